@@ -21,7 +21,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ended import ended_owner
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.files.owner import owned_name
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import delimited, json_documents, json_lines
@@ -312,6 +312,43 @@ def test_json_lines_are_refused(content, message, block, tmp_path, refusal, monk
     path = tmp_path / "v.json"
     path.write_text(content)
     assert refusal(path, layout="counts") == f"v.json: {message}"
+
+
+ROWS_OF_JSON = st.lists(
+    st.dictionaries(
+        st.text('ab\\"[]{},\n', max_size=5), st.text('x\\"[]{},', max_size=9), max_size=3
+    ),
+    max_size=4,
+)
+
+
+@given(ROWS_OF_JSON, st.sampled_from([None, 1]), st.booleans(), st.integers(1, 40))
+def test_documents_are_cut_at_their_brackets_however_they_are_read(rows, indent, array, chunk):
+    document = json.dumps(rows, indent=indent)
+    if not array:
+        document = "\n".join(json.dumps(row, indent=indent) for row in rows)
+    cutter, data = json_documents._Cutter("v"), document.encode()
+    found = [
+        line for at in range(0, len(data), chunk) for line in cutter.cut(data[at : at + chunk])
+    ]
+    cutter.end()
+    assert [json.loads(line) for line in found] == rows
+
+
+def test_of_a_text_nothing_is_looked_at_again():
+    """Or a long one would be, with every piece of it that is read."""
+    cutter = json_documents._Cutter("v")
+    for piece in (b'{"a":"xx', b"\\", b'"x\\', b"nx[", b"{"):
+        assert not list(cutter.cut(piece))
+        assert cutter._seen == len(cutter._held) - cutter._held.endswith(b"\\")
+    assert list(cutter.cut(b'"}')) == [b'{"a":"xx\\"x\\nx[{"}\n']
+
+
+def test_brackets_that_no_votes_have_are_refused_at_once():
+    cutter, deep = json_documents._Cutter("v"), b"[" * json_lines.DEEPEST
+    assert not list(cutter.cut(b'{"a":' + deep[1:]))
+    with pytest.raises(VoteError, match="row 0 is no JSON object"):
+        list(cutter.cut(b"["))
 
 
 def zipped(**members):

@@ -14,11 +14,13 @@ from typing import NoReturn
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.sources.formats import SourceFile
-from pate_cli.votes.sources.json_lines import LONGEST
+from pate_cli.votes.sources.json_lines import DEEPEST, LONGEST
 
 _CHUNK = 1 << 20
 # A bracket, a text, or the beginning of one that goes on.
-_TOKEN = re.compile(rb'[\[\]{}]|"(?:[^"\\]|\\.)*+"|"', re.DOTALL)
+_INSIDE = rb'(?:[^"\\]++|\\.)*+'
+_TOKEN = re.compile(rb'[\[\]{}]|"' + _INSIDE + rb'"|"', re.DOTALL)
+_REST = re.compile(_INSIDE, re.DOTALL)
 
 
 def by_line(part: SourceFile) -> bool:
@@ -55,12 +57,14 @@ class _Cutter:
     """What was read and not handed on, and where in the brackets it is.
 
     outer: brackets around a row, 1 within an array; None before the first.
+    text: whether it is in a text, of which as much was seen.
     """
 
     name: str
     row: int = 0
     _held: bytes = b""
     _seen: int = 0
+    _text: bool = False
     _depth: int = 0
     _outer: int | None = None
     _closed: bool = False
@@ -69,15 +73,17 @@ class _Cutter:
         """The objects that end in this chunk, each in a line."""
         self._held += chunk
         done = 0
+        if self._text:
+            self._go_on()
         for token in _TOKEN.finditer(self._held, self._seen):
             kind = token[0]
-            if kind == b'"':
-                self._seen = token.start() - done
-                break
             self._seen = token.end() - done
             if kind[:1] == b'"':
                 if self._depth == self._outer:
                     self._refuse()
+                if kind == b'"':
+                    self._text = True
+                    break
                 continue
             if kind in b"[{":
                 if self._outer is None:
@@ -92,6 +98,8 @@ class _Cutter:
                         self._refuse()
                     done, self._seen = token.start(), token.end() - token.start()
                 self._depth += 1
+                if self._depth - (self._outer or 0) > DEEPEST:
+                    self._refuse()
                 continue
             self._depth -= 1
             if self._outer is not None and self._depth == self._outer:
@@ -106,10 +114,20 @@ class _Cutter:
                 done, self._seen, self._closed = token.end(), 0, True
                 self._outer = self._depth = 0
         else:
-            self._seen = len(self._held) - done
+            if not self._text:
+                self._seen = len(self._held) - done
         self._held = self._held[done:]
+        if self._text:
+            self._go_on()
         if len(self._held) > LONGEST:
             raise VoteError(f"{self.name}: row {self.row} is longer than {LONGEST >> 20} MB")
+
+    def _go_on(self) -> None:
+        """See more of a text; what was seen of it is not looked at again."""
+        rest = _REST.match(self._held, self._seen)
+        self._seen = rest.end() if rest else self._seen
+        if self._held[self._seen : self._seen + 1] == b'"':
+            self._seen, self._text = self._seen + 1, False
 
     def end(self) -> None:
         """VoteError where something has no end."""

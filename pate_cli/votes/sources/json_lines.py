@@ -29,7 +29,7 @@ _BLOCK = 1 << 22
 """Bytes parsed at once."""
 LONGEST = 1 << 26
 """Bytes of the longest line."""
-_DEEPEST = 64
+DEEPEST = 64
 """Brackets within brackets; the parser and its types take stack for each."""
 
 _CELLS = 1 << 23
@@ -40,7 +40,7 @@ _MOST_CELLS, _MOST_EMPTY = 1 << 26, 128
 """So many cells of a file may be empty, or so many for each byte: a name is one in every row."""
 
 # A text, and the colon behind it if it is a name.
-_TEXT = re.compile(rb'"((?:[^"\\]|\\.)*+)"(\s*:)?')
+_TEXT = re.compile(rb'"((?:[^"\\]++|\\.)*+)"(\s*:)?')
 # What a byte adds to the number of open brackets.
 _STEPS = np.zeros(256, dtype=np.int8)
 _STEPS[list(b"[{")], _STEPS[list(b"]}")] = 1, -1
@@ -170,7 +170,7 @@ def _closed(line: bytes) -> bool:
 def _flat(text: bytes) -> bool:
     """Whether brackets are not too deep; those in texts count, and then each line for itself."""
     depths = _STEPS[np.frombuffer(text, dtype=np.uint8)].cumsum(dtype=np.int32)
-    return bool((depths - np.minimum.accumulate(depths)).max() <= _DEEPEST)
+    return bool((depths - np.minimum.accumulate(depths)).max() <= DEEPEST)
 
 
 # Types: what a column holds, from row to row.

@@ -6,13 +6,20 @@ import gc
 import os
 import sys
 
-from pate_cli.cli.terminal import escape_unprintable, interruptible, say, stoppable
+from pate_cli.cli.terminal import (
+    escape_unprintable,
+    interruptible,
+    say,
+    stoppable,
+    take_closed_places,
+)
 from pate_cli.core.errors import OutputError
 
 
 def main() -> None:
     """Run the command line."""
     with stoppable(), interruptible(SystemExit):
+        take_closed_places()
         # Importing leaves little to collect; to look for it all the while takes a twelfth of a run.
         gc.set_threshold(100_000)
         # Nor do threads that numpy starts for large matrices: ours are small, and a run that wants

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import shutil
 import signal
 import sys
@@ -21,6 +22,18 @@ if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
 
 _ENDLESS: Final = 10_000
+
+
+def take_closed_places() -> None:
+    """Let no file that is opened take the place of a standard stream that is closed.
+
+    What is written to that stream, by whatever is called, would be written into the file.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:  # and the first that is free is this one
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
 
 
 def escape_unprintable() -> None:

@@ -32,7 +32,8 @@ from pate_cli.files.stored_file import StoredFile
 from pate_cli.files.unfinished import CREATE, PRIVATE, Claim, sweep
 
 STDOUT: Final = 1
-_STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
+_STDERR: Final = 2
+_STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": _STDERR}
 _NO_LINKS: Final = {
     errno.EPERM,
     errno.EACCES,
@@ -91,8 +92,13 @@ class Stream:
                 os.fstat(self.descriptor)
         except OSError as error:
             raise OutputError(cause(self.name, error)) from error
-        if self.descriptor == STDOUT and (sys.stdout is None or sys.stdout.closed):
-            raise OutputError("cannot write standard output: it is closed")
+        # What Python was not given, by now is something else, or nothing.
+        for descriptor, name, stream in (
+            (STDOUT, "standard output", sys.stdout),
+            (_STDERR, self.name, sys.stderr),
+        ):
+            if self.descriptor == descriptor and (stream is None or stream.closed):
+                raise OutputError(f"cannot write {name}: it is closed")
 
     @contextlib.contextmanager
     def staging(self) -> Iterator[Draft]:

@@ -131,6 +131,23 @@ def test_a_closed_stdout_is_noticed_before_anything_is_spent(command, votes, lef
     assert leftovers() == []
 
 
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_no_file_takes_the_place_of_a_closed_stream(closed, command, votes, leftovers):
+    words = command("aggregate", votes, "-o", "labels.csv", "--report", "report.json")
+    result = subprocess.run(["sh", "-c", f'exec "$@" {closed}', "sh", *words], check=False)
+    assert result.returncode == 0
+    assert leftovers() == ["labels.csv", "report.json"]
+
+
+def test_a_closed_stderr_takes_no_labels(command, votes, leftovers):
+    words = command("aggregate", votes, "-o", "/dev/stderr", "--format", "csv")
+    result = subprocess.run(
+        ["sh", "-c", 'exec "$@" 2>&-', "sh", *words], check=False, stdout=subprocess.DEVNULL
+    )
+    assert result.returncode == 6
+    assert leftovers() == []
+
+
 def test_an_output_folder_without_permission(shell, votes, folder):
     if os.geteuid() == 0:
         pytest.skip("the superuser may write anywhere")

@@ -225,6 +225,17 @@ def test_what_polars_writes(case, drain, tmp_path):
     check(tmp_path / "v", drain, **options)
 
 
+@pytest.mark.parametrize("kind", ["Parquet", "Arrow"])
+def test_integers_that_only_polars_has(kind, refusal, tmp_path):
+    wide = frame().with_columns(pl.col("class_0").cast(pl.Int128))
+    write = wide.write_parquet if kind == "Parquet" else wide.write_ipc
+    write(tmp_path / "v")
+    assert refusal(tmp_path / "v") == (
+        f"v: the {kind} file has a column of a type that cannot be read, or is damaged; store "
+        "whole numbers as integers of 64 bits or fewer"
+    )
+
+
 @pytest.mark.parametrize("kind", [pl.Enum(NAMES), pl.Categorical, pl.String])
 def test_frames_of_polars(kind, drain):
     check(as_series(kind), drain, **NAMED)

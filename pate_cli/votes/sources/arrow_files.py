@@ -14,7 +14,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.votes.columns import is_list, is_text
 from pate_cli.votes.entries import plain, plain_type
 from pate_cli.votes.sources.arrow_guard import MAGIC, unpacked_sizes
-from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.formats import Format, SourceFile, damaged
 
 MOST_UNPACKED = 1 << 30
 """Bytes of a record batch once it is unpacked."""
@@ -138,4 +138,4 @@ def _readable(name: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, UnicodeError, MemoryError, ValueError) as error:
-        raise VoteError(f"{name}: the Arrow file is truncated or damaged") from error
+        raise damaged(name, Format.ARROW, error) from error

@@ -26,7 +26,12 @@ from pate_cli.core.errors import VoteError, shortened
 from pate_cli.files.owner import is_gone, owned_name
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE
-from pate_cli.votes.sources.formats import Format, refuse_closed, refuse_workbook
+from pate_cli.votes.sources.formats import (
+    Format,
+    damaged,
+    refuse_closed,
+    refuse_workbook,
+)
 from pate_cli.votes.sources.text import RowCounter
 
 LARGE = 1 << 30
@@ -143,7 +148,7 @@ class Copies:
                     # read() would lose the memory of a chunk that turns out damaged.
                     chunk = opened.read_buffer(_CHUNK)
                 except (pa.ArrowException, OSError) as error:
-                    raise _torn(name, kind) from error
+                    raise damaged(name, kind, error) from error
                 if not chunk.size:
                     return
                 yield chunk
@@ -151,7 +156,7 @@ class Copies:
         try:
             opened = pa.CompressedInputStream(stream, _CODECS[kind])
         except (pa.ArrowException, OSError) as error:
-            raise _torn(name, kind) from error
+            raise damaged(name, kind, error) from error
         with contextlib.ExitStack() as stack:
             stack.callback(_quietly_closed, opened)
             return self._filled(self._needed(chunks(), name), name, stored)
@@ -297,10 +302,6 @@ def leave_room(path: Path) -> None:
     found = os.statvfs(path)
     if found.f_bavail * found.f_frsize < RESERVE:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-
-def _torn(name: str, kind: Format) -> VoteError:
-    return VoteError(f"{name}: the {kind.value} file is truncated or damaged")
 
 
 def _quietly_closed(stream: Any) -> None:

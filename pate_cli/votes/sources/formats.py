@@ -38,6 +38,16 @@ class SourceFile:
     filesystem: Any = None
 
 
+def damaged(name: str, kind: Format, error: BaseException) -> VoteError:
+    """What is wrong with a file that pyarrow cannot read; its own words might quote the votes."""
+    if isinstance(error, NotImplementedError):
+        return VoteError(
+            f"{name}: the {kind.value} file has a column of a type that cannot be read, or is "
+            "damaged; store whole numbers as integers of 64 bits or fewer"
+        )
+    return VoteError(f"{name}: the {kind.value} file is truncated or damaged")
+
+
 _MAGIC = {
     b"\x93NUMPY": Format.NPY,
     b"PAR1": Format.PARQUET,

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import NotOpenedError, VoteError
 from pate_cli.votes.columns import check_columns
-from pate_cli.votes.sources.formats import SourceFile
+from pate_cli.votes.sources.formats import Format, SourceFile, damaged
 from pate_cli.votes.sources.parquet_guard import Chunk, chunks_of, fit
 from pate_cli.votes.sources.unchanged import Mark, mark_of, refuse_changed
 
@@ -39,7 +39,7 @@ def readable(name: str) -> Iterator[None]:
     except PermissionError as error:
         raise NotOpenedError(f"{name}: cannot be read: Permission denied") from error
     except (pa.ArrowException, OSError, UnicodeError) as error:
-        raise VoteError(f"{name}: the Parquet file is truncated or damaged") from error
+        raise damaged(name, Format.PARQUET, error) from error
 
 
 @dataclass(frozen=True, eq=False)

@@ -147,7 +147,7 @@ class TightCost:
     def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
         """By one pass: queries of one cell cost the same at every order."""
         grid = mechanism.cost_table(float(np.max(orders))).grid
-        tallies, answers = TallySum(4), _Answers.none()
+        tallies, answers = TallySum(4), _Expected.none()
         entries = passes.queries * mechanism.classes
         # Of few votes nothing is prepared: each half of the orders then does without the other's.
         with beside(lambda: mechanism.prepare(orders), entries=entries):
@@ -204,26 +204,26 @@ def _by_columns(tally: Tally) -> list[Tally]:
 
 
 @dataclass(frozen=True)
-class _Answers:
+class _Expected:
     """Expected answers of the queries of a kind, which is (plurality, standing) in one number."""
 
     kinds: Ints
     expected: Floats
 
     @classmethod
-    def none(cls) -> _Answers:
+    def none(cls) -> _Expected:
         return cls(np.zeros(0, dtype=np.int64), np.zeros(0))
 
     @classmethod
-    def of(cls, votes: Ints, standing: Ints, chances: Floats) -> _Answers:
+    def of(cls, votes: Ints, standing: Ints, chances: Floats) -> _Expected:
         return cls._summed(votes * len(Standing) + standing, chances)
 
     @classmethod
-    def _summed(cls, kinds: Ints, numbers: Floats) -> _Answers:
+    def _summed(cls, kinds: Ints, numbers: Floats) -> _Expected:
         distinct, places = np.unique(kinds, return_inverse=True)
         return cls(distinct, _sums(places, numbers, distinct.size))
 
-    def __add__(self, other: _Answers) -> _Answers:
+    def __add__(self, other: _Expected) -> _Expected:
         return self._summed(
             np.concatenate([self.kinds, other.kinds]),
             np.concatenate([self.expected, other.expected]),
@@ -246,12 +246,12 @@ class _SeeCells:
 
     grid: ScoreGrid
 
-    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> tuple[Tally, _Answers]:
+    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> tuple[Tally, _Expected]:
         votes = plurality(batch.counts)
         standing = standings(batch)
         cells = mechanism.cells_of(batch.counts, self.grid)
         tally = Tally.of(np.column_stack([votes, standing, cells]))
-        return tally, _Answers.of(votes, standing, mechanism.answer_chance(batch.counts))
+        return tally, _Expected.of(votes, standing, mechanism.answer_chance(batch.counts))
 
 
 @dataclass(frozen=True)
@@ -310,11 +310,11 @@ def price_rows(
 ) -> Priced:
     """Queries priced one by one, for an analysis that has no cells."""
     steps: dict[str, Floats] = {}
-    answers = _Answers.none()
+    answers = _Expected.none()
     for _, part in passes.over(mechanism, _SeeRows(analysis, orders)):
         for step, sums in part.steps.items():
             steps[step] = steps.get(step, 0.0) + sums.reshape(orders.size, -1).sum(axis=1)
-        answers += _Answers.of(part.plurality, part.standing, part.answer)
+        answers += _Expected.of(part.plurality, part.standing, part.answer)
 
     def single(place: int) -> QueryKinds:
         rows = rows_at(analysis, passes, mechanism, order=float(orders[place]))

@@ -100,13 +100,19 @@ def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] |
     """A table, or JSON without a printer of one.
 
     Raises:
-        OutputError: there is no standard output.
+        OutputError: there is no standard output, or no place there.
     """
     refuse_closed()
-    if print_table is None:
-        sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
-    else:
-        print_table(result)
+    try:
+        if print_table is None:
+            sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
+        else:
+            print_table(result)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"cannot write standard output: {error.strerror or error}") from error
 
 
 def read_by_person() -> bool:

@@ -106,6 +106,17 @@ def test_help_to_a_full_disk_is_one_line(shell, option):
 
 
 @needs_full
+@pytest.mark.parametrize("form", ["--json", "--table"])
+def test_a_result_to_a_full_disk_is_one_line(shell, votes, form):
+    with FULL.open("wb") as full:
+        result = shell("cost", votes, form, stdout=full)
+    assert result.returncode == 6
+    assert result.stderr.splitlines()[-1] == (
+        b"pate: cannot write standard output: No space left on device"
+    )
+
+
+@needs_full
 def test_notes_that_cannot_be_written_do_not_stop_a_run(shell, votes, leftovers):
     with FULL.open("wb") as full:
         result = shell("aggregate", votes, stderr=full)

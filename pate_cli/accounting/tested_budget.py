@@ -29,7 +29,7 @@ import math
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.core.arrays import Floats
+from pate_cli.core.arrays import Floats, each_once
 from pate_cli.core.checks import check_delta, check_orders, check_positive
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
@@ -73,7 +73,7 @@ def public_orders(*, epsilon: float, delta: float) -> Floats:
     """
     scale = 2.0 * -math.log(check_delta(delta)) / check_positive("epsilon", epsilon)
     ladder = _LEAST_SHARE * scale * _RANGE ** (np.arange(_ORDERS) / (_ORDERS - 1.0))
-    return np.unique(np.maximum(1.0 + np.round(4.0 * ladder) / 4.0, _LEAST_ORDER))
+    return each_once(np.maximum(1.0 + np.round(4.0 * ladder) / 4.0, _LEAST_ORDER))
 
 
 def passing_coin(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Final, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
+
+_Number = TypeVar("_Number", bound=np.generic)
 
 Floats: TypeAlias = NDArray[np.float64]
 """Real numbers: costs in nats, scores, orders."""
@@ -39,6 +41,15 @@ The number of classes is public, so it may decide how noise is drawn; the votes 
 
 # Numpy's own reductions take several times as long over so short a last axis, or along rows.
 _SHORT: Final = 32
+
+
+def each_once(values: NDArray[_Number]) -> NDArray[_Number]:
+    """Each value once, ascending, [values].
+
+    Where nothing else is asked of it, `np.unique` looks whether they are masked, and for that
+    imports what takes a twentieth of a short run.
+    """
+    return np.unique(values, return_counts=True)[0]
 
 
 def row_max(values: Ints) -> Ints:

@@ -30,6 +30,7 @@ from pate_cli.core.arrays import (
     LabelArray,
     SparseCounts,
     dense,
+    each_once,
     row_max,
 )
 from pate_cli.core.checks import MOST_CLASSES, MOST_VOTED, check_ensemble
@@ -492,7 +493,7 @@ class OneScoreMechanism(ScoredMechanism):
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """F̃ at these nodes alone; the grid of a lower order ends further up."""
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
-        nodes = np.unique(np.concatenate([columns, np.maximum(lowest, 0)]))
+        nodes = each_once(np.concatenate([columns, np.maximum(lowest, 0)]))
         costs = priced_to(
             self.worst_answer(orders),
             grid.nodes()[nodes],

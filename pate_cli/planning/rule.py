@@ -23,7 +23,7 @@ from typing import Final
 
 import numpy as np
 
-from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
@@ -285,4 +285,4 @@ def _around(rows: int, available: int) -> Ints:
 
 def spread(low: int, high: int, number: int) -> Ints:
     """So many whole numbers at most from one to another, on a geometric scale."""
-    return np.unique(np.geomspace(low, high, number).round().astype(np.int64))
+    return each_once(np.geomspace(low, high, number).round().astype(np.int64))

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.core.arrays import Floats, Histograms, Ints, votes_for
+from pate_cli.core.arrays import Floats, Histograms, Ints, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
@@ -427,7 +427,7 @@ class CostSummary:
             votes: most of a query: τ, or τ + B with a prior.
             standing: only queries of which a prior says this.
         """
-        edges = np.unique(np.linspace(0, votes, _BINS + 1).round().astype(np.int64))
+        edges = each_once(np.linspace(0, votes, _BINS + 1).round().astype(np.int64))
 
         def summed(counts: Ints, standings: Ints, numbers: Floats) -> Floats:
             index = np.clip(np.searchsorted(edges, counts, "right") - 1, 0, edges.size - 2)

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.arrays import NO_LABEL, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.labels.labels import Labels, concatenate
 from pate_cli.run.by_query import by_query
@@ -58,7 +58,7 @@ NO_STEP: Final = LastStep()
 def _renumbered(found: Labels, vocabulary: Vocabulary) -> Labels:
     """The same with the places of labels among those that came out, for theirs tell of others."""
     given = found.labels != NO_LABEL
-    places = np.unique(found.labels[given])
+    places = each_once(found.labels[given])
     return replace(
         found,
         labels=np.where(given, np.searchsorted(places, found.labels), NO_LABEL),

@@ -9,7 +9,7 @@ import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, gaussian_delta
 from pate_cli.accounting.threshold import worst_threshold_rdp
-from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Objective
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
@@ -123,7 +123,7 @@ class _ExpectedAnswers:
                 return chosen
             chosen = int(rows[best]), int(caps[best])
             low, high = rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
-            rows = np.unique(np.append(np.linspace(low, high, _ROWS).astype(np.int64), chosen[0]))
+            rows = each_once(np.append(np.linspace(low, high, _ROWS).astype(np.int64), chosen[0]))
         return chosen
 
 
@@ -270,7 +270,7 @@ class CappedPricing:
 
 
 def _spread(low: int, high: int) -> Ints:
-    return np.unique(np.geomspace(low, high, _ROWS).round().astype(np.int64))
+    return each_once(np.geomspace(low, high, _ROWS).round().astype(np.int64))
 
 
 def _largest_mu_squared(target: float, delta: float) -> float:

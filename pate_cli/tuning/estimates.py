@@ -11,7 +11,7 @@ import numpy as np
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally
 from pate_cli.accounting.score_grid import COARSE
 from pate_cli.accounting.tested_budget import DISTANCES
-from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.arrays import Floats, Ints, each_once
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.chances import at_every_distance
 from pate_cli.planning.pairs import PairTable
@@ -135,7 +135,7 @@ class LatticeEstimates:
         few = plan.orders[1::2] if plan.orders.size > 1 else plan.orders
         if settled:
             return few
-        return _LADDER[np.unique(np.minimum(np.searchsorted(_LADDER, few), _LADDER.size - 1))]
+        return _LADDER[each_once(np.minimum(np.searchsorted(_LADDER, few), _LADDER.size - 1))]
 
     def prices(self, setting: Setting, orders: Floats) -> Prices:
         """Those of distinct cells."""

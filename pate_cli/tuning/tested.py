@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.core.arrays import Floats, Histograms, Ints
+from pate_cli.core.arrays import Floats, Histograms, Ints, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import (
@@ -292,7 +292,7 @@ class TestedPricing:
         rows, factors = min(max(start, 1), most), _WIDE
         best, passing = 1, 0.0
         for _ in range(_ROUNDS):
-            tried = np.unique(np.clip(np.ceil(rows * factors), 1, most).astype(np.int64))
+            tried = each_once(np.clip(np.ceil(rows * factors), 1, most).astype(np.int64))
             found = chances(tried)
             place = int(np.argmax(answers[tried - 1] * found))
             last, best, passing = best, int(tried[place]), float(found[place])

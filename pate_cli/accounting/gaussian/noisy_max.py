@@ -50,6 +50,7 @@ from pate_cli.core.arrays import (
     Histograms,
     Ints,
     SparseCounts,
+    each_once,
     row_width,
 )
 from pate_cli.core.checks import check_positive
@@ -304,7 +305,7 @@ def _levels(gaps: Ints, reach: Floats) -> tuple[Ints, Ints]:
     top = int(min(gaps.max() + 1, reach[-1]))
     if top <= _MOST_LEVELS:
         return np.arange(top), np.minimum(gaps, top)
-    levels = np.unique(gaps)
+    levels = each_once(gaps)
     return levels, np.searchsorted(levels, gaps)
 
 

@@ -38,7 +38,7 @@ import itertools
 import numpy as np
 
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, loser_gaps
-from pate_cli.core.arrays import Counts, Floats
+from pate_cli.core.arrays import Counts, Floats, each_once
 from pate_cli.core.checks import check_positive
 from pate_cli.core.dataclass import dataclass
 
@@ -197,7 +197,7 @@ def _above_the_top(levels: _Levels) -> Floats:
         relative = levels.losers * np.exp(levels.runner_up[:, None] - levels.gap) / 2.0
     panels = np.ceil((levels.classes * half).sum(axis=1) / _MOST_FALL).astype(np.int64)
     total = np.zeros(half.shape[0])
-    for number in np.unique(panels).tolist():
+    for number in each_once(panels).tolist():
         part = np.flatnonzero(panels == number)
         for panel, (node, weight) in itertools.product(range(number), _RULE):
             u = (panel + (node + 1.0) / 2.0) / number

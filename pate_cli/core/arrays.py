@@ -43,13 +43,13 @@ The number of classes is public, so it may decide how noise is drawn; the votes 
 _SHORT: Final = 32
 
 
-def each_once(values: NDArray[_Number]) -> NDArray[_Number]:
-    """Each value once, ascending, [values].
+def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Number]:
+    """Each value, or each slice along an axis, once and ascending.
 
     Where nothing else is asked of it, `np.unique` looks whether they are masked, and for that
     imports what takes a twentieth of a short run.
     """
-    return np.unique(values, return_counts=True)[0]
+    return np.unique(values, return_counts=True, axis=axis)[0]
 
 
 def row_max(values: Ints) -> Ints:

@@ -22,11 +22,11 @@ ASIDE = ("numpy.ma", "numpy.random", "numpy.testing", "numpy.f2py", "numpy.ctype
 def run_here(votes):
     """Statements in a process of their own, after a run with these words; what they print."""
 
-    def run(*words, after):
+    def run(*words, after, command="aggregate"):
         script = (
             "import sys\n"
             "from pate_cli.__main__ import main\n"
-            f"sys.argv = ['pate', 'aggregate', {str(votes)!r}, *{words!r}]\n"
+            f"sys.argv = ['pate', {command!r}, {str(votes)!r}, *{words!r}]\n"
             "try: main()\n"
             f"except SystemExit as end: assert not end.code, end.code\n{after}"
         )
@@ -67,6 +67,12 @@ def test_a_run_waits_for_nothing_that_it_does_not_use(run_here):
     assert masked == "1 True --"
     assert drawn == "True numpy.random"
     assert special == "scipy.special True True True 0.0"
+
+
+@pytest.mark.parametrize("command", ["cost", "smooth-sensitivity"])
+def test_nobody_looks_for_masks(command, run_here):
+    after = "print(type(sys.modules['numpy.ma']).__name__)"
+    assert run_here("--max-queries", "20", after=after, command=command)[-1] == "_PutOff"
 
 
 @pytest.mark.parametrize("given", [None, "3"])

@@ -36,7 +36,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pate_cli.core.arrays import Ints
+from pate_cli.core.arrays import Ints, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import Layout
@@ -110,7 +110,7 @@ def _surely_counts(sample: Ints, known: Evidence) -> bool:
         return False  # as many teachers as columns: the columns may be the teachers
     if tau <= 0 or bool((totals != tau).any()) or int(sample.max()) < known.columns:
         return False
-    return len(np.unique(sample, axis=0)) >= DISTINCT
+    return len(each_once(sample, axis=0)) >= DISTINCT
 
 
 def _surely_not_counts(sample: Ints, known: Evidence) -> bool:

@@ -21,7 +21,7 @@ from pate_cli.cli.options import (
 )
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
-from pate_cli.core.words import DELTA
+from pate_cli.core.words import CEILING, DELTA
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
@@ -45,6 +45,14 @@ class SessionOptions:
     ] = None
     max_queries: Annotated[
         int | None, _everyday("--max-queries", help="Ask no more than N; alone, epsilon follows.")
+    ] = None
+    max_epsilon: Annotated[
+        float | None,
+        _everyday(
+            "--max-epsilon",
+            help="Refuse (exit 5) a session that could cost more than this. Default: "
+            f"{CEILING:g} without --seed.",
+        ),
     ] = None
     delta: Delta = DELTA
     prior_weight: Annotated[
@@ -124,6 +132,7 @@ def session(
             ensemble=places["ensemble"],
             budget=places["budget"],
             max_queries=asked.max_queries,
+            max_epsilon=asked.max_epsilon,
             label_names=votes.label_names,
             normalise=votes.normalise,
             aliases=votes.aliases,

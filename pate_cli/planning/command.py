@@ -54,6 +54,8 @@ def aggregate_command(
     if target is not None:
         line += ["--delta", number(delta), "--target-epsilon", number(target.epsilon)]
         line += ["--refusal-epsilon", number(target.refusal_epsilon)]
+        if target.epsilon > CEILING:
+            line += ["--max-epsilon", number(target.epsilon)]
         return shlex.join(line if bound is Bound.AUTO else [*line, "--bound", bound.value])
     kind = ReleaseKind.NONE if plan is None else plan.kind
     line += ["--delta", number(delta), "--release", kind.value]

@@ -130,6 +130,8 @@ class Tuned(Result):
         if winner.setting.prior_weight:
             found["prior_weight"] = winner.setting.prior_weight
         if winner.target is not None:
+            if winner.target.epsilon > CEILING:
+                found["max_epsilon"] = winner.target.epsilon
             return found | {
                 "target_epsilon": winner.target.epsilon,
                 "refusal_epsilon": winner.target.refusal_epsilon,

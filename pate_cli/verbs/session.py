@@ -16,11 +16,12 @@ from typing import Any, Final, Self, Unpack
 import numpy as np
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
-from pate_cli.core.checks import MOST_CLASSES, check_delta, check_whole
+from pate_cli.core.checks import MOST_CLASSES, check_delta, check_positive, check_whole
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
     BudgetSpent,
+    CeilingError,
     LedgerError,
     OutputError,
     ParameterError,
@@ -131,6 +132,8 @@ class Session:
         ensemble: a name of the teachers instead.
         budget: the most that all runs of the record may cost together, nats.
         max_queries: ask no more than these; with it alone epsilon follows.
+        max_epsilon: refuse to open one that could cost more. Left out, 10 is the most without a
+            `seed`.
         label_names: what the classes are called; labels are then names, and votes may be.
         normalise, aliases: which texts are votes for a name, as for `open_votes`.
         groups: of teachers that count differently; votes are then what each teacher said.
@@ -157,6 +160,7 @@ class Session:
         ensemble: str | None = None,
         budget: float | None = None,
         max_queries: int | None = None,
+        max_epsilon: float | None = None,
         label_names: LabelNames | None = None,
         normalise: bool = False,
         aliases: Aliases | None = None,
@@ -168,6 +172,7 @@ class Session:
     ) -> None:
         """Open it, or open it again."""
         check_delta(delta)
+        self._most = None if max_epsilon is None else check_positive("`max_epsilon`", max_epsilon)
         voters = None if groups is None else teacher_groups(groups)
         name = MechanismName(mechanism)
         unknown = not mechanism_class(name).listed
@@ -502,11 +507,7 @@ class Session:
             delta=self._delta,
             asks=settings.max_queries,
         )
-        if settings.epsilon is None and rule.epsilon > CEILING:
-            raise UnreachableError(
-                f"{rule.asks} queries cost epsilon {nats(rule.epsilon)}, and above {CEILING:g} "
-                "practically nothing is promised; ask fewer, take more noise, or state `epsilon`"
-            )
+        self._refuse_dear(rule)
         facts = self._mechanism.parameters()
         return Run(
             id=self._key.run_id if self._key.private else self._key.name("session"),
@@ -520,6 +521,23 @@ class Session:
             groups=self._groups,
             claimed=self._key.private,
         )
+
+    def _refuse_dear(self, rule: StopRule) -> None:
+        named = nats(rule.epsilon)
+        price = f"{rule.asks} queries cost epsilon {named}"
+        if self._most is None:
+            if rule.epsilon > CEILING and self._key.private:
+                raise CeilingError(
+                    f"{price}, and above {CEILING:g} practically nothing is promised; ask fewer, "
+                    "take more noise, or state a smaller `epsilon`. To have it all the same, ask "
+                    f"for it by name: `max_epsilon` {named}",
+                    epsilon=float(named),
+                )
+        elif rule.epsilon > self._most:
+            raise UnreachableError(
+                f"{price}, above `max_epsilon` {self._most:g}; ask fewer, take more noise, or "
+                "state a smaller `epsilon`"
+            )
 
     # --- asking ----------------------------------------------------------------------------------
 

@@ -302,8 +302,8 @@ def _charged(
 ) -> tuple[Request, Account]:
     """How a run is charged, fixed before any vote is seen, and the rows that it asks.
 
-    UnreachableError for one whose ε for all votes is above `max_epsilon`, or above the ceiling if
-    there is one.
+    UnreachableError for one whose target, or ε for all votes, is above `max_epsilon`, or above the
+    ceiling if there is one.
     """
     if target is None:
         account = request.account(promise)
@@ -311,7 +311,7 @@ def _charged(
         target.refuse_beside(promise)
         request, account = target.account(request, rows_given=asked["max_queries"] is not None)
     _refuse_dearer(request, account, promise["max_epsilon"])
-    if ceiling and target is None and promise["max_epsilon"] is None:
+    if ceiling and promise["max_epsilon"] is None:
         _refuse_unnamed(request, account)
     return request, account
 
@@ -321,23 +321,37 @@ def _refuse_dearer(request: Request, account: Account, most: float | None) -> No
         return
     check_positive("`max_epsilon`", most)
     if isinstance(account, TargetAccount):
-        price = min(account.public.epsilon, account.plan.epsilon)
+        price = _promised(account)
     else:
         price = account.quote(queries=request.queries, max_answers=request.max_answers).epsilon
     if price > most:
         raise UnreachableError(
             f"this run would cost epsilon {price:.4f} at delta {request.delta:g} in the worst "
-            f"case, above `max_epsilon` {most:g}; nothing was drawn or spent. Lower `max_queries` "
-            "or `max_answers`, take more noise, or state `target_epsilon`"
+            f"case, above `max_epsilon` {most:g}; nothing was drawn or spent. {_cheaper(account)}"
         )
 
 
+def _promised(account: TargetAccount) -> float:
+    """What a run with a target publishes: the target, or less where no votes could cost that."""
+    return min(account.public.epsilon, account.plan.epsilon)
+
+
+def _cheaper(account: Account) -> str:
+    if isinstance(account, TargetAccount):
+        return "State a smaller `target_epsilon`"
+    return "Lower `max_queries` or `max_answers`, take more noise, or state `target_epsilon`"
+
+
 def _unnamed(request: Request, account: Account) -> str | None:
-    """The ε for all votes, where nothing else is promised and it is above the ceiling."""
-    if not account.worst_case_alone:
+    """The ε of a target, or of all votes if that alone is promised, if it is above the ceiling."""
+    if isinstance(account, TargetAccount):
+        price = _promised(account)
+    elif account.worst_case_alone:
+        charged = account.charge(queries=request.queries, max_answers=request.max_answers)
+        price = charged["epsilon"]
+    else:
         return None
-    charged = account.charge(queries=request.queries, max_answers=request.max_answers)
-    return shown(charged["epsilon"]) if charged["epsilon"] > CEILING else None
+    return shown(price) if price > CEILING else None
 
 
 def _refuse_unnamed(request: Request, account: Account) -> None:
@@ -347,7 +361,7 @@ def _refuse_unnamed(request: Request, account: Account) -> None:
         raise CeilingError(
             f"this run would cost epsilon {price} at delta {request.delta:g}, whatever the votes, "
             f"and above {CEILING:g} practically nothing is promised; nothing was drawn or spent. "
-            "Lower `max_queries`, take more noise, state `target_epsilon`, or ask for it by name: "
+            f"{_cheaper(account)}. To have it all the same, ask for it by name: "
             f"`max_epsilon` {price}",
             epsilon=float(price),
         )
@@ -355,8 +369,7 @@ def _refuse_unnamed(request: Request, account: Account) -> None:
 
 def _needs_a_name(request: Request, account: Account, promise: PromiseWords) -> tuple[str, ...]:
     """A warning that a run would be refused so; a price is told whatever it is."""
-    named = promise["max_epsilon"] is not None or promise["target_epsilon"] is not None
-    price = None if named else _unnamed(request, account)
+    price = None if promise["max_epsilon"] is not None else _unnamed(request, account)
     if price is None:
         return ()
     return (f"The run itself, unless it is a seeded test, needs --max-epsilon {price}.",)

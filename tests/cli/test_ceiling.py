@@ -53,7 +53,7 @@ def asked(command):
 def test_a_pipe_is_refused_at_once(pate, refused, votes, leftovers):
     line = refused(pate("aggregate", votes, *DEAR), 5)
     price = re.search(r"would cost epsilon (\S+) at delta 1e-05, whatever the votes", line)[1]
-    assert "Lower --max-queries, take more noise, state --target-epsilon, or" in line
+    assert "Lower --max-queries or --max-answers, take more noise, or state --target-eps" in line
     assert line.endswith(f"ask for it by name: --max-epsilon {price}")
     assert leftovers() == []
     assert not votes.with_name("votes.npy.spent.json").exists()

@@ -375,7 +375,7 @@ def test_what_makes_no_sense(pate, votes, folder, words, message):
 
 def test_a_composition_meets_a_target_or_is_refused(pate, votes):
     words = ("aggregate", votes, "--mechanism", "stability", *ROWS, "--spend", RECORD, "--force")
-    assert pate(*words, "--target-epsilon", 500).exit_code == 0
+    assert pate(*words, "--target-epsilon", 500, "--max-epsilon", 500).exit_code == 0
     done = pate(*words, "--target-epsilon", 0.5)
     assert done.exit_code == 5
     assert "no Renyi cost to test" in done.stderr

@@ -60,24 +60,60 @@ def test_less_than_named_is_refused_as_ever():
 
 @pytest.mark.parametrize(
     "asked",
-    some(
-        [{"seed": 1}, {"release": "upper"}, {"release": "unbiased"}, {"target_epsilon": 200.0}], 2
-    ),
+    some([{"seed": 1}, {"release": "upper"}, {"release": "unbiased"}], 2),
     ids=str,
 )
-def test_tests_sanitized_runs_and_targets_are_exempt(asked):
+def test_tests_and_sanitized_runs_are_exempt(asked):
     assert pate.quote(VOTES, **DEAR).epsilon > CEILING
     report = pate.aggregate(VOTES, **DEAR, **asked).report
     assert report.private is ("seed" not in asked)
     assert report.data_independent.epsilon > CEILING
 
 
-def test_a_composition_within_its_target_is_no_matter_of_the_ceiling():
+@pytest.mark.parametrize("target", [12.0, 1000.0])
+def test_a_target_above_has_to_be_asked_for_by_name_as_well(target, tmp_path):
+    asked = {**DEAR, "target_epsilon": target, "record": tmp_path / "spent.json"}
+    whole = pate.quote(VOTES, **DEAR).epsilon
+    assert 12.0 < whole < 1000.0
+    with pytest.raises(CeilingError, match="State a smaller `target_epsilon`") as caught:
+        pate.aggregate(VOTES, **asked, into=tmp_path / "labels.csv")
+    assert list(tmp_path.iterdir()) == []
+    named = caught.value.epsilon
+    assert named == pytest.approx(min(target, whole), rel=1e-5)
+    needs = f"The run itself, unless it is a seeded test, needs --max-epsilon {named:g}."
+    assert needs in pate.quote(VOTES, **asked).warnings
+    with pytest.raises(UnreachableError, match="above `max_epsilon` 11"):
+        pate.aggregate(VOTES, **asked, max_epsilon=11.0)
+    done = pate.aggregate(VOTES, **asked, max_epsilon=named)
+    assert CEILING < done.report.epsilon <= named
+
+
+def test_a_target_at_the_ceiling_is_none_above():
+    assert pate.aggregate(VOTES, **DEAR, target_epsilon=CEILING).report.epsilon <= CEILING
+
+
+def test_a_composition_within_its_target_costs_what_it_costs():
     asked = {**DEAR, **WAYS["composed"]}
     price = pate.quote(VOTES, **asked).epsilon
-    quote = pate.quote(VOTES, **asked, target_epsilon=price + 1.0)
-    assert not any("--max-epsilon" in text for text in quote.warnings)
-    assert pate.aggregate(VOTES, **asked, target_epsilon=price + 1.0).report.epsilon > CEILING
+    with pytest.raises(CeilingError):
+        pate.aggregate(VOTES, **asked, target_epsilon=price + 1.0)
+    named = pate.aggregate(VOTES, **asked, target_epsilon=price + 1.0, max_epsilon=price)
+    assert CEILING < named.report.epsilon <= price
+
+
+SESSION = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 4.0, "record": False}
+
+
+@pytest.mark.parametrize("asked", [{"epsilon": 20.0}, {"max_queries": 200}])
+def test_a_session_above_has_to_be_asked_for_by_name(asked):
+    with pytest.raises(CeilingError, match="ask for it by name: `max_epsilon`") as caught:
+        pate.Session(**SESSION, **asked)
+    with pytest.raises(UnreachableError, match="above `max_epsilon` 11"):
+        pate.Session(**SESSION, **asked, max_epsilon=11.0)
+    with pate.Session(**SESSION, **asked, max_epsilon=caught.value.epsilon) as session:
+        assert CEILING < session.rule.epsilon <= caught.value.epsilon
+    with pate.Session(**SESSION, **asked, seed=1) as session:
+        assert session.rule.epsilon > CEILING
 
 
 def test_a_seeded_run_heeds_what_is_named():

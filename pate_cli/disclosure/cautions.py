@@ -10,7 +10,7 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 _OVERRULED: Final = 0.9
 # Good settings may leave three unanimous queries of four without an answer, but not nearly all.
 _ANSWERED: Final = 0.1
-_REMEDY: Final = "Ask fewer queries, find settings with pate tune, or train more teachers."
+_REMEDY: Final = "Ask fewer queries, find settings with pate plan, or train more teachers."
 
 
 def vacuous_warnings(epsilon: float, *, composed: bool = False) -> tuple[str, ...]:
@@ -61,7 +61,7 @@ def _cautions(mechanism: Mechanism, delta: float) -> list[str]:
         found.append(
             f"Labels are noise: even where all {every} agree, an answer is right with "
             f"probability {right:.2g} only ({1.0 / classes:.2g} by guessing). Take less noise on "
-            f"fewer queries, as pate tune finds it, or train more teachers."
+            f"fewer queries, as pate plan finds it, or train more teachers."
         )
     if weight:
         found += _guesses(mechanism, reached=reached, certain=certain)

@@ -37,7 +37,7 @@ from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
 
 _RECORD: Final = Form(
     "pate-spend-record", "record", "spend", version=5, unsealed=(1, 2), earlier=(3, 4),
-    marks={"releasable": True},
+    marks={"releasable": True}, copy="the newest copy, for an older one forgets what was spent",
 )  # fmt: skip
 
 
@@ -377,8 +377,8 @@ class SpendRecord:
         if any(theirs != known[0] for theirs in known):
             raise LedgerError(
                 "the record holds runs charged for other `teachers_per_record` or `groups`, "
-                "with which this one has no common neighbours; charge all runs alike, or give "
-                "these teachers a record of their own"
+                "with which this one has no common neighbours. If the teachers are the same, or "
+                "their records, charge all runs alike; only others get a record of their own"
             )
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:

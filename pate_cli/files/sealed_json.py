@@ -44,6 +44,7 @@ class Form:
         unsealed: earlier versions, which carry no checksum; one that does is held to it.
         earlier: versions before this one that do.
         marks: fields that are the same in every file of the kind.
+        copy: of which it is restored if it is damaged.
     """
 
     kind: str
@@ -53,6 +54,7 @@ class Form:
     unsealed: tuple[int, ...] = ()
     earlier: tuple[int, ...] = ()
     marks: Mapping[str, Any] = field(default_factory=dict)
+    copy: str = "a copy"
 
     def text(self, value: Any) -> str:
         """The file of a dataclass; floats come back from it bit by bit."""
@@ -99,7 +101,7 @@ class Form:
                 f"{self.version}"
             )
         damaged = told or Refusal(
-            LedgerError, f"the {noun} is damaged: ", "; restore it from a copy"
+            LedgerError, f"the {noun} is damaged: ", f"; restore it from {self.copy}"
         )
         checksum = content.pop(_CHECKSUM, None)
         # Whatever version it says it is of: that may be what was damaged.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,16 @@ LARGEST = 2**31 - 1
 """No ensemble has more teachers, so a larger entry or total is damage, not a vote count."""
 
 SHARE_TOLERANCE = 1e-3
+# Counts do not tell what they are of, and only where a teacher has one vote does epsilon hold.
+PROBABILITIES: Final = (
+    "Sums or averages of probabilities are no votes, rounded or not, for one teacher moves the "
+    "count of every class: store what each teacher says (`layout` labels or scores)"
+)
+MISSING: Final = (
+    "If teachers with one vote each may be missing, give `teachers` N; if these are rounded "
+    "probabilities, one teacher moves the count of every class: store what each teacher says "
+    "(`layout` labels or scores)"
+)
 
 MOST_BYTES = 1 << 32
 """Of who said what on which query, where all of that is held at once."""
@@ -66,8 +76,8 @@ def whole_numbers(values: NDArray[Any], first_row: int, where: Where) -> Ints:
     if values.min() < 0:
         row = first_bad(values < 0, first_row)
         raise VoteError(
-            f"{where.at(row)} has a negative number; votes are counted from 0 "
-            "(where -1 stands for a missing label, give `teachers` N)"
+            f"{where.at(row)} has a negative number; votes are counted from 0. Where -1 is a "
+            "class, as in -1 and 1, store 0 and 1; where it stands for no vote, give `teachers` N"
         )
     return np.array(values, dtype=np.int64, order="C", subok=False)
 
@@ -101,8 +111,8 @@ def _check_floats(values: NDArray[Any], first_row: int, where: Where) -> None:
     if not finite.all():
         row = first_bad(~finite, first_row)
         raise VoteError(
-            f"{where.at(row)} has NaN or infinity; repair the row or leave it out "
-            "(where NaN stands for a missing label, give `teachers` N)"
+            f"{where.at(row)} has NaN or infinity; repair the row. Where NaN stands for a missing "
+            "label, give `teachers` N"
         )
     fractional = values != np.floor(values)
     if not fractional.any():
@@ -112,10 +122,12 @@ def _check_floats(values: NDArray[Any], first_row: int, where: Where) -> None:
         totals = values.sum(axis=1, dtype=np.float64)
     if values.min() >= 0 and bool(np.all(np.abs(totals - 1.0) <= SHARE_TOLERANCE)):
         raise VoteError(
-            f"{where.at(row)} looks like probabilities or vote shares (rows sum to 1); "
-            "multiply by the number of teachers and store whole counts"
+            f"{where.at(row)} sums to 1. If these are shares of teachers with one vote each, store "
+            f"how many voted for each class. {PROBABILITIES}"
         )
-    raise VoteError(f"{where.at(row)} has a fractional number; votes must be whole counts")
+    raise VoteError(
+        f"{where.at(row)} has a fractional number; votes are whole counts. {PROBABILITIES}"
+    )
 
 
 def check_counts(
@@ -137,9 +149,7 @@ def check_counts(
     totals = np.einsum("ij->i", values)  # four times as fast as sum over a short last axis
     if not missing_allowed and not totals.all():
         row = first_bad(totals == 0, first_row)
-        raise VoteError(
-            f"{where.at(row)} has no votes at all; if teachers may be missing, give `teachers` N"
-        )
+        raise VoteError(f"{where.at(row)} has no votes at all. {MISSING}")
     absurd = totals > LARGEST
     if absurd.any():
         row = first_bad(absurd, first_row)
@@ -155,7 +165,7 @@ def check_counts(
         row = first_bad(unequal, first_row)
         raise VoteError(
             f"{where.at(row)} is the first whose total is not the {teachers} votes of "
-            f"{where.noun} 0; if teachers may be missing, give `teachers` N"
+            f"{where.noun} 0. {MISSING}"
         )
 
 

@@ -27,6 +27,8 @@ KEEP = ["--order", ORDER, "--beta", BETA, "--sigma-release", SIGMA, "--release",
 DRAW = ["--beta", BETA, "--sigma-release", SIGMA]
 STUDENT = ["--mechanism", "interactive", "--student", "student.npy", "--threshold", 8]
 
+NEWEST = "restore it from the newest copy, for an older one forgets what was spent"
+
 
 @pytest.fixture
 def kept(pate, votes, folder, counts):
@@ -437,7 +439,7 @@ def test_a_damaged_record_of_the_votes_stops_the_release(kept, pate, refused, re
     refused(
         pate("release", "a.json", *DRAW, "--report", "r.json"),
         3,
-        f"{record}: the record is damaged: it is not as pate wrote it; restore it from a copy",
+        f"{record}: the record is damaged: it is not as pate wrote it; " + NEWEST,
     )
     assert "r.json" not in leftovers()
 
@@ -473,7 +475,7 @@ NO_JSON = (
         ),
         (
             b'{"kind": "pate-spend-record", "schema_version": 1, "releases": {}}',
-            "the record is damaged: runs.0.drawn_from must be a list; restore it from a copy",
+            "the record is damaged: runs.0.drawn_from must be a list; " + NEWEST,
         ),
     ],
 )

@@ -46,7 +46,7 @@ def test_defaults_need_no_caution(name):
 def test_labels_that_are_noise(mechanism):
     (text,) = cautions(mechanism, delta=DELTA)
     assert text.startswith("Labels are noise: even where all 40 votes agree")
-    assert "pate tune" in text
+    assert "pate plan" in text
 
 
 def test_noise_is_told_by_chance_and_not_by_its_scale():
@@ -179,7 +179,7 @@ def test_warnings_of_a_prior_reach_report_and_quote(counts):
 
 def test_an_epsilon_that_promises_nothing():
     assert vacuous_warnings(10.0) == ()
-    assert "pate tune" in vacuous_warnings(10.0001)[0]
+    assert "pate plan" in vacuous_warnings(10.0001)[0]
     assert "fewer refusals" in vacuous_warnings(30.0, composed=True)[0]
 
 

@@ -82,7 +82,8 @@ def refused(text):
 
 
 def damaged(fault):
-    return f"the record is damaged: {fault}; restore it from a copy"
+    newest = "the newest copy, for an older one forgets what was spent"
+    return f"the record is damaged: {fault}; restore it from {newest}"
 
 
 @given(st.permutations(RECORD.runs), st.integers(0, 4))

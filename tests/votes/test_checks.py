@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from advice import FRACTION, MISSING, NO_VOTES, PROBABILITIES
 from pate_cli.votes import Layout, open_votes
 from pate_cli.votes.checks import ABSENT, tally
 
 NOT_FINITE = (
-    "has NaN or infinity; repair the row or leave it out (where NaN stands for a missing label, "
-    "give `teachers` N)"
+    "has NaN or infinity; repair the row. Where NaN stands for a missing label, give `teachers` N"
 )
 NEGATIVE = (
-    "has a negative number; votes are counted from 0 (where -1 stands for a missing label, give "
-    "`teachers` N)"
+    "has a negative number; votes are counted from 0. Where -1 is a class, as in -1 and 1, store 0 "
+    "and 1; where it stands for no vote, give `teachers` N"
 )
 GOOD = [[7.0, 3.0]] * 20
 
@@ -31,16 +31,15 @@ def damaged(row, values, dtype=np.float64):
     [
         ([np.nan, 3], NOT_FINITE),
         ([np.inf, 3], NOT_FINITE),
-        ([7.5, 2.5], "has a fractional number; votes must be whole counts"),
+        ([7.5, 2.5], FRACTION),
         ([-1, 11], NEGATIVE),
         ([2.0**31, 0], "has a number above 2147483647, which is no vote; check the file"),
         ([1e300, 0], "has a number above 2147483647, which is no vote; check the file"),
-        ([0, 0], "has no votes at all; if teachers may be missing, give `teachers` N"),
+        ([0, 0], NO_VOTES),
         ([2.0**31 - 1, 2], "has a total above 2147483647; check the file"),
         (
             [7, 2],
-            "is the first whose total is not the 10 votes of row 0; "
-            "if teachers may be missing, give `teachers` N",
+            f"is the first whose total is not the 10 votes of row 0. {MISSING}",
         ),
     ],
 )
@@ -58,8 +57,8 @@ def test_the_row_is_counted_over_all_parts(parquet, refusal, tmp_path):
 def test_shares_are_recognised(npy, refusal):
     message = refusal(npy([[0.7, 0.3], [0.2, 0.8]]), layout=Layout.COUNTS)
     assert message == (
-        "v.npy: row 0 looks like probabilities or vote shares (rows sum to 1); "
-        "multiply by the number of teachers and store whole counts"
+        "v.npy: row 0 sums to 1. If these are shares of teachers with one vote each, store how "
+        f"many voted for each class. {PROBABILITIES}"
     )
 
 

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from advice import FRACTION
 from ended import ended_owner
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.files.owner import owned_name
@@ -255,9 +256,9 @@ CSV_REFUSALS = {
     "number; votes are integers, or texts with `label_names`",
     WIDE + "a,1,2\nb,1,+2\n": "row 1 is the first of its file where column 'class_1' holds no "
     "number; votes are integers, or texts with `label_names`",
-    WIDE + "a,1,2\nb,1,2.5\n": "row 1 has a fractional number; votes must be whole counts",
-    WIDE + "a,1,2\nb,nan,2\n": "row 1 has NaN or infinity; repair the row or leave it out "
-    "(where NaN stands for a missing label, give `teachers` N)",
+    WIDE + "a,1,2\nb,1,2.5\n": f"row 1 {FRACTION}",
+    WIDE + "a,1,2\nb,nan,2\n": "row 1 has NaN or infinity; repair the row. Where NaN "
+    "stands for a missing label, give `teachers` N",
     ",class_0,class_1\n0,1,2\n": "column 'Unnamed: 0' does not look like a class; drop it "
     "(index=False writes a data frame without it), give `id_column` 'Unnamed: 0' if it names the "
     "queries, or rename it if it is a class",

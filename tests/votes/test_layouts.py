@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from advice import MISSING
 from pate_cli.votes import Layout, open_votes
 from slices import tries
 
@@ -142,8 +143,7 @@ def test_gaps_are_allowed_only_with_teachers(layout, parquet, npy, drain, refusa
     if layout is Layout.COUNTS:
         path = npy([[2, 1], [1, 1], [0, 3]])
         assert refusal(path, layout=layout) == (
-            "v.npy: row 1 is the first whose total is not the 3 votes of row 0; "
-            "if teachers may be missing, give `teachers` N"
+            f"v.npy: row 1 is the first whose total is not the 3 votes of row 0. {MISSING}"
         )
         assert refusal(path, layout=layout, teachers=2) == (
             "v.npy: row 0 has more votes than `teachers` 2"

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
+from advice import FRACTION, MISSING, NO_VOTES
 from graphs import votes_apart
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.label_set import LabelSet
@@ -200,7 +201,7 @@ REFUSED = [
     (
         with_entry(YES, (7, 1), 1.5),
         COUNTS | TOLD,
-        "row 7 has a fractional number; votes must be whole counts",
+        f"row 7 {FRACTION}",
     ),
     (
         YES.astype(bool),
@@ -216,8 +217,7 @@ REFUSED = [
     (
         with_entry(BOTH, (5, 2, 1), 4),
         COUNTS,
-        "row 5, label 2 has another total than the first "
-        "pair; if teachers may be missing, give `teachers` N",
+        f"row 5, label 2 has another total than the first pair. {MISSING}",
     ),
     (
         with_entry(BOTH, (5, 2, 1), 4),
@@ -231,7 +231,7 @@ REFUSED = [
     (
         0 * BOTH,
         COUNTS,
-        "row 0, label 0 has no votes at all; if teachers may be missing, give `teachers` N",
+        f"row 0, label 0 {NO_VOTES}",
     ),
 ]
 
@@ -248,7 +248,7 @@ def test_what_is_refused(array, options, text, npy, refusal):
     [
         ({"a": [1, None]}, "row 1, label 0 has no count of yes"),
         ({"a": [1, 9]}, "row 1, label 0 has more votes for yes than `teachers` 6"),
-        ({"a": [0.5, 1.0]}, "row 0 has a fractional number; votes must be whole counts"),
+        ({"a": [0.5, 1.0]}, f"row 0 {FRACTION}"),
         ({"c": [[1, 2], [1]]}, "row 1, label 1 has no count of yes"),
         ({"c": [[1, 2], [1, 2, 3]]}, "row 1 has more labels than the 2 of row 0"),
         ({"c": [[1, 2], None]}, "row 1 has a null instead of a list"),

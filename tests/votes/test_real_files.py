@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from advice import FRACTION
 from pate_cli.votes import open_votes
 from pate_cli.votes.sources import arrow_files, json_documents
 from slices import some
@@ -474,7 +475,7 @@ UNCLEAR = {
     ),
     "European fractions": (
         sheet(";", lambda votes: f"{votes},5"),
-        "row 0 has a fractional number; votes must be whole counts",
+        f"row 0 {FRACTION}",
     ),
     "both decimals": ("query_id;class_0;class_1\na;5,0;5\nb;1.5;2\n", NO_NUMBER),
     "another sep=": (
@@ -572,7 +573,7 @@ WRONG_TYPES = {
     "halves": (
         counts_as(lambda votes: decimals(votes, 2, "0.5")),
         {},
-        "row 0 has a fractional number; votes must be whole counts",
+        f"row 0 {FRACTION}",
     ),
     "truths beside counts": (
         counts_as(pa.array).append_column("seen", [YES[:, 0]]),

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from advice import FRACTION, MISSING, NO_VOTES
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts, stacked
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.mechanisms.gnmax import GNMax
@@ -109,9 +110,7 @@ def test_rows_without_votes_where_teachers_may_be_missing(parquet, drain, refusa
     path = parquet(columns([[], [3], [1, 0]], [[], [2], [1, 3]], query_id=["a", "b", "c"]))
     expected = [[0, 0, 0, 0], [0, 0, 0, 2], [3, 1, 0, 0]]
     np.testing.assert_array_equal(drain(path, classes=4, teachers=4), expected)
-    assert refusal(path, classes=4) == (
-        "v.parquet: row 0 has no votes at all; if teachers may be missing, give `teachers` N"
-    )
+    assert refusal(path, classes=4) == (f"v.parquet: row 0 {NO_VOTES}")
     none = parquet(columns([[], []], [[], []]))
     np.testing.assert_array_equal(drain(none, classes=2, teachers=1), np.zeros((2, 2)))
 
@@ -139,10 +138,9 @@ BAD = [
 TOTALS = [
     (
         [[1, 3], [2, 2]],
-        "is the first whose total is not the 3 votes of row 0; if teachers may be missing, give "
-        "`teachers` N",
+        f"is the first whose total is not the 3 votes of row 0. {MISSING}",
     ),
-    ([[], []], "has no votes at all; if teachers may be missing, give `teachers` N"),
+    ([[], []], NO_VOTES),
 ]
 
 
@@ -174,9 +172,7 @@ def test_fractions_are_refused_and_whole_floats_are_not(parquet, drain, refusal)
     path = parquet({"label": pa.array([[1.0]], kind), "count": pa.array([[3.0]], kind)})
     np.testing.assert_array_equal(drain(path, classes=2), [[0, 3]])
     path = parquet({"label": pa.array([[1.0]], kind), "count": pa.array([[2.5]], kind)})
-    assert refusal(path, classes=2) == (
-        "v.parquet: row 0 has a fractional number; votes must be whole counts"
-    )
+    assert refusal(path, classes=2) == (f"v.parquet: row 0 {FRACTION}")
     path = parquet({"label": pa.array([[np.nan]], kind), "count": pa.array([[3.0]], kind)})
     assert refusal(path, classes=2) == (
         "v.parquet: row 0 has a negative number or NaN in its list of label"

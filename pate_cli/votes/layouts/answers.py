@@ -16,6 +16,7 @@ from pate_cli.votes.batches import Extent, Matrix, ReadFrom, row_numbers
 from pate_cli.votes.checks import (
     ABSENT,
     LARGEST,
+    MISSING,
     Ids,
     Where,
     first_bad,
@@ -181,8 +182,7 @@ class CountedBoth(_AnswersFrom[NpyCube]):
             else:
                 _refuse(
                     total != self.teachers,
-                    "another total than the first pair; if teachers may be missing, give "
-                    "`teachers` N",
+                    f"another total than the first pair. {MISSING}",
                     query,
                     where,
                 )
@@ -270,10 +270,7 @@ def _first_total(first: NDArray[Any], where: Where) -> int:
     _refuse(~_whole(first).all(axis=2), "an entry that is no count of votes", 0, where)
     total = int(first[0, 0].sum(dtype=np.int64))
     if total == 0:
-        raise VoteError(
-            f"{where.at(0)}, label 0 has no votes at all; if teachers may be missing, give "
-            "`teachers` N"
-        )
+        raise VoteError(f"{where.at(0)}, label 0 has no votes at all. {MISSING}")
     return total
 
 

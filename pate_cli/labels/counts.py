@@ -12,6 +12,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat, Voting
+from pate_cli.files.addresses import is_address
 from pate_cli.files.digest import opened, parts_of
 
 
@@ -57,10 +58,15 @@ def _counted(part: str, label_format: LabelFormat, label_set: LabelSet | None) -
     import pyarrow as pa
 
     try:
+        if label_format in (LabelFormat.PARQUET, LabelFormat.CSV):
+            # Never a file of Python's: a thread of pyarrow's that gives it back late, at the end of
+            # the process, ends that with a signal.
+            with opened(part) if is_address(part) else pa.OSFile(part) as file:
+                return _of_table(_table(file, label_format), label_set)
         with opened(part) as file:
             if label_format is LabelFormat.NPY:
                 return _of_array(np.lib.format.read_array(file, allow_pickle=False), label_set)
-            return _of_table(_table(file, label_format), label_set)
+            return _of_table(_of_lines(file), label_set)
     except (OSError, ValueError, KeyError, TypeError, EOFError, pa.ArrowException):
         raise VoteError(f"the labels cannot be read as {label_format}") from None
 
@@ -72,11 +78,13 @@ def _table(file: Any, label_format: LabelFormat) -> Any:
         # Of a whole data set it would make a query, with all that takes to import.
         with parquet.ParquetFile(file) as one:
             return one.read()
-    if label_format is LabelFormat.CSV:
-        from pyarrow import csv
+    from pyarrow import csv
 
-        # An id may hold line ends.
-        return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
+    # An id may hold line ends.
+    return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
+
+
+def _of_lines(file: Any) -> Any:
     import pyarrow as pa
 
     columns: dict[str, list[Any]] = {}

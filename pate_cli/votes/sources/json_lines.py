@@ -88,8 +88,11 @@ def _batches(part: SourceFile, schema: Any, passed: Callable[[int], None]) -> It
 
 def _parsed(block: bytes, schema: Any = None, *, known: bool = False) -> Any:
     """A block as a table; `known`: pa.ArrowInvalid for a column that is not in `schema`."""
+    # Memory of pyarrow's own: its threads may give a block back late, when Python has ended.
+    copied = pa.BufferOutputStream()
+    copied.write(block)
     return pjson.read_json(
-        pa.BufferReader(block),
+        pa.BufferReader(copied.getvalue()),
         read_options=pjson.ReadOptions(use_threads=False, block_size=len(block)),
         parse_options=pjson.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="error" if known else "infer"

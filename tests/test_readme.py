@@ -141,22 +141,28 @@ def test_the_tutorial_runs_as_it_stands(tmp_path):
     assert price["target"]["target"] == report["epsilon"]
 
 
-def test_the_first_lines_of_python_run(tmp_path, monkeypatch):
+def test_the_first_lines_of_python_run_once(tmp_path, monkeypatch):
     class Teacher:
         def predict(self, queries):
             return np.full(len(queries), 3)
 
     monkeypatch.chdir(tmp_path)
     first, corrected = re.findall(r"```python\n(.*?)```", TEXT["README.md"], re.DOTALL)
-    known = {"np": np, "pate_cli": pate_cli, "teachers": [Teacher()] * 100, "queries": [None] * 150}
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    known = {"teachers": [Teacher()] * 100, "queries": [None] * 150, "public_model": Teacher()}
     exec(first, known)  # noqa: S102 - our own words
-    exec(corrected, {**known, "public_model": Teacher()})  # noqa: S102 - our own words
+    exec(corrected, known)  # noqa: S102 - our own words
+    for lines in (first, corrected):
+        with pytest.raises(pate_cli.PateError, match="exists already"):
+            exec(lines, known)  # noqa: S102 - our own words
     labels = (tmp_path / "labels.csv").read_text().splitlines()[1:]
     answered = [line.split(",")[1] for line in labels if line.split(",")[1]]
     # All agree, and noise wins one answer in twenty at most: of 150, fifty about once in 1e25.
     assert answered
     assert sum(label != "3" for label in answered) < 50
-    assert json.loads((tmp_path / "report.json").read_text())["epsilon"] <= 1.5
+    assert json.loads((tmp_path / "labels.report.json").read_text())["epsilon"] <= 1.5
+    report = json.loads((tmp_path / "corrected.report.json").read_text())
+    assert len(report["spent"]["runs"]) == 2
 
 
 # The target of two hundred classes, tested: half a minute's work.

@@ -535,7 +535,8 @@ class PriorOptions:
             "--prior",
             metavar="FILE",
             help="Public guesses for gnmax, confident, interactive: a class a query, or "
-            "probabilities; formats as VOTES. They must not have been fitted on the votes.",
+            "probabilities; formats as VOTES. Neither the votes nor any private record may have "
+            "shaped them.",
         ),
     ] = None
     prior_weight: Annotated[
@@ -719,8 +720,8 @@ class RunTargetOptions(TargetOptions):
             "--max-epsilon",
             help="Refuse (exit 5), before anything is drawn or spent, a run that could cost more "
             "than this: all it publishes, whatever the votes, or its target. Default: "
-            f"{CEILING:g} without --seed, where an epsilon for all votes is all that is promised; "
-            "at a terminal you are asked.",
+            f"{CEILING:g} without --seed, unless an epsilon is sanitized; at a terminal you are "
+            "asked.",
         ),
     ] = None
 

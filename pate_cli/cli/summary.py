@@ -138,7 +138,8 @@ def _guessed(prior: PublicPrior | None) -> _Rows:
     """What the ε rests on beside the votes."""
     if prior is not None:
         weight = "votes" if prior.weight is None else f"{prior.weight} votes"
-        yield "prior", f"{weight} for each of {prior.guesses} guesses; void if fitted on the votes"
+        told = "void if the votes or any private record shaped them"
+        yield "prior", f"{weight} for each of {prior.guesses} guesses; {told}"
 
 
 def _pooled(pool: PublicPool | None) -> _Rows:

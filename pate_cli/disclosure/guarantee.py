@@ -45,10 +45,13 @@ _ONE_BY_ONE = (
 _GUESSES = " So are the guesses of the prior and the votes they have."
 _PRESUPPOSED = (
     "The guesses of the prior must be public, or a function of what was released before this run "
-    "and is paid for. A prior that was fitted on the votes, or on records that teachers were "
-    "trained on, voids everything."
+    "and is paid for. If the votes, or any private record, shaped them in another way, everything "
+    "is void."
 )
-VOID: Final = " All of it is void if the guesses of the prior were fitted on the votes."
+VOID: Final = (
+    " All of it is void if the votes, or any private record, shaped the guesses of the prior, but "
+    "for what was released and paid for before."
+)
 """What a summary that claims something adds."""
 
 

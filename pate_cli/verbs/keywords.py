@@ -168,7 +168,8 @@ class PriorWords(TypedDict, total=False):
         Prior | str | PathLike[str] | Any | None,
         Says(
             "for gnmax, confident and interactive: classes or probabilities, an array or a file "
-            "of them; public, or made of what was released before, and never fitted on the votes."
+            "of them. They must be public: neither the votes nor any private record may have "
+            "shaped them, but for what was released and paid for before."
         ),
     ]
     prior_weight: Annotated[
@@ -275,8 +276,8 @@ class SpendingWords(TypedDict, total=False):
         float | None,
         Says(
             "refuse, before anything is drawn or spent, a run that could cost more. Left out, "
-            f"{CEILING:g} is the most for a run without a `seed` of which nothing but an epsilon "
-            "for all votes is promised."
+            f"{CEILING:g} is the most for a run without a `seed`, of its target or, where nothing "
+            "but an epsilon for all votes is promised, of that."
         ),
     ]
     keep_ledger: Annotated[

@@ -300,7 +300,9 @@ def _from_outside(report: Report) -> Iterator[Check]:
         yield Check("earlier draws", OPEN, "version 3 does not say with which it was charged")
     if any("prior" in done for done in report.rounds):
         yield Check(
-            "guesses", OPEN, "whether they were fitted on the votes cannot be checked from outside"
+            "guesses",
+            OPEN,
+            "whether the votes or a private record shaped them cannot be checked from outside",
         )
     if any("pool" in done for done in report.rounds):
         yield Check(

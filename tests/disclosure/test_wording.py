@@ -116,7 +116,10 @@ def test_rounds_that_no_run_has_have_no_words():
         worded(dataclasses.replace(several, rounds=(unsaid,)))
 
 
-VOID = "All of it is void if the guesses of the prior were fitted on the votes."
+VOID = (
+    "All of it is void if the votes, or any private record, shaped the guesses of the prior, but "
+    "for what was released and paid for before."
+)
 PRIORS = ("prior", "prior, confident", "prior, passed", "priors")
 
 
@@ -129,7 +132,7 @@ def test_what_a_prior_presupposes_is_said_of_every_report_with_one_and_of_no_oth
     told = report.to_dict()
     assert ("prior" in told) == any("prior" in done for done in told["rounds"])
     if kind in PRIORS:
-        assert "voids everything" in report.prior.presupposed
+        assert "everything is void" in report.prior.presupposed
         assert "public, or a function of what was released before" in report.prior.presupposed
         quiet = dataclasses.replace(report, private=False)
         assert VOID not in worded(quiet).summary

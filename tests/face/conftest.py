@@ -1,0 +1,32 @@
+"""What every test of the face shares: the inputs, and `pate` as a shell knows it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from face import inputs, runner
+
+FROZEN = json.loads(Path(__file__).with_name("frozen.json").read_text())
+
+
+@pytest.fixture(scope="session")
+def shown(tmp_path_factory):
+    """The folder of all inputs; nothing is written into it."""
+    place = tmp_path_factory.mktemp("inputs")
+    inputs.write_inputs(place)
+    return place
+
+
+@pytest.fixture(scope="session")
+def face(shown):
+    opened = runner.Face(shown)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="session")
+def frozen():
+    return FROZEN

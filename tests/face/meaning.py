@@ -1,0 +1,200 @@
+"""What the numbers of an output mean: the one place that knows how fields are called.
+
+Frozen is what a number means. A field that is renamed, or moves, is renamed here; a number that
+changes is a fault.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_MECHANISM = {
+    "mechanism": "mechanism.name",
+    "teachers": "mechanism.teachers",
+    "classes": "mechanism.classes",
+    "threshold": "mechanism.threshold",
+    "sigma of the threshold": "mechanism.sigma1",
+    "sigma of the argmax": "mechanism.sigma2",
+    "Laplace scale": "mechanism.laplace_scale",
+    "epsilon of a query": "mechanism.query_epsilon",
+    "delta of a query": "mechanism.query_delta",
+    "refusals": "mechanism.refusals",
+    "confidence": "mechanism.confidence",
+    "teachers a record": "mechanism.teachers_per_record",
+    "votes of a guess": "mechanism.prior_weight",
+}
+_WORST = {
+    "worst case": "data_independent.epsilon",
+    "order of the worst case": "data_independent.order",
+    "worst case of the labels": "data_independent.labels_epsilon",
+    "textbook by orders": "crosscheck.rdp_epsilon",
+    "textbook, exact": "crosscheck.exact_epsilon",
+}
+_ASKED = {"queries": "queries", "most answers": "max_answers", "delta": "delta"}
+_REPORT = {
+    "epsilon": "epsilon",
+    "kind": "epsilon_kind",
+    "private": "private",
+    "sound": "sound",
+    "answers": "answers",
+    **_ASKED,
+    **_MECHANISM,
+    **_WORST,
+    "release": "sanitized.release",
+    "sanitized": "sanitized.epsilon",
+    "order of the release": "sanitized.order",
+    "beta": "sanitized.beta",
+    "sigma of the release": "sanitized.sigma_release",
+    "chance of failure": "sanitized.delta_failure",
+    "passed": "tested.passed",
+    "target": "tested.target",
+    "epsilon of a refusal": "tested.refusal_epsilon",
+    "bound": "tested.bound",
+    "orders of the test": "tested.orders",
+    "target met by any votes": "met_target",
+    "total": "spent.epsilon",
+    "delta of the total": "spent.delta",
+    "epsilons of the runs": "spent.runs.*.epsilon",
+    "groups": "groups.*.epsilon",
+    "rounds": "rounds.*.queries",
+    "guesses": "prior.guesses",
+}
+_QUOTE = {
+    "epsilon": "epsilon",
+    **_ASKED,
+    **_MECHANISM,
+    **_WORST,
+    "target": "target.target",
+    "epsilon of a refusal": "target.refusal_epsilon",
+    "needs a test": "target.needed",
+    "groups": "groups.*.epsilon",
+}
+_COST = {
+    "epsilon": "epsilon",
+    "order": "order",
+    "orders": "orders",
+    "rdp": "rdp",
+    "rdp of the threshold": "steps.threshold",
+    "rdp of the argmax": "steps.argmax",
+    "expected answers": "expected_answers",
+    "cost of a query": "per_query.quantiles",
+    **_ASKED,
+    **_MECHANISM,
+    "worst case": "data_independent.epsilon",
+    "order of the worst case": "data_independent.order",
+}
+_SENSITIVITY = {
+    "order": "order",
+    "beta": "beta",
+    "smooth sensitivity": "smooth_sensitivity",
+    "distance": "distance",
+    "rdp": "rdp",
+    "local sensitivity": "local_sensitivity",
+    "cost by distance": "cost_by_distance",
+    **_ASKED,
+    **_MECHANISM,
+}
+_SPENT = {
+    "total": "epsilon",
+    "delta of the total": "delta",
+    "sum": "sum_epsilon",
+    "budget": "budget",
+    "kinds": "runs.*.kind",
+    "outcomes": "runs.*.outcome",
+    "epsilons": "runs.*.epsilon",
+    "deltas": "runs.*.delta",
+    "answers": "runs.*.answers",
+}
+_CURVE = {"orders": "orders", "rdp": "rdp", "adjacency": "adjacency"}
+_PLAN = {"found": "found", "target": "target_epsilon", "delta": "delta", "teachers": "teachers"}
+_TUNE = {
+    "target": "target_epsilon",
+    "threshold": "winner.threshold",
+    "sigma of the threshold": "winner.sigma1",
+    "sigma of the argmax": "winner.sigma2",
+    "worst case": "winner.data_independent_epsilon",
+    "expected answers": "winner.answers",
+}
+_ANSWERS = {"id": "id", "label": "label", "remaining": "remaining"}
+FIELDS = {
+    "report": _REPORT, "quote": _QUOTE, "cost": _COST, "smooth-sensitivity": _SENSITIVITY,
+    "spent": _SPENT, "plan": _PLAN, "tune": _TUNE, "curve": _CURVE, "answer": _ANSWERS,
+}  # fmt: skip
+# Rows of labels that nobody asked the teachers about: how many a file has of them is its own.
+_UNASKED = "not asked"
+_LONG = 8
+
+
+def numbers(kind, document):
+    """Those of a JSON document of this kind, by meaning; what it does not state is left out."""
+    found = {meaning: _at(document, path) for meaning, path in FIELDS[kind].items()}
+    return {meaning: _plain(value) for meaning, value in found.items() if value is not None}
+
+
+def _at(document, path):
+    name, _, rest = path.partition(".")
+    if name == "*":
+        found = [_at(entry, rest) for entry in document]
+        if all(isinstance(entry, (int, float)) for entry in found):
+            found.sort()  # rounds of ledgers come in the order of their names, which are drawn
+        return found if any(entry is not None for entry in found) else None
+    if not isinstance(document, dict) or document.get(name) is None:
+        return None
+    return _at(document[name], rest) if rest else document[name]
+
+
+def _plain(value):
+    if isinstance(value, dict):
+        return {key: _plain(entry) for key, entry in value.items()}
+    if isinstance(value, (list, tuple)):
+        if len(value) <= _LONG:
+            return [_plain(entry) for entry in value]
+        return {"entries": len(value), "first": _plain(value[0]), "sum": _plain(float(sum(value)))}
+    return float(f"{value:.12g}") if isinstance(value, float) else value
+
+
+def labels(source):
+    """What a file, a folder of parts or a table of labels says: how many rows, and their hash."""
+    rows = source.to_pylist() if isinstance(source, pa.Table) else list(_rows(Path(source)))
+    rows = [row for row in rows if not isinstance(row, dict) or row.get("source") != _UNASKED]
+    said = "".join(json.dumps(row, default=str, sort_keys=True) + "\n" for row in map(_same, rows))
+    return {"rows": len(rows), "sha256": hashlib.sha256(said.encode()).hexdigest()[:16]}
+
+
+def _same(row):
+    """A row as every format has it: no label is None, and numbers are texts."""
+    if not isinstance(row, dict):
+        return row
+    return {name: None if value in ("", None) else _text(value) for name, value in row.items()}
+
+
+def _text(value):
+    return [_text(entry) for entry in value] if isinstance(value, list) else str(value)
+
+
+def _rows(path):
+    if path.is_dir():
+        for part in sorted(path.iterdir()):
+            yield from _rows(part)
+    elif path.suffix == ".npy":
+        yield from np.load(path).tolist()
+    elif path.suffix == ".parquet":
+        yield from pq.read_table(path).to_pylist()
+    elif path.suffix == ".csv":
+        with path.open(newline="") as file:
+            yield from csv.DictReader(file)
+    else:
+        yield from map(json.loads, path.read_text().splitlines())
+
+
+def told(text):
+    """Every epsilon and delta that a text in words states."""
+    return sorted(set(re.findall(r"(?:epsilon|delta) (?:of |at most )?([0-9.]+(?:e-?\d+)?)", text)))

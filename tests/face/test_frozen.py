@@ -1,0 +1,76 @@
+"""What people meet stays as it is: exit codes, labels, and the numbers of every output."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from face import calls, lines
+
+_DIGITS = 1e-7
+"""Relative: far below the fifth digit, and above what another processor rounds differently."""
+
+
+def differences(kept, found, at=""):
+    """Where two outputs differ, each as a sentence."""
+    if isinstance(kept, dict) and isinstance(found, dict):
+        for name in sorted({*kept, *found}):
+            yield from differences(
+                kept.get(name), found.get(name), f"{at} › {name}" if at else name
+            )
+    elif isinstance(kept, list) and isinstance(found, list) and len(kept) == len(found):
+        for number, pair in enumerate(zip(kept, found, strict=True)):
+            yield from differences(*pair, f"{at} › {number}")
+    elif not _same(kept, found):
+        yield f"{at}: was {kept!r}, is {found!r}"
+
+
+def _same(kept, found):
+    if isinstance(kept, float) and isinstance(found, (int, float)):
+        return math.isclose(kept, found, rel_tol=_DIGITS)
+    return type(kept) is type(found) and kept == found
+
+
+def _listed(kept, found):
+    return "\n".join(differences(kept, found))
+
+
+@pytest.mark.parametrize("name", lines.LINES)
+def test_a_command_line_gives_what_it_gave(name, face, frozen, tmp_path):
+    asked = lines.lines_of(name)
+    folder = face.folder(tmp_path / "here", " ".join(asked))
+    found = [face.line(folder, line) for line in asked]
+    assert _listed(frozen["lines"][name], found) == ""
+
+
+@pytest.mark.parametrize("name", calls.CALLS)
+def test_a_call_gives_what_it_gave(name, shown, frozen, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert _listed(frozen["calls"][name], calls.seen(name, shown, tmp_path)) == ""
+
+
+def test_all_is_frozen_and_no_more(frozen):
+    assert list(frozen["lines"]) == list(lines.LINES)
+    assert list(frozen["calls"]) == list(calls.CALLS)
+    assert sum(len(lines.lines_of(name)) for name in lines.LINES) >= 120
+    assert len(calls.CALLS) >= 60
+
+
+@pytest.mark.parametrize("votes", ["SAME_BY_ID", "SAME_BY_PLACE", "SAME_IN_WORDS"])
+def test_the_same_votes_have_the_same_labels_in_whatever_way_they_come(votes, frozen):
+    of_lines = [frozen["lines"][f"in: {name}"][0]["labels.csv"] for name in getattr(lines, votes)]
+    of_calls = [frozen["calls"][f"in: {name}"] for name in getattr(calls, votes)]
+    found = {each["labels"]["sha256"] for each in (*of_lines, *of_calls)}
+    assert len(found) == 1
+
+
+def test_labels_are_the_same_in_every_format(frozen):
+    tables = ("csv", "parquet", "jsonl")
+    found = [frozen["calls"][f"out: {kind}"]["labels"] for kind in tables]
+    found += [
+        frozen["lines"][f"out: {kind}{to}"][0][f"labels.{kind}"]["labels"]
+        for kind in tables
+        for to in ("", " on stdout")
+    ]
+    assert all(each == found[0] for each in found)

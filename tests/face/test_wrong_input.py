@@ -1,0 +1,38 @@
+"""Wrong input is refused in one line that names the file, the row and a way out."""
+
+from __future__ import annotations
+
+import pytest
+
+from face import wrong
+
+
+@pytest.mark.parametrize("name", wrong.WRONG)
+def test_wrong_input_is_refused_by_name(name, face, frozen, tmp_path):
+    asked = wrong.WRONG[name]
+    ran, left = refused(face, asked, tmp_path)
+    assert ran.code == frozen["wrong"][name]
+    assert ran.code not in (0, 1)
+    line = ran.stderr.splitlines()[-1]
+    assert line.startswith("pate: ")
+    missing = [word for word in asked.says if word not in line]
+    assert not missing, line
+    assert ran.stdout == b""
+    assert left == []
+
+
+def test_forty_kinds_are_refused(frozen):
+    assert list(frozen["wrong"]) == list(wrong.WRONG)
+    assert len(wrong.WRONG) >= 40
+
+
+def refused(face, asked, place):
+    """Run it, and say what it left behind."""
+    folder = face.folder(place / "here", asked.line)
+    for name, content in asked.files.items():
+        (folder / name).write_bytes(content)
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    ran = face.run(folder, *asked.line.split())
+    after = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    left = [path.name for path in after if before.get(path) != after[path]]
+    return ran, [name for name in left if name not in (".said", ".complained")]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import re
+from pathlib import Path
 
 import pytest
 
@@ -55,6 +57,13 @@ def test_all_is_frozen_and_no_more(frozen):
     assert list(frozen["calls"]) == list(calls.CALLS)
     assert sum(len(lines.lines_of(name)) for name in lines.LINES) >= 120
     assert len(calls.CALLS) >= 60
+
+
+def test_the_suite_knows_the_face_alone():
+    """Nothing below `pate_cli` is imported, so no room that is rebuilt breaks a test here."""
+    here = Path(__file__).parent
+    below = re.compile(r"^\s*(from|import) pate_cli\.|^\s*from pate_cli import", re.MULTILINE)
+    assert [path.name for path in here.glob("*.py") if below.search(path.read_text())] == []
 
 
 @pytest.mark.parametrize("votes", ["SAME_BY_ID", "SAME_BY_PLACE", "SAME_IN_WORDS"])

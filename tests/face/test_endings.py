@@ -1,0 +1,70 @@
+"""However busy the machine, a command ends with its own exit code.
+
+A thread of a library's that still gives something back when the interpreter has ended takes the
+process with it: a signal in place of an exit code, once in fifty times or so. `make test-all` runs
+each command two hundred times, `make test` some of them a few times.
+"""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+
+import pytest
+
+from slices import EVERY, chosen
+
+TIMES = 200 if EVERY else 3
+RUN = "--mechanism gnmax --sigma2 40 --no-record --force"
+ENDINGS = {
+    "verify csv": ("verify r.csv.json l.csv", 0),
+    "verify parquet": ("verify r.parquet.json l.parquet", 0),
+    "verify jsonl": ("verify r.jsonl.json l.jsonl", 0),
+    "cost of csv": ("cost counts.csv --mechanism gnmax --sigma2 40 --max-queries 5", 0),
+    "cost of jsonl": ("cost counts.jsonl --mechanism gnmax --sigma2 40 --max-queries 5", 0),
+    "cost of arrow": ("cost counts.arrow --mechanism gnmax --sigma2 40 --max-queries 5", 0),
+    "cost of parts": ("cost parts_parquet --mechanism gnmax --sigma2 40 --max-queries 5", 0),
+    "labels of parquet": (f"aggregate counts.parquet {RUN} -o x.parquet --report x.json", 0),
+    "labels of packed csv": (f"aggregate counts.csv.gz {RUN} -o y.csv --report y.json", 0),
+    "two processes": (f"aggregate counts.parquet {RUN} --workers 2 -o z.csv --report z.json", 0),
+    "a bad row": ("cost bad.csv", 3),
+    "guesses": (f"aggregate counts.csv {RUN} --prior prior.csv -o p.csv --report p.json", 0),
+}
+
+
+@pytest.fixture(scope="module")
+def made(face, shown, tmp_path_factory):
+    """The folder that all of them run in."""
+    place = face.folder(
+        tmp_path_factory.mktemp("ends") / "here", " ".join(path.name for path in shown.iterdir())
+    )
+    good = (place / "counts.csv").read_text()
+    (place / "bad.csv").write_text(good + "q60,1,2\n")
+    for kind in ("csv", "parquet", "jsonl"):
+        line = f"aggregate counts.npy {RUN} -o l.{kind} --report r.{kind}.json"
+        assert face.run(place, *line.split()).code == 0
+    return place
+
+
+@pytest.fixture(scope="module")
+def busy():
+    """Two processes that leave no core idle."""
+    spin = [sys.executable, "-c", "while True: pass"]
+    spinning = [subprocess.Popen(spin) for _ in range(2)]
+    yield
+    for process in spinning:
+        process.kill()
+        process.wait()
+
+
+@pytest.mark.usefixtures("busy")
+@pytest.mark.parametrize("name", chosen(ENDINGS, ["verify csv"]))
+def test_a_command_ends_with_its_own_exit_code(name, made):
+    line, code = ENDINGS[name]
+    words = [sys.executable, "-m", "pate_cli", *shlex.split(line)]
+    ends = [
+        subprocess.run(words, cwd=made, capture_output=True, check=False).returncode
+        for _ in range(TIMES)
+    ]
+    assert ends == [code] * TIMES

@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import sys
+import traceback
 from importlib.metadata import entry_points
 
 _SLOW = ("numpy", "pandas", "scipy.special", "scipy.optimize", "pyarrow.parquet", "pyarrow.csv",
@@ -34,8 +35,7 @@ def serve(requests, answers):
         child = os.fork()
         if not child:
             _begin(asked)
-            main()
-            sys.exit(0)
+            _end(main)
         _, status = os.waitpid(child, 0)
         answers.write(f"{os.waitstatus_to_exitcode(status)}\n")
         answers.flush()
@@ -52,6 +52,21 @@ def _begin(asked):
         os.dup2(opened, number)
         os.close(opened)
     sys.argv = ["pate", *asked["words"]]
+
+
+def _end(main):
+    """Run and end at once: to take an interpreter down takes as long again."""
+    code = 0
+    try:
+        main()
+    except SystemExit as ended:
+        code = ended.code or 0
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import sys
 
 import pytest
 
+from face import inputs
 from slices import EVERY, chosen
 
 TIMES = 200 if EVERY else 3
@@ -34,17 +35,19 @@ ENDINGS = {
 
 
 @pytest.fixture(scope="module")
-def made(face, shown, tmp_path_factory):
+def made(tmp_path_factory):
     """The folder that all of them run in."""
-    place = face.folder(
-        tmp_path_factory.mktemp("ends") / "here", " ".join(path.name for path in shown.iterdir())
-    )
-    good = (place / "counts.csv").read_text()
-    (place / "bad.csv").write_text(good + "q60,1,2\n")
+    place = tmp_path_factory.mktemp("ends")
+    inputs.write_inputs(place)
+    (place / "bad.csv").write_text((place / "counts.csv").read_text() + "q60,1,2\n")
     for kind in ("csv", "parquet", "jsonl"):
-        line = f"aggregate counts.npy {RUN} -o l.{kind} --report r.{kind}.json"
-        assert face.run(place, *line.split()).code == 0
+        assert _code(place, f"aggregate counts.npy {RUN} -o l.{kind} --report r.{kind}.json") == 0
     return place
+
+
+def _code(place, line):
+    words = [sys.executable, "-m", "pate_cli", *shlex.split(line)]
+    return subprocess.run(words, cwd=place, capture_output=True, check=False).returncode
 
 
 @pytest.fixture(scope="module")
@@ -62,9 +65,4 @@ def busy():
 @pytest.mark.parametrize("name", chosen(ENDINGS, ["verify csv"]))
 def test_a_command_ends_with_its_own_exit_code(name, made):
     line, code = ENDINGS[name]
-    words = [sys.executable, "-m", "pate_cli", *shlex.split(line)]
-    ends = [
-        subprocess.run(words, cwd=made, capture_output=True, check=False).returncode
-        for _ in range(TIMES)
-    ]
-    assert ends == [code] * TIMES
+    assert [_code(made, line) for _ in range(TIMES)] == [code] * TIMES

@@ -529,14 +529,14 @@ class Session:
             if rule.epsilon > CEILING and self._key.private:
                 raise CeilingError(
                     f"{price}, and above {CEILING:g} practically nothing is promised; ask fewer, "
-                    "take more noise, or state a smaller `epsilon`. To have it all the same, ask "
+                    "take more noise, or state a smaller epsilon. To have it all the same, ask "
                     f"for it by name: `max_epsilon` {named}",
                     epsilon=float(named),
                 )
         elif rule.epsilon > self._most:
             raise UnreachableError(
                 f"{price}, above `max_epsilon` {self._most:g}; ask fewer, take more noise, or "
-                "state a smaller `epsilon`"
+                "state a smaller epsilon"
             )
 
     # --- asking ----------------------------------------------------------------------------------

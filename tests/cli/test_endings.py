@@ -29,6 +29,8 @@ ENDINGS = {
     "labels of parquet": (f"aggregate counts.parquet {RUN} -o x.parquet --report x.json", 0),
     "labels of packed csv": (f"aggregate counts.csv.gz {RUN} -o y.csv --report y.json", 0),
     "two processes": (f"aggregate counts.parquet {RUN} --workers 2 -o z.csv --report z.json", 0),
+    "a cluster": (f"aggregate counts.parquet {RUN} --engine dask --workers 2 -o d.csv", 0),
+    "a store": ("cost STORE --mechanism gnmax --sigma2 40 --max-queries 5", 0),
     "a bad row": ("cost bad.csv", 3),
     "guesses": (f"aggregate counts.csv {RUN} --prior prior.csv -o p.csv --report p.json", 0),
 }
@@ -61,8 +63,20 @@ def busy():
         process.wait()
 
 
+@pytest.fixture(scope="module")
+def stored(s3_server, made):
+    """The address of the same votes on a store."""
+    query, client = s3_server
+    client.create_dir("ends")
+    with client.open_output_stream("ends/counts.parquet") as file:
+        file.write((made / "counts.parquet").read_bytes())
+    return f"'s3://x:y@ends/counts.parquet?{query}'"
+
+
 @pytest.mark.usefixtures("busy")
 @pytest.mark.parametrize("name", chosen(ENDINGS, ["verify csv"]))
-def test_a_command_ends_with_its_own_exit_code(name, made):
+def test_a_command_ends_with_its_own_exit_code(name, made, request):
     line, code = ENDINGS[name]
+    if "STORE" in line:
+        line = line.replace("STORE", request.getfixturevalue("stored"))
     assert [_code(made, line) for _ in range(TIMES)] == [code] * TIMES

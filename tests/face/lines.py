@@ -121,7 +121,7 @@ def _more_of_a_run():
     LINES["paper's cost"] = f"cost counts.npy {SAFE} --analysis paper"
     LINES["cost at one order"] = f"cost counts.npy {SAFE} --order 8"
     LINES["cost of first rows, by query"] = (
-        f"cost counts.parquet {SAFE} --max-queries 20 --per-query labels_cost.csv"
+        f"cost counts.parquet {SAFE} --max-queries 20 --per-query by_query.csv"
     )
     LINES["cost side by side"] = f"cost counts.npy {SAFE} --compare # fresh"
     LINES["curve of a run"] = (

@@ -173,7 +173,9 @@ def _same(row):
     """A row as every format has it: no label is None, and numbers are texts."""
     if not isinstance(row, dict):
         return row
-    return {name: None if value in ("", None) else _text(value) for name, value in row.items()}
+    ids, *others = row  # whatever the column of ids is called
+    said = {"id": row[ids], **{name: row[name] for name in others}}
+    return {name: None if value in ("", None) else _text(value) for name, value in said.items()}
 
 
 def _text(value):
@@ -193,6 +195,14 @@ def _rows(path):
             yield from csv.DictReader(file)
     else:
         yield from map(json.loads, path.read_text().splitlines())
+
+
+def by_query(path):
+    """The sums of all columns of numbers in a CSV with a row a query."""
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    sums = {name: _plain(sum(float(row[name]) for row in rows)) for name in list(rows[0])[1:]}
+    return {"rows": len(rows), **sums}
 
 
 def told(text):

@@ -114,6 +114,8 @@ def _written(folder, before):
             found[name] = {"labels": meaning.labels(path)}
         elif name.endswith("report.json"):
             found[name] = meaning.numbers("report", json.loads(path.read_text()))
+        elif name.startswith("by_query"):
+            found[name] = meaning.by_query(path)
         elif name == "curve.json":
             found[name] = meaning.numbers("curve", json.loads(path.read_text()))
         elif name.endswith(".ledger"):

@@ -1,7 +1,7 @@
 """The command lines that are frozen, by what they show; `<` and `>` are the shell's.
 
-A case is one line or several in the same folder. What is random has a seed; of a line that ends in
-`# fresh` only what does not depend on chance is kept.
+A case is one line or several in the same folder. What is random has a seed. Of a line that ends in
+`# fresh` only what does not depend on chance is kept, of one in `# by rule` only what was asked.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _mechanisms():
         f"aggregate two.npy {SHARP} {RUN} --max-queries 60 --target-epsilon 2.5 --bound conditional"
     )
     LINES["by rule: target"] = (
-        "aggregate counts.npy --no-record --target-epsilon 1.5 --max-queries 30 --dry-run # fresh"
+        "aggregate counts.npy --no-record --target-epsilon 1.5 --max-queries 30 --dry-run # by rule"
     )
 
 

@@ -58,13 +58,13 @@ def seen(name, place, folder):
     return CALLS[name](place, folder)
 
 
-def run(votes, *, labels=True, **asked):
+def run(votes, **asked):
     """A run of `aggregate`: report and labels."""
     done = pate.aggregate(votes, **asked)
-    found = {"report": meaning.numbers("report", done.report.to_dict())}
-    if labels:
-        found["labels"] = meaning.labels(done.labels.to_arrow())
-    return found
+    return {
+        "report": meaning.numbers("report", done.report.to_dict()),
+        "labels": meaning.labels(done.labels.to_arrow()),
+    }
 
 
 # Every mechanism and every kind of release.

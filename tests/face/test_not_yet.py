@@ -15,17 +15,13 @@ import pytest
 
 import pate_cli as pate
 from face import inputs, meaning
+from face.marks import not_yet
 
 GNMAX = {"mechanism": "gnmax", "sigma2": 40.0}
 TEST = {**GNMAX, "record": False, "seed": 5}
 LITTLE = {"mechanism": "gnmax", "sigma2": "0.001 votes", "record": False, "seed": 5}
 RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
 FRAME = pd.DataFrame(inputs.COUNTS, columns=[f"class_{j}" for j in range(inputs.CLASSES)])
-
-
-def not_yet(reason):
-    """What is wrong today."""
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 @pytest.fixture

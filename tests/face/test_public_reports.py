@@ -19,13 +19,9 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 import pate_cli as pate
+from face.marks import not_yet
 
 WORDS = ["benign", "malignant", "unsure"]
-
-
-def not_yet(reason):
-    """What is wrong today."""
-    return pytest.mark.xfail(strict=True, reason=reason)
 
 
 @pytest.fixture

@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from pate_cli.verbs.verify import verify as verify
     from pate_cli.votes import TeacherGroups as TeacherGroups
     from pate_cli.votes import open_votes as open_votes
-    from pate_cli.votes.beside.pool import Pool as Pool
     from pate_cli.votes.beside.prior import Prior as Prior
     from pate_cli.votes.beside.student import StudentPredictions as StudentPredictions
     from pate_cli.votes.beside.student import YesProbabilities as YesProbabilities
@@ -69,7 +68,6 @@ _HOMES = {
     "Ledger": "disclosure.ledger",
     "PairTruth": "votes.beside.truth",
     "PateError": "core.errors",
-    "Pool": "votes.beside.pool",
     "Prior": "votes.beside.prior",
     "RefusedError": "disclosure.report",
     "Report": "disclosure.report",

@@ -54,9 +54,8 @@ class LabelOptions:
         typer.Option(
             "--output",
             "-o",
-            help="Labels: a path or an address (s3://...); - is stdout, a name that ends in / or "
-            "an address without a suffix a folder of parts. Default: <stem>.labels.parquet, if "
-            "votes are no pipe.",
+            help="Labels: a path or an address (s3://...); - is stdout. Default: "
+            "<stem>.labels.parquet, if votes are no pipe.",
         ),
     ] = None
     label_format: Annotated[

@@ -24,6 +24,7 @@ from pate_cli.cli.terminal import (
     what_was_released,
 )
 from pate_cli.core.errors import OutputError, PateError, UsageError
+from pate_cli.core.gone import GONE
 from pate_cli.core.version import __version__
 from pate_cli.files.addresses import public_name
 
@@ -159,6 +160,10 @@ def _misuse(error: Exception) -> str | None:
     home, name = type(error).__module__.partition(".")[0], type(error).__name__
     if home != "typer" or name == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
         return None
+    option = str(getattr(error, "option_name", ""))
+    instead = GONE.get(option.lstrip("-"))
+    if instead is not None:
+        return f"{option} is gone: {_flagged(instead)}"
     text = str(error.format_message()).strip().rstrip(".")
     for pattern, words in _HOUSE_STYLE:
         text = re.sub(pattern, words, text, flags=re.DOTALL)

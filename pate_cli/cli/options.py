@@ -55,7 +55,6 @@ from pate_cli.core.words import (
     Layout,
     MechanismName,
     ReleaseKind,
-    Voting,
 )
 from pate_cli.files.addresses import public_name
 
@@ -264,25 +263,6 @@ class VoteOptions:
         ),
     ] = None
 
-    pool: Annotated[
-        str | None,
-        _prior(
-            "--pool",
-            metavar="FILE",
-            help="Public clusters of queries; one answer labels all of a cluster.",
-        ),
-    ] = None
-
-    voting: Annotated[
-        Voting | None,
-        _special(
-            "--voting",
-            help="On several labels a query (--layout multilabel...): binary, on each by itself; "
-            "powerset, on whole sets of at most 12 labels. Default: binary.",
-            show_default=False,
-        ),
-    ] = None
-
     @contextlib.contextmanager
     def open(
         self, votes: str, output: OutputOptions, *, any_name: bool = False
@@ -308,8 +288,6 @@ class VoteOptions:
                         aliases=self.aliases,
                         any_name=any_name,
                         groups=self.groups,
-                        voting=self.voting,
-                        pool=self.pool,
                         max_queries=self.max_queries,
                         progress=advance,
                     )
@@ -319,8 +297,7 @@ class VoteOptions:
     @property
     def pairs(self) -> bool:
         """Whether rows will be pairs of a query and a label."""
-        several = self.layout is not None and self.layout.multilabel
-        return several and self.voting is not Voting.POWERSET
+        return self.layout is not None and self.layout.multilabel
 
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""

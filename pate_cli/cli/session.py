@@ -91,8 +91,6 @@ def session(
             "layout",
             "queries",
             "id_column",
-            "pool",
-            "voting",
         ),
     ],
     mechanism: Annotated[MechanismOptions, Without("student", "confidence", "refusals")],

@@ -12,7 +12,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import printable
 
 if TYPE_CHECKING:
-    from pate_cli.disclosure.report import PublicPool, PublicPrior, Quote, Report
+    from pate_cli.disclosure.report import PublicPrior, Quote, Report
 
 _INDENT: Final = 12
 _LEAST_WIDTH: Final = 30
@@ -67,7 +67,6 @@ def _released(report: Report) -> _Rows:
         )
         yield "by group", spread
     yield from _guessed(report.prior)
-    yield from _pooled(report.pool)
     if not report.private:
         yield "privacy", "none: drawn from a fixed seed, for tests and papers only"
     elif not report.sound:
@@ -112,7 +111,6 @@ def _quoted(quote: Quote) -> _Rows:
     reading = _ALL if quote.sound else _NOTHING
     yield "epsilon", f"{nats(quote.epsilon)} at delta {shown(quote.delta)}, {reading}"
     yield from _guessed(quote.prior)
-    yield from _pooled(quote.pool)
     if quote.target is not None and quote.target.needed:
         refusal = shown(quote.target.refusal_epsilon)
         yield "target", f"tested: {_passing(quote.target.chances)}; a refusal costs {refusal}"
@@ -140,13 +138,6 @@ def _guessed(prior: PublicPrior | None) -> _Rows:
         weight = "votes" if prior.weight is None else f"{prior.weight} votes"
         told = "void if the votes or any private record shaped them"
         yield "prior", f"{weight} for each of {prior.guesses} guesses; {told}"
-
-
-def _pooled(pool: PublicPool | None) -> _Rows:
-    """The same of clusters."""
-    if pool is not None:
-        size = f"{pool.queries} queries in {pool.clusters} clusters"
-        yield "pool", f"{size}; void if they followed from the votes"
 
 
 def _worth(epsilon: float, delta: float, kind: str = "worst-case") -> str:

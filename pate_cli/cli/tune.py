@@ -296,7 +296,6 @@ def _refuse_beside_a_rule(
         "--max-queries": reading.max_queries,
         "--layout": reading.layout,
         "--groups": reading.groups,
-        "--pool": reading.pool,
         "--truth": safe.truth,
         "--prior": prior.prior,
         "--prior-weight": prior.prior_weight,

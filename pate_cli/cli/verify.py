@@ -25,7 +25,7 @@ def verify(
         str | None,
         typer.Argument(
             metavar="[LABELS]",
-            help="Its labels: a file, a folder of parts, or an address.",
+            help="Its labels: a file, or an address.",
             show_default=False,
         ),
     ] = None,
@@ -35,15 +35,6 @@ def verify(
             "--prior",
             metavar="FILE",
             help="The guesses of its prior, to be checked by their hash; once for each of several.",
-            show_default=False,
-        ),
-    ] = None,
-    pool: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--pool",
-            metavar="FILE",
-            help="The clusters of its pool, likewise.",
             show_default=False,
         ),
     ] = None,
@@ -68,9 +59,7 @@ def verify(
     import pate_cli as pate
     from pate_cli.verbs.verify import FAILS
 
-    found = pate.verify(
-        report, labels, prior=prior, pool=pool, with_dp_accounting=with_dp_accounting
-    )
+    found = pate.verify(report, labels, prior=prior, with_dp_accounting=with_dp_accounting)
     view.show(found.to_dict(), _print)
     if not found.holds:
         error = MismatchError if found.verdict == FAILS else UncheckedError

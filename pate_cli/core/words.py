@@ -85,17 +85,6 @@ class Layout(_Word, called="layout"):
         return self.multilabel or self.value.startswith("scores")
 
 
-class Voting(_Word, called="voting"):
-    """How teachers vote on several labels of a query.
-
-    BINARY    on every label by itself: a query is as many rows of two classes as it has labels.
-    POWERSET  on whole sets of labels: a query is one row, and every set is a class.
-    """
-
-    BINARY = "binary"
-    POWERSET = "powerset"
-
-
 class LabelsAs(_Word, called="labels_as"):
     """What a row of labels is where a query has several: all of them, or one of them."""
 

@@ -225,6 +225,5 @@ def _public_facts(done: Round) -> dict[str, Any]:
         "answers": done.answers,
         **({} if done.label_set is None else done.label_set.facts()),
         **({} if done.said_prior is None else {"prior": vars(done.said_prior)}),
-        **({} if done.pool is None else {"pool": vars(done.pool)}),
         **({} if done.rule is None else {"rule": encoded(done.rule)}),
     }

@@ -225,7 +225,6 @@ def _done(report: Report) -> Iterator[str]:
         yield f"{report.answers} of {report.queries} {each} were labelled{several}{name}."
     yield from _voters(report)
     yield from _guessed(report)
-    yield from _pooled(report)
     yield from _one_by_one(report)
     yield f"Written by pate {report.tool}."
 
@@ -264,20 +263,6 @@ def _guessed(report: Report) -> Iterator[str]:
                 f"A public prior voted, too{where}: {prior['weight']} votes for its guess, where "
                 f"it had one, on {prior['guesses']} of {facts['queries']} "
                 f"{rows_of(report.label_set)}. {own} SHA-256 {prior['sha256']}."
-            )
-
-
-def _pooled(report: Report) -> Iterator[str]:
-    """The pool of every round that has one."""
-    for number, facts in enumerate(report.rounds, 1):
-        pool = facts.get("pool")
-        if pool is not None:
-            where = "" if len(report.rounds) == 1 else f" in round {number}"
-            yield (
-                f"Asked{where} were {facts['queries']} of the {pool['clusters']} clusters of a "
-                f"public pool of {pool['queries']} queries: a teacher has one vote in each, and a "
-                "cluster's label is that of all its queries. Its file has SHA-256 "
-                f"{pool['sha256']}."
             )
 
 
@@ -428,8 +413,6 @@ def _assumptions(report: Report) -> Iterator[str]:
     )
     if report.prior is not None:
         yield report.prior.presupposed
-    if report.pool is not None:
-        yield report.pool.presupposed
     if report.external:
         yield "The external parts are as their files state them; see the statement external."
 
@@ -464,9 +447,8 @@ def _publishable(report: Report) -> Iterator[str]:
     if labels is None:
         yield "This report." if _refused(report) else "This report, and the labels it pays for."
     else:
-        where = "" if labels.parts is None else f" in {labels.parts} parts"
         yield (
-            f"This report, and its labels: {labels.bytes} bytes of {labels.format}{where}, SHA-256 "
+            f"This report, and its labels: {labels.bytes} bytes of {labels.format}, SHA-256 "
             f"{labels.sha256}."
         )
     yield "Not the votes, not the ledger, not the output of cost and smooth-sensitivity."

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pate_cli.core.words import PublicFact, ReleaseKind, Voting
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.figures import nats, shown
-from pate_cli.disclosure.report import PublicPool, PublicPrior, Statement
+from pate_cli.disclosure.report import PublicPrior, Statement
 from pate_cli.disclosure.total import Spent
 
 if TYPE_CHECKING:
@@ -30,9 +30,8 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
     What is `external` protects records and knows of no teachers: with it, a total does no more.
     """
     prior = _GUESSES if any(done.said_prior for done in rounds) else ""
-    pool = _CLUSTERS if any(done.pool for done in rounds) else ""
     asked = _ONE_BY_ONE if any(done.rule for done in rounds) else ""
-    return _between_files(rounds) + prior + pool + asked + (_ONE_RECORD if external else "")
+    return _between_files(rounds) + prior + asked + (_ONE_RECORD if external else "")
 
 
 _ONE_BY_ONE = (
@@ -53,35 +52,6 @@ VOID: Final = (
     "for what was released and paid for before."
 )
 """What a summary that claims something adds."""
-
-
-_CLUSTERS = (
-    " So are the clusters of the pool, which are queries here: a teacher has one vote in each, for "
-    "the label that it gives most often there."
-)
-_CHOSEN = (
-    "The clusters must have been chosen without the votes and without private data, or as a "
-    "function of what was released before this run and is paid for. Clusters that follow from the "
-    "votes, or from records that teachers were trained on, void everything."
-)
-VOID_POOL: Final = (
-    " All of it is void if the clusters of the pool followed from the votes or from private data."
-)
-"""What a summary that claims something adds."""
-
-
-def public_pool(rounds: Sequence[Round]) -> PublicPool | None:
-    """What is said of the pools of all rounds, if any of them has one."""
-    given = [done.pool for done in rounds if done.pool is not None]
-    if not given:
-        return None
-    same = len(given) == len(rounds) and len({pool.sha256 for pool in given}) == 1
-    return PublicPool(
-        clusters=sum(pool.clusters for pool in given),
-        queries=sum(pool.queries for pool in given),
-        sha256=given[0].sha256 if same else None,
-        presupposed=_CHOSEN,
-    )
 
 
 def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:
@@ -107,17 +77,13 @@ _ONE_RECORD = (
 
 
 def _between_files(rounds: Sequence[Round]) -> str:
-    several = [done.label_set for done in rounds if done.label_set is not None]
     where, classes, given = "on every query", "one class", ", the classes"
     if not any("classes" in done.mechanism for done in rounds):
         given = ""  # names that nobody listed
-    if several:
+    if any(done.label_set is not None for done in rounds):
         given = ", the labels"
-        if any(labels.voting is Voting.BINARY for labels in several):
-            where = "on every query, and on each label of a query that has several,"
-            classes = "one answer"
-        if any(labels.voting is Voting.POWERSET for labels in several):
-            given += " and all sets of them"
+        where = "on every query, and on each label of a query that has several,"
+        classes = "one answer"
     done = rounds[0]
     teachers_per_record = done.teachers_per_record
     if done.groups:

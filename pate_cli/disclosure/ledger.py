@@ -19,9 +19,10 @@ import numpy as np
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
-from pate_cli.core.codec import SPARING, encoded
+from pate_cli.core.codec import SPARING, Refusal, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
+from pate_cli.core.gone import without_gone
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.stop_rule import StopRule
@@ -29,16 +30,19 @@ from pate_cli.files.inputs import note
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
+from pate_cli.votes.facts import Group, PriorFacts
 
 _LEDGER: Final = Form(
     "pate-ledger",
     "ledger",
     "ledger",
-    version=3,
+    version=4,
     unsealed=(1,),
-    earlier=(2,),
+    earlier=(2, 3),
     marks={"releasable": False},
+)
+_OTHER: Final = Refusal(
+    LedgerError, "the ledger is of another version: ", "; use the version of pate that wrote it"
 )
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -82,10 +86,9 @@ class Round:
         draws: sanitized values that the run itself published; a later release pays for them.
         read_off: facts that are taken as public and were read off the votes: no statement holds.
         groups: of the teachers, where they count differently; none where they do not.
-        label_set: the labels of a query, where it has several; with binary voting the rows, caps
-            and answers are then of pairs of a query and a label.
+        label_set: the labels of a query, where it has several; the rows, caps and answers are then
+            of pairs of a query and a label.
         prior: the public prior that voted, too.
-        pool: public clusters of queries, where the rows are these.
         rule: of a session, whose rows came one by one, when asking stops.
     """
 
@@ -99,7 +102,6 @@ class Round:
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
-    pool: PoolFacts | None = field(default=None, metadata=SPARING)
     rule: StopRule | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
@@ -123,7 +125,6 @@ class Round:
                 f"but it was charged for {shortened(str(k))}"
             )
         self._check_prior()
-        self._check_pool()
         if self.rule is not None and not self.rule.allows(self.queries, self.answers):
             raise LedgerError(
                 f"round {shortened(self.id)}: {self.answers} answers to {self.queries} queries are "
@@ -149,25 +150,6 @@ class Round:
         if not _SHA256.fullmatch(prior.sha256):
             raise LedgerError(
                 f"round {shortened(self.id)}: {quoted(prior.sha256)} is no SHA-256 of its prior"
-            )
-
-    def _check_pool(self) -> None:
-        """LedgerError for a pool of fewer clusters than were asked, or of fewer queries."""
-        pool = self.pool
-        if pool is None:
-            return
-        if self.prior is not None or self.label_set is not None:
-            raise LedgerError(
-                f"round {shortened(self.id)}: a pool goes with no prior, and one label a query"
-            )
-        if not self.queries <= pool.clusters <= pool.queries:
-            raise LedgerError(
-                f"round {shortened(self.id)}: {self.queries} clusters were asked, of "
-                f"{pool.clusters} with {pool.queries} queries"
-            )
-        if not _SHA256.fullmatch(pool.sha256):
-            raise LedgerError(
-                f"round {shortened(self.id)}: {quoted(pool.sha256)} is no SHA-256 of its pool"
             )
 
     @property
@@ -391,9 +373,14 @@ class Ledger(Result):
 
 
 def _older_ledger(data: dict[str, Any], version: int) -> None:
-    """The first ledgers did not say what was read off the votes; none but these name a record."""
-    if "records" in data:
+    """Give a ledger of an earlier version what it lacks, and take from it what is gone.
+
+    The first ledgers did not say what was read off the votes, and up to version 2 none named a
+    record.
+    """
+    if version < 3 and "records" in data:
         raise LedgerError(f"version {version} of a ledger names no records")
+    data.update(without_gone(data, _OTHER))
     for done in _objects(data.get("rounds")):
         done.setdefault("read_off", [])
 

@@ -186,10 +186,8 @@ def _check(told: Told) -> Markup:
     """How to hold the report against its labels, and this page against the report."""
     report, labels = told.report, told.report.labels
     suffix = "parquet" if labels is None else LabelFormat(labels.format).value
-    place = "labels/" if labels is not None and labels.parts is not None else f"labels.{suffix}"
-    given = "" if labels is None else f" {place}"
+    given = "" if labels is None else f" labels.{suffix}"
     guessed = " --prior guesses" if report.prior is not None else ""
-    guessed += " --pool clusters" if report.pool is not None else ""
     hashes = [] if labels is None else [("SHA-256 of the labels", labels.sha256)]
     hashes += [("SHA-256 of the report", told.sha256)]
     # The hash has a line of its own.

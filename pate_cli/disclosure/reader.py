@@ -2,7 +2,8 @@
 
 A report of version 3 has no name of its run, time, hash of labels or crosscheck; they are None. Up
 to version 4 a target that is met without a test, and what is unsettled, stood in sentences alone.
-Up to version 5 no prior voted.
+Up to version 5 no prior voted. Up to version 8 there were pools, sets of labels as classes, and
+labels in parts; of a report that tells of none of them only the fields are gone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pate_cli.core.clock import read_time
 from pate_cli.core.codec import Refusal, decoded, parsed, picked
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError, shortened
+from pate_cli.core.gone import without_gone
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.guarantee import DRAWS
@@ -137,7 +139,12 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
         foreign = next((field for field in later if _has(data, field)), None)
         if foreign is not None:
             raise damaged.of(f"version {version} has no field {foreign!r}")
-        data = _raised(data, version)
+        other = Refusal(
+            ReportError,
+            f"{name} is of version {version}: ",
+            "; use the version of pate that wrote it",
+        )
+        data = _raised(without_gone(data, other), version)
     fault = next(faults(data, _schema()), None)
     if fault is not None:
         raise damaged.of(fault)

@@ -24,21 +24,25 @@ from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
-from pate_cli.core.codec import SPARING
+from pate_cli.core.codec import SPARING, Refusal
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
+from pate_cli.core.gone import without_gone
 from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.sealed_json import Form, named
-from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
+from pate_cli.votes.facts import Group, PriorFacts
 
 _RECORD: Final = Form(
-    "pate-spend-record", "record", "spend", version=5, unsealed=(1, 2), earlier=(3, 4),
+    "pate-spend-record", "record", "spend", version=6, unsealed=(1, 2), earlier=(3, 4, 5),
     marks={"releasable": True}, copy="the newest copy, for an older one forgets what was spent",
 )  # fmt: skip
+_OTHER: Final = Refusal(
+    LedgerError, "the record is of another version: ", "; use the version of pate that wrote it"
+)
 
 
 class RunKind(enum.StrEnum):
@@ -74,7 +78,6 @@ class RowsAsked:
         round: name of the round, by which a ledger of it is known; empty in a report.
         label_set: the labels of a query, where it has several.
         prior: the public prior that voted, too.
-        pool: public clusters of queries, where the rows are these.
         rule: of a session, when asking stops; `queries` are then those that were asked so far.
     """
 
@@ -84,7 +87,6 @@ class RowsAsked:
     round: str = field(default="", metadata=SPARING)
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
-    pool: PoolFacts | None = field(default=None, metadata=SPARING)
     rule: StopRule | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
@@ -103,7 +105,6 @@ class RowsAsked:
             done.id,
             done.label_set,
             done.prior,
-            done.pool,
             done.rule,
         )
 
@@ -236,7 +237,6 @@ class Run:
             groups=self.groups,
             label_set=asked.label_set,
             prior=asked.prior,
-            pool=asked.pool,
             rule=asked.rule,
         )
 
@@ -519,6 +519,7 @@ def _older(data: dict[str, Any], version: int) -> None:
     Version 1 knew of no targets, and its releases had no names; version 4 of all but sessions.
     """
     if version > 3:
+        data.update(without_gone(data, _OTHER))
         return
     runs: list[Any] = []
     seen: Counter[str] = Counter()

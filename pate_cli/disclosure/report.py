@@ -24,11 +24,11 @@ from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
-from pate_cli.files.digest import Digest, digest_of, parts_of
+from pate_cli.files.digest import Digest, digest_of
 from pate_cli.files.results import Result
 from pate_cli.votes.facts import Group
 
-SCHEMA_VERSION: Final = 8
+SCHEMA_VERSION: Final = 9
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
 
 SINCE: Final = {
@@ -101,24 +101,22 @@ class Crosscheck:
 
 @dataclass(frozen=True)
 class LabelFile:
-    """The file, or folder of parts, that a report belongs to; its name may be private.
+    """The file that a report belongs to; its name may be private.
 
     Attributes:
-        format: of the file, or of the parts.
-        bytes: of all of it.
-        sha256: of the file; of a folder that of the lines `sha256sum part-*` prints, by name.
-        parts: how many there are; None for a file.
+        format: of the file.
+        bytes: its size.
+        sha256: its hash.
     """
 
     format: LabelFormat
     bytes: int
     sha256: str
-    parts: int | None
 
     @classmethod
     def of(cls, digest: Digest, label_format: LabelFormat) -> LabelFile:
         """What was written in this format."""
-        return cls(label_format, digest.size, digest.sha256, digest.parts)
+        return cls(label_format, digest.size, digest.sha256)
 
 
 @dataclass(frozen=True)
@@ -163,23 +161,6 @@ class PublicPrior:
 
 
 @dataclass(frozen=True)
-class PublicPool:
-    """Public clusters of queries, each of which was asked as one.
-
-    Attributes:
-        clusters: how many there are, of all rounds that have any.
-        queries: how many queries they hold, all of which its label goes to.
-        sha256: of its file; None where rounds differ in it.
-        presupposed: what all that is said rests on.
-    """
-
-    clusters: int
-    queries: int
-    sha256: str | None
-    presupposed: str
-
-
-@dataclass(frozen=True)
 class Statement:
     """One reading of the published numbers, and whether this report supports it."""
 
@@ -209,14 +190,13 @@ class Report(Result):
     `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
     only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
     nothing is where the number of classes or the list of queries was read off the votes.
-    `label_set` tells of several labels a query; with binary voting `queries`, `answers` and
-    `max_answers` count pairs of a query and a label.
+    `label_set` tells of several labels a query; `queries`, `answers` and `max_answers` then count
+    pairs of a query and a label.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
     `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
     classes are called, class 0 first, where they have names. `prior` tells of a public prior that
-    voted, too, and `rounds` of which had which; `pool` of clusters of queries, which `queries`,
-    `answers` and `max_answers` then count. Where teachers count differently,
-    `groups` has the ε of each group; none is above the headline.
+    voted, too, and `rounds` of which had which. Where teachers count differently, `groups` has the
+    ε of each group; none is above the headline.
     `spent` is the account: all runs that the record tells of, this one among them, and what they
     cost together; None where earlier runs are not tracked.
     `earlier_draws` were made from the same votes before, `external` is what other mechanisms on the
@@ -252,7 +232,6 @@ class Report(Result):
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING)
     prior: PublicPrior | None = field(default=None, metadata=SPARING)
-    pool: PublicPool | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING)
     external: tuple[dict[str, Any], ...] = field(default=(), metadata=SPARING)
@@ -268,8 +247,6 @@ class Report(Result):
     @property
     def rows(self) -> str:
         """What `queries` counts."""
-        if self.pool is not None and all("pool" in done for done in self.rounds):
-            return "clusters"
         return rows_of(self.label_set)
 
     def claims(self, statement: str) -> bool:
@@ -279,7 +256,7 @@ class Report(Result):
     def with_labels(
         self, path: str | os.PathLike[str], label_format: LabelFormat | str | None = None
     ) -> Report:
-        """The report of the labels in a file or folder of parts, by their hash.
+        """The report of the labels in a file, by their hash.
 
         Args:
             path: on disk, or an address of a store.
@@ -290,8 +267,6 @@ class Report(Result):
             UsageError: the suffix names no format.
         """
         digest = digest_of(path)
-        if label_format is None and digest.parts is not None:
-            label_format = LabelFormat.from_path(public_name((parts_of(path) or [""])[0]))
         if label_format is None:
             label_format = LabelFormat.from_path(public_name(os.fspath(path)))
         return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
@@ -308,7 +283,7 @@ class Report(Result):
             "conversion": _CONVERSIONS[self.analysis],
             **_among(said, "mechanism", "queries", "answers", "max_answers", "label_names"),
             **said.get("label_set", {}),
-            **_among(said, "prior", "pool"),
+            **_among(said, "prior"),
             "guarantee": _among(said, "summary", "adjacency", "covers", "statements"),
             **_among(said, "sanitized", "data_independent", "crosscheck", "tested", "met_target"),
             **_among(said, "spent", "groups"),
@@ -337,7 +312,6 @@ class Report(Result):
             ("protected", self.adjacency),
             ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
             *(() if self.prior is None else (("presupposed", self.prior.presupposed),)),
-            *(() if self.pool is None else (("presupposed", self.pool.presupposed),)),
             *(("warning", warning) for warning in self.warnings),
         ]
 
@@ -416,10 +390,9 @@ class Quote(Result):
     """What a run would cost for all votes, before anything is spent; all of it public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean; `groups`, `prior`, `pool` and `crosscheck` as in `Report`; there are
-    no labels.
-    `adjacency` says who is protected, where a curve of it is exported. `sound` is false where a
-    fact that ε takes as public was read off the votes; `warnings` say which.
+    what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
+    labels. `adjacency` says who is protected, where a curve of it is exported. `sound` is false
+    where a fact that ε takes as public was read off the votes; `warnings` say which.
     """
 
     mechanism: dict[str, Any]
@@ -432,7 +405,6 @@ class Quote(Result):
     target: Outlook | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     prior: PublicPrior | None = field(default=None, metadata=SPARING)
-    pool: PublicPool | None = field(default=None, metadata=SPARING)
     adjacency: str = ""
     sound: bool = True
     warnings: tuple[str, ...] = ()
@@ -453,7 +425,7 @@ class Quote(Result):
             "sound": self.sound,
             "epsilon": self.epsilon,
             **_among(said, "delta", "mechanism", "threshold", "queries", "max_answers", "prior"),
-            **_among(said, "pool", "planned_release", "data_independent", "crosscheck"),
+            **_among(said, "planned_release", "data_independent", "crosscheck"),
             "labels": None,
             **_among(said, "target", "groups", "warnings"),
         }

@@ -20,12 +20,10 @@ from pate_cli.disclosure.guarantee import (
     TOTAL,
     UNTRACKED,
     VOID,
-    VOID_POOL,
     adjacency,
     covers,
     gap_of,
     met,
-    public_pool,
     public_prior,
     statements,
     summary,
@@ -39,7 +37,7 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.stop_rule import StopRule
-from pate_cli.votes.facts import Group, PoolFacts, PriorFacts
+from pate_cli.votes.facts import Group, PriorFacts
 
 _CONDITIONAL_HOLDS: Final = 5  # since this version of the report
 _ACCOUNTS: Final = 7
@@ -58,16 +56,12 @@ def worded(report: Report) -> Report:
     if crosscheck is not None:
         crosscheck = reworded(crosscheck, report.data_independent)
     rounds = rounds_of(report)
-    told = replace(
-        report, crosscheck=crosscheck, prior=public_prior(rounds), pool=public_pool(rounds)
-    )
+    told = replace(report, crosscheck=crosscheck, prior=public_prior(rounds))
     told = _tested(told) if told.tested is not None else _released(told)
     if told.read_as >= _ACCOUNTS:
         told = _accounted(told)
     if told.prior is not None and any(reading.holds for reading in told.statements):
         told = replace(told, summary=told.summary + VOID)
-    if told.pool is not None and any(reading.holds for reading in told.statements):
-        told = replace(told, summary=told.summary + VOID_POOL)
     return told
 
 
@@ -106,7 +100,6 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
             read_off=read_off,
             label_set=_label_set(facts),
             prior=prior_of_round(facts),
-            pool=pool_of_round(facts),
             rule=rule_of_round(facts),
         )
         for number, facts in enumerate(report.rounds)
@@ -116,11 +109,6 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
 def prior_of_round(facts: Mapping[str, Any]) -> PriorFacts | None:
     """The prior of a round of a report."""
     return PriorFacts(**facts["prior"]) if "prior" in facts else None
-
-
-def pool_of_round(facts: Mapping[str, Any]) -> PoolFacts | None:
-    """The pool of a round of a report."""
-    return PoolFacts(**facts["pool"]) if "pool" in facts else None
 
 
 def rule_of_round(facts: Mapping[str, Any]) -> StopRule | None:

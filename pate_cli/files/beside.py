@@ -16,7 +16,7 @@ _KNOWN_SUFFIX: Final = re.compile(
 
 
 def report_beside(labels: str, votes: str) -> str:
-    """The name of the report that belongs to labels at `labels`: a file, a folder or an address.
+    """The name of the report that belongs to labels at `labels`: a path or an address.
 
     Labels that go to a device or a pipe have no folder: then it is named after the votes.
     """
@@ -29,7 +29,7 @@ def report_beside(labels: str, votes: str) -> str:
 
 
 def _report_of(labels: str, votes: str) -> str:
-    folder, slash, name = labels.rstrip("/").rpartition("/")
+    folder, slash, name = labels.rpartition("/")
     stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
     return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
 

@@ -54,13 +54,9 @@ def cause(name: str, error: OSError) -> str:
     return f"cannot write {name}: {error.strerror or error}"
 
 
-STAYS: Final = " stays"
-"""How a sentence ends that tells of something released."""
-
-
 def after(left: Sequence[str]) -> str:
     """What a failure has left in place, by name."""
-    return f"what went to {', '.join(left)}{STAYS}" if left else "nothing was released"
+    return f"what went to {', '.join(left)} stays" if left else "nothing was released"
 
 
 class Stream:

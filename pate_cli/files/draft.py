@@ -7,7 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, Protocol
 
 from pate_cli.core.errors import OutputError
 
@@ -106,13 +106,10 @@ class Held:
             self._file.close()
 
 
-_AnyDraft = TypeVar("_AnyDraft", bound=Draft)
-
-
 @contextlib.contextmanager
 def translated_errors(
-    staging: AbstractContextManager[_AnyDraft], words: Callable[[OSError], str]
-) -> Iterator[_AnyDraft]:
+    staging: AbstractContextManager[Draft], words: Callable[[OSError], str]
+) -> Iterator[Draft]:
     """What `staging` yields; its failures are OutputErrors in `words`, those of the block stay."""
     failed: Draft | None = None
     try:

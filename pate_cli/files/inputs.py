@@ -65,18 +65,6 @@ class Inputs:
         """What is read from any of these places, if anything is."""
         return next((self._known[place] for place in places if place in self._known), None)
 
-    def within(self, folder: str) -> str | None:
-        """What is read from this folder, given as a place, or from below it."""
-        prefix = f"{folder.rstrip('/')}/"
-        return next(
-            (
-                what
-                for place, what in self._known.items()
-                if isinstance(place, str) and f"{place}/".startswith(prefix)
-            ),
-            None,
-        )
-
 
 _WATCH: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 

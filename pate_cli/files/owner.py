@@ -23,12 +23,9 @@ _PROCESSES: Final = Path("/proc")
 _ENDED: Final = "ZX"
 
 
-def owned_name(mark: str | None = None) -> str:
-    """A name that tells of this process, where it can; like no other, unless `mark` is its end.
-
-    A mark has 16 hexadecimal digits.
-    """
-    mark = mark or random_name(8)
+def owned_name() -> str:
+    """A name like no other, which tells of this process where it can."""
+    mark = random_name(8)
     process, system = os.getpid(), this_system()
     state = _state(process)
     return mark if system is None or state is None else f"{process}x{state[1]}x{system}x{mark}"

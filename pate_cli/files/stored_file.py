@@ -1,9 +1,9 @@
 """An output on an object store or a distributed filesystem, reached through pyarrow.
 
-It is written in a folder beside it, whose name begins with a dot so that no reader takes it for a
-part, and moved when the transaction is committed. That folder tells what killed runs have left, as
-the one that it lies in may hold too much to be listed. There is no file mode: what is secret never
-goes here.
+It is written in a folder beside it, whose name begins with a dot so that no reader of the folder
+takes it for data, and moved when the transaction is committed. That folder tells what killed runs
+have left, as the one that it lies in may hold too much to be listed. There is no file mode: what is
+secret never goes here.
 """
 
 from __future__ import annotations

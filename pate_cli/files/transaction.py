@@ -13,12 +13,11 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
-from typing import Protocol, Self, TypeAlias
+from typing import Self, TypeAlias
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files.destinations import (
-    STAYS,
     STDOUT,
     File,
     Stream,
@@ -33,18 +32,6 @@ from pate_cli.files.stored_file import StoredFile
 from pate_cli.files.undisturbed import undisturbed
 
 Data: TypeAlias = bytes | bytearray | memoryview
-
-
-class Member(Protocol):
-    """An output of another kind, which is whole when it joins a transaction."""
-
-    def commit(self) -> None:
-        """Put it in place, or fail and leave nothing."""
-        ...
-
-    def discard(self) -> None:
-        """Remove what is held back for it."""
-        ...
 
 
 class Outputs:
@@ -73,7 +60,6 @@ class Outputs:
         self._replaced: set[str] = set()
         self._placed = False
         self._sent: list[Stream] = []
-        self._members: list[Member] = []
         self._notes: list[Callable[[BaseException], None]] = []
         self._protected = Inputs()
         self._read = current()
@@ -117,14 +103,10 @@ class Outputs:
 
         Leaving the block does so, unless an interruption comes in the very instant of leaving it.
         """
-        streams, members = list(self._streams.values()), self._members
-        self._members = []
+        streams = list(self._streams.values())
         self._forget()
         for stream in streams:
             stream.clean()
-        for member in members:
-            with contextlib.suppress(OutputError):  # told is what went wrong before, and what stays
-                member.discard()
 
     def reserve(
         self,
@@ -186,10 +168,6 @@ class Outputs:
         self._protected.add(places_of_path(path), what)
         self._refuse_read()
 
-    def join(self, member: Member) -> None:
-        """Put it in place with the others: after the files, and before standard output."""
-        self._members.append(member)
-
     def write(self, path: str | os.PathLike[str], data: Data) -> None:
         """Give a reserved output its whole content, once; files are on disk when this returns.
 
@@ -244,7 +222,6 @@ class Outputs:
                         at.name = str(folder)
                         sync_folder(folder)
                 self._placed = bool(files)
-            self._commit_members(files)
             # Now that nothing is taken back any more: whoever has read it would have it for good.
             for file in files:
                 file.open_up()
@@ -254,26 +231,6 @@ class Outputs:
             self.discard()
             for stream in streams:
                 stream.clean()
-
-    def _commit_members(self, files: Sequence[File | StoredFile]) -> None:
-        """Put members in place; where the first is refused, the files that tell of it go again."""
-        first = True
-        while self._members:
-            try:
-                self._members[0].commit()
-            except (OutputError, UsageError) as error:
-                if not first:
-                    raise
-                with undisturbed():
-                    left = [file.name for file in files if not file.withdraw()]
-                reason = str(error).removesuffix(f"; {after([])}")
-                stays = reason.endswith(STAYS)  # the member, which says so itself
-                self._placed = stays or bool(left)
-                left += [stream.name for stream in self._sent if stream.sent]
-                ending = "" if stays and not left else f"; {after(left)}"
-                raise type(error)(f"{reason}{ending}") from error
-            self._placed, first = True, False
-            del self._members[0]
 
     @contextlib.contextmanager
     def _undone(self, files: Sequence[File | StoredFile] = ()) -> Iterator[_BeingPlaced]:

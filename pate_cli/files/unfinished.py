@@ -1,4 +1,4 @@
-"""Temporary files and folders beside an output, and those that a killed run has left.
+"""Temporary files beside an output, and those that a killed run has left.
 
 A file is held by a lock (flock) for as long as its writer needs it. The lock ends with the writer,
 however that ends, so that whoever gets it finds a file that belongs to nobody. A lock is believed
@@ -7,11 +7,6 @@ that is shared may not share its locks.
 
 What was to be replaced keeps a second name until the new file is in place. That name is removed
 after a dead run only while the first one is there; otherwise it is all that is left of the file.
-
-A folder that is being filled is nobody's to lock, as many processes write in it: its name tells the
-process that has begun it (`owner`), if no other can go on with it once that was killed. What was to
-be replaced is renamed meanwhile, under a name that always tells the process, and after that has
-ended gets its name back, or goes if another folder has it.
 """
 
 from __future__ import annotations
@@ -20,13 +15,11 @@ import contextlib
 import hashlib
 import os
 import re
-import shutil
 import stat
 from pathlib import Path
 from typing import Final
 
 from pate_cli.core.entropy import random_name
-from pate_cli.files.owner import OWNED, is_gone, owned_name
 
 PRIVATE: Final = 0o600
 """The mode of whatever is not in place: a run that is killed has released nothing."""
@@ -36,11 +29,6 @@ _REPLACED: Final = ".pate-replaced-"
 _NAME: Final = re.compile(
     re.escape(_UNFINISHED) + r"(?P<run>[0-9]+-(?P<system>[0-9a-f]{8})-[0-9a-f]{16})\.tmp"
 )
-_FOLDER: Final = re.compile(
-    f"(?P<kind>{re.escape(_UNFINISHED)}|{re.escape(_REPLACED)})"
-    r"(?P<target>.+)-(?P<run>[0-9a-z]{1,64})\.tmp"
-)
-_MARK: Final = r"[0-9a-f]{16}"
 _NOWHERE: Final = "00000000"
 _LOOK: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
 
@@ -49,36 +37,6 @@ def _hidden_names() -> tuple[str, str]:
     """Names of the draft of a file and of the file that it will replace, like no others."""
     run = f"{os.getpid()}-{_system()}-{random_name(8)}"
     return f"{_UNFINISHED}{run}.tmp", f"{_REPLACED}{run}.tmp"
-
-
-def hidden_folders(target: Path, run: str) -> tuple[Path, Path]:
-    """The folder that a run fills for `target`, and where this process puts that meanwhile."""
-    owner = run if re.fullmatch(OWNED, run) else owned_name(_mark(run))
-    filled = target.with_name(f"{_UNFINISHED}{target.name}-{run}.tmp")
-    return filled, target.with_name(f"{_REPLACED}{target.name}-{owner}.tmp")
-
-
-def put_aside(target: Path, run: str) -> list[Path]:
-    """Where `target` went while a run replaced it, in whatever process."""
-    folder = target.parent
-    return [
-        path
-        for path in (folder.iterdir() if folder.is_dir() else ())
-        if (name := _FOLDER.fullmatch(path.name)) is not None
-        and (name["kind"], name["target"]) == (_REPLACED, target.name)
-        and _mark(name["run"]) == _mark(run)
-    ]
-
-
-def _mark(run: str) -> str:
-    """What the names of a run have in common, whichever process of it has made them."""
-    if re.fullmatch(OWNED, run):
-        return run.rpartition("x")[2]
-    return (
-        run
-        if re.fullmatch(_MARK, run)
-        else hashlib.blake2b(run.encode(), digest_size=8).hexdigest()
-    )
 
 
 class Claim:
@@ -149,37 +107,11 @@ def sweep(folder: Path) -> None:
     except OSError:
         return
     system = _system()
-    folders = [name for entry in entries if (name := _FOLDER.fullmatch(entry.name)) is not None]
     for entry in entries:
         draft = _NAME.fullmatch(entry.name)
         if draft is not None and draft["system"] == system != _NOWHERE:
             with contextlib.suppress(OSError):
                 _remove(Path(entry.path), folder / f"{_REPLACED}{draft['run']}.tmp", entries)
-    filled = {
-        (name["target"], _mark(name["run"])): name["run"]
-        for name in folders
-        if name["kind"] == _UNFINISHED
-    }
-    for target, process in sorted({(name["target"], name["run"]) for name in folders}):
-        if is_gone(process):
-            run = filled.get((target, _mark(process)), process)
-            with contextlib.suppress(OSError):
-                _remove_folders(folder / target, run, process)
-
-
-def _remove_folders(target: Path, run: str, process: str) -> None:
-    """Give back what a process that is gone had put aside, and remove what only it could fill."""
-    filled, aside = hidden_folders(target, run)[0], hidden_folders(target, process)[1]
-    if aside.exists():
-        # Once it has its name the filled one is not there any more.
-        if filled.exists() == target.exists():
-            return  # somebody has changed them since: the old folder may be in no other place
-        if filled.exists():
-            aside.rename(target)
-        else:
-            shutil.rmtree(aside)
-    if run == process and filled.exists():
-        shutil.rmtree(filled)
 
 
 def _remove(draft: Path, backup: Path, entries: list[os.DirEntry[str]]) -> None:

@@ -11,9 +11,9 @@ import numpy as np
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import LabelFormat, Voting
+from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import is_address
-from pate_cli.files.digest import opened, parts_of
+from pate_cli.files.digest import opened
 
 
 @dataclass(frozen=True)
@@ -37,35 +37,23 @@ class LabelCounts:
 def count_labels(
     path: str | PathLike[str], label_format: LabelFormat, label_set: LabelSet | None
 ) -> LabelCounts:
-    """Those of a file or a folder of parts.
+    """The counts of a file of labels.
 
     Raises:
         VoteError: it cannot be read as labels of this format.
     """
-    found = [_counted(part, label_format, label_set) for part in parts_of(path) or [fspath(path)]]
-    if any(one.metadata != found[0].metadata for one in found):
-        raise VoteError("the parts of the labels carry different parameters")
-    answers = [one.answers for one in found if one.answers is not None]
-    return LabelCounts(
-        sum(one.queries for one in found),
-        sum(answers) if len(answers) == len(found) else None,
-        sum(one.labelled for one in found),
-        found[0].metadata,
-    )
-
-
-def _counted(part: str, label_format: LabelFormat, label_set: LabelSet | None) -> LabelCounts:
     import pyarrow as pa
 
+    name = fspath(path)
     try:
         if label_format in (LabelFormat.PARQUET, LabelFormat.CSV):
             # Never a file of Python's: a thread of pyarrow's that gives it back late, at the end of
             # the process, ends that with a signal.
-            with opened(part) if is_address(part) else pa.OSFile(part) as file:
+            with opened(name) if is_address(name) else pa.OSFile(name) as file:
                 return _of_table(_table(file, label_format), label_set)
-        with opened(part) as file:
+        with opened(name) as file:
             if label_format is LabelFormat.NPY:
-                return _of_array(np.lib.format.read_array(file, allow_pickle=False), label_set)
+                return _of_array(np.lib.format.read_array(file, allow_pickle=False))
             return _of_table(_of_lines(file), label_set)
     except (OSError, ValueError, KeyError, TypeError, EOFError, pa.ArrowException):
         raise VoteError(f"the labels cannot be read as {label_format}") from None
@@ -94,10 +82,8 @@ def _of_lines(file: Any) -> Any:
     return pa.table({name: columns[name] for name in columns if name != "query_id"})
 
 
-def _of_array(labels: Any, label_set: LabelSet | None) -> LabelCounts:
+def _of_array(labels: Any) -> LabelCounts:
     said = labels >= 0
-    if label_set is not None and label_set.voting is Voting.POWERSET:
-        said = said.all(axis=1)
     return LabelCounts(said.size, None, int(np.count_nonzero(said)), None)
 
 
@@ -105,19 +91,16 @@ def _of_table(table: Any, label_set: LabelSet | None) -> LabelCounts:
     raw = (table.schema.metadata or {}).get(b"pate")
     metadata = None if raw is None else dict(json.loads(raw))
     rows = table.num_rows
-    each = 1 if label_set is None or label_set.voting is Voting.BINARY else label_set.count
     if "unanswered" in table.column_names and label_set is not None:
         from pyarrow import compute
 
         lengths = np.asarray(compute.list_value_length(table["unanswered"]))
-        if each > 1:
-            return LabelCounts(rows, None, int(np.count_nonzero(lengths == 0)), metadata)
         pairs = rows * label_set.count
         return LabelCounts(pairs, None, pairs - int(lengths.sum()), metadata)
     sources = np.asarray(table["source"].to_pylist())
     return LabelCounts(
-        rows // each,
-        int(np.count_nonzero(sources == "teachers")) // each,
-        int(np.count_nonzero(sources != "none")) // each,
+        rows,
+        int(np.count_nonzero(sources == "teachers")),
+        int(np.count_nonzero(sources != "none")),
         metadata,
     )

@@ -112,7 +112,7 @@ class Labels(Result):
             _refuse_row(labels >= len(self.label_names), "the label has no name")
         if self.label_set is not None:
             self.label_set.decided(labels)
-            each = self.label_set.rows_per_query
+            each = self.label_set.count
             _refuse_row(
                 ids != np.repeat(ids[::each], each), "the query id is not that of its query"
             )
@@ -192,7 +192,7 @@ class Labels(Result):
 
     def preview(self) -> Iterator[tuple[object, ...]]:
         """The first rows of the table; of several labels those of the first query."""
-        shown = _PREVIEWED if self.label_set is None else self.label_set.rows_per_query
+        shown = _PREVIEWED if self.label_set is None else self.label_set.count
         rows = slice(shown)
         columns = self[rows].columns()
         yield tuple(columns)
@@ -363,7 +363,7 @@ class LabelWriter:
         """How many rows the file has so far, however many the tables had."""
         if self._label_set is None:
             return self._written
-        queries = self._written // self._label_set.rows_per_query
+        queries = self._written // self._label_set.count
         pairs = isinstance(self._form, PairsForm) and not isinstance(self._body, _Npy)
         return queries * (self._label_set.count if pairs else 1)
 
@@ -419,7 +419,7 @@ class _Npy:
         self._file = file
         shape: tuple[int, ...] = (rows,)
         if label_set is not None:
-            shape = (rows // label_set.rows_per_query, label_set.count)
+            shape = (rows // label_set.count, label_set.count)
         kind = "<i4" if label_set is None else "|i1"
         header = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -620,8 +620,8 @@ def _by_query(
     several = table.label_set
     if several is None:
         raise ParameterError("a query has one label here")
-    ids = table.ids[:: several.rows_per_query]
-    return ids, several.decided(table.labels), several.by_label(table.source_codes)
+    ids = table.ids[:: several.count]
+    return ids, several.decided(table.labels), table.source_codes.reshape(-1, several.count)
 
 
 def _rows(table: Labels, form: SetForm | None) -> _Columns:

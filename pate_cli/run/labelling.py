@@ -37,7 +37,7 @@ class Aggregation:
 
     Attributes:
         labels: released labels with the mechanism's public parameters; none where they went to a
-            file or a folder. Public.
+            file. Public.
         report: what may be published about them. Public.
         ledger: what they cost; None where nothing was kept of the votes. SECRET.
         checkpoint: what the run would have gone on from, for whoever puts labels and report in
@@ -82,15 +82,10 @@ class Drawing:
     facts: Facts = PLAIN
     progress: Callable[[int], None] = nothing_seen
 
-    @property
-    def look(self) -> LabelBatch:
-        """What is done with a batch; another one for each pass."""
-        under_way = self.mechanism.start()
-        return LabelBatch(self.key, self.keep, None if under_way is self.mechanism else under_way)
-
     def batches(self) -> Iterator[tuple[Labels, Any]]:
         """Labels of all rows, a batch at a time and in order, each with what was kept of it."""
-        look = self.look
+        under_way = self.mechanism.start()
+        look = LabelBatch(self.key, self.keep, None if under_way is self.mechanism else under_way)
         answered = 0
         for drawn in self.passes.over(
             self.mechanism, look, progress=self.progress, in_order=look.in_order
@@ -177,7 +172,6 @@ def _metadata(
     metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
     metadata |= {} if facts.label_set is None else facts.label_set.texts()
     metadata |= facts.prior.texts() if facts.prior is not None and facts.prior.weight else {}
-    metadata |= facts.pool.texts() if facts.pool is not None else {}
     metadata |= {"sources": mechanism.sources} if mechanism.sources else {}
     return metadata | {"private": str(private).lower()}
 

@@ -25,7 +25,6 @@ from pate_cli.votes import VoteBatch, VoteFile
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
-_Whole = TypeVar("_Whole")
 
 PerBatch = Callable[[Any, VoteBatch], _Found]
 """What is made of a batch and the mechanism bound to its rows; for other processes it pickles."""
@@ -40,18 +39,6 @@ _ENTRIES: Final = 1 << 21
 
 def nothing_seen(rows: int, of: int | None = None, /) -> None:
     """Progress that nobody follows."""
-
-
-class PerRange(Protocol[_Whole]):
-    """What is made of a whole range where it was worked on; it pickles."""
-
-    def __call__(self, rows: tuple[int, int], found: list[Any]) -> _Whole:
-        """From what was found in the batches of rows start ≤ i < stop."""
-        ...
-
-    def stands(self, known: _Whole) -> bool:
-        """Whether what an earlier process made of a range is still there."""
-        ...
 
 
 class Passes(Protocol):
@@ -191,41 +178,8 @@ class FilePasses:
         in_order: bool = False,
     ) -> Iterator[_Found]:
         """See Passes."""
-        return self._over(
-            self.ranges, mechanism, per_batch, None, progress=progress, in_order=in_order
-        )
-
-    def gathered(
-        self,
-        mechanism: Mechanism,
-        per_batch: PerBatch[Any],
-        per_range: PerRange[_Whole],
-        *,
-        ranges: Sequence[tuple[int, int]],
-        progress: Callable[[int], None] = nothing_seen,
-        in_order: bool = False,
-    ) -> Iterator[_Whole]:
-        """What `per_range` makes of every one of these ranges; see `over`."""
-        return self._over(
-            ranges, mechanism, per_batch, per_range, progress=progress, in_order=in_order
-        )
-
-    @property
-    def ranges(self) -> list[tuple[int, int]]:
-        """Rows that are worked on together, in order."""
-        return self.file.ranges(limit=self.queries, entries=_ENTRIES)
-
-    def _over(
-        self,
-        ranges: Sequence[tuple[int, int]],
-        mechanism: Mechanism,
-        per_batch: PerBatch[Any],
-        per_range: PerRange[Any] | None,
-        *,
-        progress: Callable[[int], None],
-        in_order: bool,
-    ) -> Iterator[Any]:
-        task = _OneRange(self.file, mechanism, per_batch, per_range)
+        ranges = self._ranges
+        task = _OneRange(self.file, mechanism, per_batch)
         # What hangs on the rows before it cannot be taken up in the middle.
         kept = None if in_order or self.checkpoint is None else self._next_pieces()
         # Settled once: another process may go on with the same run, and end it, at the same time.
@@ -253,9 +207,12 @@ class FilePasses:
         if kept is None:
             return next(fresh)
         known: _Ranged[Any] | None = kept.find(rows[0])
-        if known is None or (task.per_range and not task.per_range.stands(known[0][0])):
-            return task(rows)
-        return known
+        return task(rows) if known is None else known
+
+    @property
+    def _ranges(self) -> list[tuple[int, int]]:
+        """Rows that are worked on together, in order."""
+        return self.file.ranges(limit=self.queries, entries=_ENTRIES)
 
     def _next_pieces(self) -> Pieces | None:
         self._passes += 1
@@ -273,8 +230,8 @@ class FilePasses:
             VoteError: at the first row that is not.
         """
         if self._fingerprint is None:
-            ranges, whole = self.ranges, hashlib.sha256()
-            task = _OneRange(self.file, mechanism, _nothing, None)
+            ranges, whole = self._ranges, hashlib.sha256()
+            task = _OneRange(self.file, mechanism, _nothing)
             found = self._engine.map(task, ranges)
             for (start, stop), (_, digest) in zip(ranges, found, strict=True):
                 self._seen[start] = digest
@@ -309,7 +266,6 @@ class _OneRange:
     file: VoteFile
     mechanism: Mechanism
     per_batch: PerBatch[Any]
-    per_range: PerRange[Any] | None
 
     def __call__(self, rows: tuple[int, int]) -> _Ranged[Any]:
         start, stop = rows
@@ -322,8 +278,7 @@ class _OneRange:
                 digest.update(_packed(array))
             digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
             found.append(self.per_batch(self.mechanism.for_rows(ids, batch.first_row), batch))
-        gathered = found if self.per_range is None else [self.per_range(rows, found)]
-        return gathered, digest.digest()
+        return found, digest.digest()
 
 
 def _packed(counts: Ints) -> bytes:

@@ -6,27 +6,22 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
-from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import TypeAlias
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.noise import RunKey
-from pate_cli.core.words import LABEL_SUFFIXES, LabelFormat, LabelsAs
+from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
-from pate_cli.files.inputs import Inputs, current, watched
-from pate_cli.files.owner import owned_name
-from pate_cli.files.part_folder import PartFolder
+from pate_cli.files.inputs import current, watched
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.labels import NOTHING, Labels
 from pate_cli.run.labelling import LabelSink
-from pate_cli.run.last_step import LastStep
-from pate_cli.run.sinks import InFile, InMemory, InParts, LabelForm, PartPlace
+from pate_cli.run.sinks import InFile, InMemory, LabelForm
 from pate_cli.votes import VoteFile
 
 
@@ -37,11 +32,10 @@ class Destination:
         pate.aggregate("votes.parquet", into=pate.Destination("labels.csv", report="report.json"))
 
     Attributes:
-        labels: a path or an address; a name that ends in `/`, a folder that is there, or an address
-            without a suffix is a folder of parts, which workers write themselves.
+        labels: a path, or an address of a file on a store.
         report: the public report; beside the labels if left out.
         ledger: the account of the votes (mode 0600); none is written if left out. SECRET.
-        label_format: by the suffix of `labels` if left out; parts are Parquet then.
+        label_format: by the suffix of `labels` if left out.
         labels_as: what a row is where a query has several labels: lists of them, or pairs of a
             query and a label, one a row. Lists if left out, pairs in CSV.
         escape_formulas: in CSV, an apostrophe before ids and names of classes that begin as
@@ -49,7 +43,8 @@ class Destination:
         force: replace what is there, but never what was read.
 
     Raises:
-        UsageError: nothing tells the format, or labels and report both go to standard output.
+        UsageError: `labels` is a folder, nothing tells the format, or labels and report both go to
+            standard output.
         ParameterError: an unknown format, or `labels_as`.
     """
 
@@ -63,12 +58,11 @@ class Destination:
 
     def __post_init__(self) -> None:
         labels = fspath(self.labels)
-        if self.label_format is not None:
-            kind = LabelFormat(self.label_format)
-        elif self.folder is not None:
-            kind = LabelFormat.PARQUET
-        else:
+        _refuse_folder(labels)
+        if self.label_format is None:
             kind = LabelFormat.from_path(public_name(labels))
+        else:
+            kind = LabelFormat(self.label_format)
         if labels == "-" and self.report in (None, "-"):
             raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
         object.__setattr__(self, "label_format", kind)
@@ -90,22 +84,10 @@ class Destination:
 
     @property
     def form(self) -> LabelForm:
-        """Of the files of labels."""
+        """The form of the file of labels."""
         shown = None if self.labels_as is None else LabelsAs(self.labels_as)
         kind = LabelFormat(self.label_format or LabelFormat.PARQUET)
         return LabelForm(kind, shown, escape_formulas=self.escape_formulas)
-
-    @cached_property
-    def folder(self) -> PartFolder | None:
-        """The folder of parts that the labels go to, if they go to one."""
-        labels = fspath(self.labels)
-        if is_address(labels):
-            name = public_name(labels)
-            to_file = PurePosixPath(name).suffix.lower() in LABEL_SUFFIXES
-            to_file = to_file and not name.endswith("/")
-        else:
-            to_file = not (labels.endswith(("/", os.sep)) or Path(labels).is_dir())
-        return None if to_file else PartFolder(labels)
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
         """UsageError for a ledger of what has none: the mechanism `composed`, or a target."""
@@ -132,38 +114,25 @@ class Destination:
             keeps_report: False where the report is not written.
 
         Raises:
-            OutputError, UsageError: as Outputs and PartFolder.
+            OutputError, UsageError: as Outputs.
         """
         if self.ledger is not None:
             out.reserve(self.ledger, mode=0o600, replace=to_look)
-        if self.folder is None:
-            out.reserve(self.labels, replace=to_look, tried=False)
-        else:
-            self.folder.check(force=self.force or to_look)
+        out.reserve(self.labels, replace=to_look, tried=False)
         if keeps_report and self.report is not None:
             out.reserve(self.report, tried=False)
         return Publication(self, out)
 
 
 class Publication:
-    """What a run publishes, in a transaction that is under way; or labels kept in memory.
-
-    Parts of labels are put in place after the files, for a report tells of them.
-    """
+    """What a run publishes, in a transaction that is under way; or labels kept in memory."""
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
         """Of outputs that are reserved already; of memory without."""
         self._to, self._out = to, out
-        self._read = Inputs()
-        self._sink: InMemory | InFile | InParts = InMemory()
-        self._last = LastStep()
+        self._sink: InMemory | InFile = InMemory()
         self.done = False
         """Whether all of it is in place."""
-
-    @property
-    def in_parts(self) -> LabelForm | None:
-        """The form of labels that workers write, if they write them."""
-        return None if self._to is None or self._to.folder is None else self._to.form
 
     @property
     def ledger(self) -> bool:
@@ -172,51 +141,27 @@ class Publication:
 
     def check(self, file: VoteFile) -> None:
         """UsageError where it does not go with these votes, or would replace them."""
-        self._last = LastStep(file.members, file.vocabulary)
-        self._sink = InMemory(self._last)
-        if self._to is None:
+        if self._to is None or self._out is None:
+            self._sink = InMemory(file.vocabulary)
             return
-        self._to.form.check(file)
-        self._read = file.read
+        form = self._to.form
+        form.check(file)
         current().include(file.read)
-        if self._to.folder is not None:
-            if file.pool is not None:
-                raise UsageError(
-                    "labels of a `pool` go to one file: they come in the order of the votes, and "
-                    "parts in that of the clusters; give a name with a suffix"
-                )
-            if file.vocabulary is not None:
-                raise UsageError(
-                    "labels that nobody listed go to one file, for which names came out is known "
-                    "once all are drawn; give a name with a suffix"
-                )
-            self._to.folder.refuse_read(file.read)
+        self._sink = InFile(self._out, fspath(self._to.labels), form, file.vocabulary)
 
     def try_out(self) -> None:
         """OutputError where nothing could be written; the last look before anything is paid."""
         if self._out is not None:
             self._out.try_out()
-        if self._to is not None and self._to.folder is not None:
-            self._to.folder.try_out()
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
         """See Destination."""
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
-    def sink(self, key: RunKey, *, resumed: bool) -> LabelSink:
-        """Takes the labels that are drawn under a key, perhaps by a run that can be resumed."""
-        if self._to is not None and self._out is not None:
-            form, folder = self._to.form, self._to.folder
-            if folder is None:
-                self._sink = InFile(self._out, fspath(self._to.labels), form, self._last)
-            else:
-                # What goes on after a kill finds its parts again; else they are for the next to
-                # sweep.
-                attempt = key.name("parts") if resumed else owned_name()
-                self._sink = InParts(PartPlace(folder, attempt, form))
-                force = self._to.force
-                self._out.join(_Staged(self._sink, self._read, force=force, resumed=resumed))
+    @property
+    def sink(self) -> LabelSink:
+        """Takes the labels that are drawn."""
         return self._sink
 
     @property
@@ -242,25 +187,6 @@ class Publication:
             self._out.write(self._to.ledger, ledger.to_json().encode())
         if self._to.report is not None:
             self._out.write(self._to.report, report.to_json().encode())
-
-
-@dataclass(frozen=True)
-class _Staged:
-    """Parts of labels, as a member of a transaction."""
-
-    sink: InParts
-    read: Inputs
-    force: bool
-    resumed: bool
-
-    def commit(self) -> None:
-        place = self.sink.place
-        place.folder.commit(place.run, self.sink.parts, force=self.force, read=self.read)
-
-    def discard(self) -> None:
-        # What goes on after a kill finds its parts again.
-        if not self.resumed:
-            self.sink.place.folder.abort(self.sink.place.run)
 
 
 Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
@@ -308,6 +234,20 @@ def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publicat
     if refused is not None:
         raise refused
     place.done = True
+
+
+def _refuse_folder(labels: str) -> None:
+    """UsageError for a name that stood for a folder of several files of labels."""
+    name = public_name(labels)
+    if is_address(labels):
+        folder = name.endswith("/") or not PurePosixPath(name).suffix
+    else:
+        folder = labels.endswith(("/", os.sep)) or (labels != "" and Path(labels).is_dir())
+    if folder:
+        raise UsageError(
+            f"labels in a folder, as {name} asks for, are gone: write one file, for example "
+            "labels.parquet"
+        )
 
 
 @contextlib.contextmanager

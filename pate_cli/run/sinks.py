@@ -1,32 +1,33 @@
-"""Where labels go as they are drawn: to memory, to a file, or to parts that workers write."""
+"""Where labels go as they are drawn: to memory, or to a file."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+import numpy as np
+
+from pate_cli.core.arrays import NO_LABEL, each_once
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.disclosure.report import LabelFile
 from pate_cli.files.digest import Hashed
 from pate_cli.files.draft import Draft
-from pate_cli.files.part_folder import Part, PartFolder, digest_of_parts
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.forms import check_form
 from pate_cli.labels.labels import Labels, LabelWriter, concatenate
 from pate_cli.run.engine import behind
-from pate_cli.run.labelling import Drawing, DrawnBatch
-from pate_cli.run.last_step import NO_STEP, LastStep
-from pate_cli.run.passes import FilePasses
+from pate_cli.run.labelling import Drawing
 from pate_cli.votes.facts import Facts
+from pate_cli.votes.vocabulary import Vocabulary
 from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True)
 class LabelForm:
-    """The form that files of labels have.
+    """The form that a file of labels has.
 
     Attributes:
         label_format: their format.
@@ -65,9 +66,14 @@ class LabelForm:
 
 @dataclass(frozen=True)
 class InMemory:
-    """Keeps them; `last` is what becomes of all."""
+    """Keeps labels in memory.
 
-    last: LastStep = NO_STEP
+    Attributes:
+        vocabulary: what the classes are called, where nobody listed them. SECRET.
+        tables: the labels of each batch.
+    """
+
+    vocabulary: Vocabulary | None = None
     tables: list[Labels] = field(default_factory=list)
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
@@ -82,30 +88,30 @@ class InMemory:
     @property
     def labels(self) -> Labels:
         """All of them, in one table."""
-        return concatenate(self.last.tables(self.last.named(self.tables)))
+        return _named(self.tables, self.vocabulary)
 
 
 @dataclass
 class InFile:
-    """Writes them to an output that is reserved.
+    """Writes labels to an output that is reserved.
 
     Attributes:
         out: the transaction it is part of.
         path: its name there.
         form: of the file.
-        last: what becomes of all of them.
+        vocabulary: what the classes are called, where nobody listed them. SECRET.
         written: what was written, once all of it is.
     """
 
     out: Outputs
     path: str
     form: LabelForm
-    last: LastStep = NO_STEP
+    vocabulary: Vocabulary | None = None
     written: LabelFile | None = None
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
         """See LabelSink."""
-        form, last, facts = self.form, self.last, drawing.facts
+        form, facts = self.form, drawing.facts
         rows = answers = 0
 
         def drawn() -> Iterator[Labels]:
@@ -115,12 +121,13 @@ class InFile:
                 rows, answers = rows + len(table), answers + table.answers
                 yield table
 
-        promised = last.rows(int(drawing.metadata["queries"]))
+        promised = int(drawing.metadata["queries"])
         with self.out.open(self.path) as draft:
             file, tables = Hashed(draft), drawn()
-            if last.waits:
-                found = last.named(list(tables))
-                tables, facts = last.tables(found), replace(facts, label_names=found.label_names)
+            if self.vocabulary is not None:
+                # Which names came out is known once all labels are drawn.
+                found = _named(list(tables), self.vocabulary)
+                tables, facts = iter([found]), replace(facts, label_names=found.label_names)
             with (
                 form.writer(file, drawing.metadata, facts, rows=promised) as writer,
                 behind(writer.write, entries=promised) as write,
@@ -131,139 +138,17 @@ class InFile:
         return rows, answers
 
 
-@dataclass(frozen=True)
-class PartPlace:
-    """Where workers write parts of labels, and how; it travels to them.
-
-    Attributes:
-        folder: what the parts are for.
-        run: names this attempt to fill it.
-        form: of the parts.
-    """
-
-    folder: PartFolder
-    run: str
-    form: LabelForm
-
-
-@dataclass
-class InParts:
-    """Has workers write them, wherever they are: a part of a folder for each range of rows.
-
-    Attributes:
-        place: where they write.
-        parts: those that are staged, in order, once all of them are.
-    """
-
-    place: PartPlace
-    parts: tuple[Part, ...] = ()
-
-    @property
-    def written(self) -> LabelFile | None:
-        """What was written, once all of it is."""
-        if not self.parts:
-            return None
-        return LabelFile.of(digest_of_parts(self.parts), self.place.form.label_format)
-
-    def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
-        """See LabelSink."""
-        passes, place = drawing.passes, self.place
-        if not isinstance(passes, FilePasses):
-            raise ParameterError("labels go to parts where the votes are in a file")
-        ranges, look = passes.ranges, drawing.look
-        write = _WritePart(
-            place,
-            drawing.metadata,
-            drawing.facts,
-            numbers={start: number for number, (start, _) in enumerate(ranges)},
-            allowed={},
-            staged=place.folder.staged(place.run),
-        )
-        receipts = []
-        for receipt in passes.gathered(
-            drawing.mechanism,
-            look,
-            write,
-            ranges=ranges,
-            progress=drawing.progress,
-            in_order=look.in_order,
-        ):
-            for kept in receipt.kept:
-                add(kept)
-            receipts.append(replace(receipt, kept=[]))
-        receipts = self._capped(passes, drawing, write, receipts)
-        self.parts = tuple(receipt.part for receipt in receipts)
-        return sum(each.rows for each in receipts), sum(each.answers for each in receipts)
-
-    @staticmethod
-    def _capped(
-        passes: FilePasses, drawing: Drawing, write: _WritePart, receipts: list[_Receipt]
-    ) -> list[_Receipt]:
-        """Parts that the cap falls into, and those after it, written again with what it leaves."""
-        ranges, left, allowed = passes.ranges, drawing.max_answers, {}
-        for (start, _), receipt in zip(ranges, receipts, strict=True):
-            if receipt.answers >= left:
-                allowed[start] = left
-            left = max(left - receipt.answers, 0)
-        if not allowed:
-            return receipts
-        look = replace(drawing, keep=None).look
-        again = [rows for rows in ranges if rows[0] in allowed or look.in_order]
-        capped = passes.gathered(
-            drawing.mechanism,
-            look,
-            replace(write, allowed=allowed),
-            ranges=again,
-            in_order=look.in_order,
-        )
-        redone = {rows[0]: receipt for rows, receipt in zip(again, capped, strict=True)}
-        return [
-            redone.get(start, receipt) for (start, _), receipt in zip(ranges, receipts, strict=True)
-        ]
-
-
-@dataclass(frozen=True)
-class _Receipt:
-    """A part that is staged."""
-
-    part: Part
-    rows: int
-    answers: int
-    kept: list[Any]
-
-
-@dataclass(frozen=True)
-class _WritePart:
-    """The labels of a range, written where they were drawn."""
-
-    place: PartPlace
-    metadata: Mapping[str, str]
-    facts: Facts
-    numbers: Mapping[int, int]
-    """Of the parts, by the first row of their ranges."""
-    allowed: Mapping[int, int]
-    """Answers that a cap leaves, by the first row of the range; all where nothing is said."""
-    staged: Mapping[str, int]
-    """Sizes of parts that an earlier process of the same run has left, by name."""
-
-    def __call__(self, rows: tuple[int, int], found: list[DrawnBatch]) -> _Receipt:
-        start, stop = rows
-        left = self.allowed.get(start, stop - start + 1)
-        answers, place, facts = 0, self.place, self.facts
-        suffix = f".{place.form.label_format}"
-        with (
-            place.folder.open_part(place.run, self.numbers[start], suffix) as file,
-            place.form.writer(file, self.metadata, facts, rows=stop - start) as writer,
-        ):
-            for drawn in found:
-                table = drawn.until(left - answers, self.metadata, facts)
-                answers += table.answers
-                writer.write(table)
-        part = file.part(rows=writer.rows)
-        return _Receipt(part, stop - start, answers, [each.kept for each in found])
-
-    def stands(self, known: _Receipt) -> bool:
-        # A part that a cap cuts may have been written over without it.
-        part, place = known.part, self.place
-        there = not self.allowed and self.staged.get(part.name) == part.size
-        return there and place.folder.holds(place.run, part)
+def _named(drawn: Sequence[Labels], vocabulary: Vocabulary | None) -> Labels:
+    """All labels in one table, under the names that came out where nobody listed the names."""
+    found = concatenate(drawn)
+    if vocabulary is None:
+        return found
+    given = found.labels != NO_LABEL
+    # Labels are renumbered, for the place of a name among all that were said tells of the others.
+    places = each_once(found.labels[given])
+    return replace(
+        found,
+        labels=np.where(given, np.searchsorted(places, found.labels), NO_LABEL),
+        sources=found.source_codes,
+        label_names=tuple(map(vocabulary.title, places.tolist())),
+    )

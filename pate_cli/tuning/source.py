@@ -111,9 +111,6 @@ class TuneSource:
                 if k != 1:
                     raise UsageError("`teachers_per_record` does not go with `groups`")
                 k = max(group.votes_per_record for group in file.groups)
-            for name in ("truth", "prior"):
-                if getattr(self, name) is not None:
-                    file.refuse_pooled(name)
             queries = file.limited(self.max_queries)
             truth = None
             if self.truth is not None:

@@ -23,12 +23,12 @@ import numpy as np
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.words import CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind, Voting
+from pate_cli.core.gone import GONE
+from pate_cli.core.words import CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.verbs.book import Places
 from pate_cli.votes import Groups, Queries
 from pate_cli.votes.aliases import Aliases
-from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.prior import Prior
 from pate_cli.votes.beside.student import StudentPredictions
 from pate_cli.votes.names import LabelNames
@@ -83,17 +83,6 @@ class VotesWords(TypedDict, total=False):
     ]
     id_column: Annotated[
         str | None, Says("the column of a table that names the queries, instead of query_id.")
-    ]
-    voting: Annotated[
-        Voting | str | None,
-        Says("on several labels a query: `binary`, on each by itself, or `powerset`, on sets."),
-    ]
-    pool: Annotated[
-        Pool | str | PathLike[str] | Any | None,
-        Says(
-            "the public cluster of every query, an array or a file: one answer labels, and pays "
-            "for, a whole cluster. Rows, caps and answers then count clusters."
-        ),
     ]
 
 
@@ -457,6 +446,8 @@ def takes_keywords(verb: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
     def checked(*args: _Given.args, **given: _Given.kwargs) -> _Found:
         for name, value in given.items():
             hint = asked.get(name, own.get(name))
+            if hint is None and name in GONE:
+                raise UsageError(f"`{name}` is gone: {GONE[name]}")
             if hint is None:
                 near = difflib.get_close_matches(name, [*asked, *own], 1)
                 meant = f"; did you mean `{near[0]}`?" if near else ""

@@ -173,7 +173,6 @@ def accuracy(
         PateError: votes or truth that cannot be read, or do not fit each other.
     """
     with opened(votes, asked) as (file, place):
-        file.refuse_pooled("truth")
         rows = file.limited(asked["max_queries"])
         known = truth_of(truth, file.label_set, id_column=file.id_column)
         known.check_length(asked=rows, rows=file.queries, rows_per_query=file.rows_per_query)

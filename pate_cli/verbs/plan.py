@@ -115,7 +115,7 @@ def elsewhere(report: Report, available: int) -> tuple[Planned, float] | None:
     if name not in RULED or report.epsilon <= 0.0 or not available:
         return None
     mechanism = scored_from_parameters(report.mechanism)
-    labels = 1 if report.label_set is None else report.label_set.rows_per_query
+    labels = 1 if report.label_set is None else report.label_set.count
     known = Question(
         classes=mechanism.classes,
         teachers=mechanism.teachers,

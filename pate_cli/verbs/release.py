@@ -37,7 +37,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.wording import pool_of_round, prior_of_round, rule_of_round, worded
+from pate_cli.disclosure.wording import prior_of_round, rule_of_round, worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
@@ -218,7 +218,6 @@ def _runs_of(report: Report) -> tuple[Run, ...]:
             RowsAsked(**known),
             label_set=report.label_set,
             prior=prior_of_round(done),
-            pool=pool_of_round(done),
             rule=rule_of_round(done),
         ),
         "answers": report.answers,

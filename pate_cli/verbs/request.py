@@ -242,8 +242,6 @@ def requested(
         else:
             predictions = choice.given.get("predictions")
         check_predictions(predictions, file.label_set)
-        if predictions is not None:
-            file.refuse_pooled("predictions")
         queries = file.limited(asked["max_queries"])
         file = with_prior(file, asked, queries)
         if isinstance(choice, MechanismChoice):

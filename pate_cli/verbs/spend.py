@@ -15,7 +15,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.guarantee import adjacency, public_pool, public_prior, read_off_warning
+from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.report import Quote, Report
@@ -28,7 +28,7 @@ from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.passes import nothing_seen
-from pate_cli.run.publication import Into, Publication, publishing
+from pate_cli.run.publication import Into, publishing
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
     AggregateWords,
@@ -93,7 +93,7 @@ def aggregate(
         place.refuse_ledger(composed=request.composed, tested=target is not None)
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
         request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
-        key, resumed = _key(asked, request, promise, (target, *places.paths[:1]), place)
+        key, resumed = _key(asked, request, promise, (target, *places.paths[:1]))
         # What a record would tell of a run takes time, and nobody asks without one.
         entry = _run_of(request, account, key, began) if places.paths else None
         book = Book(places, entry, budget=promise["budget"])
@@ -128,7 +128,7 @@ def aggregate(
                 queries=request.queries,
                 max_answers=request.max_answers,
                 key=key,
-                into=place.sink(key, resumed=resumed is not None),
+                into=place.sink,
                 progress=progress,
                 warnings=cautions(request.mechanism, delta=request.delta),
                 facts=request.file.facts,
@@ -192,7 +192,6 @@ def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
             key.name("round"),
             request.file.facts.label_set,
             request.file.facts.prior,
-            request.file.facts.pool,
         ),
         groups=request.groups,
         claimed=key.private and not request.file.facts.read_off,
@@ -205,21 +204,17 @@ def _key(
     request: Request,
     promise: PromiseWords,
     charged: tuple[Any, ...],
-    place: Publication,
 ) -> tuple[RunKey, Checkpoint | None]:
     """What all noise follows from: that of a run that was cut short, if there is one."""
     seed, folder = asked["seed"], asked["checkpoint"]
     if folder is None:
         return _fresh(seed), None
-    # What is kept of finished rows is not the same for a file and for a folder of parts.
     settings = (
         sorted(only(ReleasedWords, promise).items()),
         promise["analysis"],
         promise["keep_ledger"],
     )
-    resumed = Checkpoint.of(
-        folder, request.described((*settings, seed, *charged, place.in_parts)), seed=seed
-    )
+    resumed = Checkpoint.of(folder, request.described((*settings, seed, *charged)), seed=seed)
     request.passes.checkpoint = resumed
     return resumed.key, resumed
 
@@ -288,7 +283,6 @@ def quote(
             warnings=(*gaps, *warned),
             adjacency=adjacency([planned]),
             prior=public_prior([planned]),
-            pool=public_pool([planned]),
         )
 
 

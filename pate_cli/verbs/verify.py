@@ -75,16 +75,15 @@ from pate_cli.labels.counts import count_labels
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.verbs.analyses import charging_of
-from pate_cli.votes.facts import PoolFacts, PriorFacts
+from pate_cli.votes.facts import PriorFacts
 
 if TYPE_CHECKING:
-    from pate_cli.votes.beside.pool import Pool
     from pate_cli.votes.beside.prior import Prior
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
 
-_Beside: TypeAlias = "Prior | Pool | str | PathLike[str]"
+_Guesses: TypeAlias = "Prior | str | PathLike[str]"
 _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _SIX_DIGITS: Final = 2e-5  # to which every part is rounded up, twice
@@ -99,14 +98,13 @@ _CHECKS: Final = {
     "record": ("spent",),
     "groups": ("groups",),
     "prior": ("prior",),
-    "pool": ("pool",),
     "textbook": ("crosscheck",),
     "headline": ("epsilon", "epsilon_kind", "delta", "private", "sound"),
     "guarantee": ("guarantee", "warnings", "unsettled"),
     "total": ("external",),
     "facts": (
         "schema_version", "tool", "run", "time", "labels", "releasable", "analysis", "conversion",
-        "mechanism", "queries", "answers", "max_answers", "labels_per_query", "voting",
+        "mechanism", "queries", "answers", "max_answers", "labels_per_query",
         "label_names", "rounds",
     ),
 }  # fmt: skip
@@ -186,7 +184,6 @@ def verify(
     labels: str | PathLike[str] | None = None,
     *,
     prior: Prior | str | PathLike[str] | Sequence[Prior | str | PathLike[str]] | None = None,
-    pool: Pool | str | PathLike[str] | Sequence[Pool | str | PathLike[str]] | None = None,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
     """Check a report from outside: its schema, its numbers from its own parameters, its labels.
@@ -201,21 +198,20 @@ def verify(
     Args:
         report: what to check, its file by path or address ("-" is standard input), or the content
             of one.
-        labels: the file or folder of labels that it came with, by path or address.
+        labels: the file of labels that it came with, by path or address.
         prior: the guesses that voted, too, or their file; of rounds with several a list of them.
-        pool: the clusters that were asked, or their file; likewise.
         with_dp_accounting: also ask Google's library for the textbook numbers; where it is
             installed, if left out.
 
     Raises:
         ReportError: no report, or one against the schema, or of more teachers than can be charged
             again in reasonable time.
-        UsageError: the library is asked for and not installed; labels, a prior or a pool that come
-            by a pipe, for they are read more than once; one in several files, which have no hash.
-        VoteError: the labels, the prior or the pool cannot be read.
+        UsageError: the library is asked for and not installed; labels or a prior that come by a
+            pipe, for they are read more than once; a prior in several files, which have no hash.
+        VoteError: the labels or the prior cannot be read.
     """
-    priors, pools = _several(prior), _several(pool)
-    for given in (labels, *priors, *pools):
+    priors = _several(prior)
+    for given in (labels, *priors):
         if isinstance(given, str | PathLike) and has_no_name(fspath(given)):
             raise UsageError(
                 f"{public_name(given)}: is a pipe, and what goes with a report is read more than "
@@ -231,8 +227,7 @@ def verify(
     checks = [Check("schema", OK, f"the report is as version {version} of the schema wants it")]
     checks += _recomputed(read)
     checks += _labels(read.report, labels)
-    checks += _beside(read.report, "prior", priors)
-    checks += _beside(read.report, "pool", pools)
+    checks += _prior(read.report, priors)
     checks += _library(read.report.crosscheck, with_dp_accounting)
     return Verification(tuple(checks))
 
@@ -303,10 +298,6 @@ def _from_outside(report: Report) -> Iterator[Check]:
             "guesses",
             OPEN,
             "whether the votes or a private record shaped them cannot be checked from outside",
-        )
-    if any("pool" in done for done in report.rounds):
-        yield Check(
-            "clusters", OPEN, "whether they follow from the votes cannot be checked from outside"
         )
     if report.external:
         yield Check("external parts", OPEN, "they are as files state them, which others keep")
@@ -608,8 +599,6 @@ def _found(name: str, report: Report) -> str:
         weight = report.prior.weight
         votes = "" if weight is None else f" of {weight} votes each"
         return f"{report.prior.guesses} guesses{votes} for {report.queries} rows"
-    if name == "pool" and report.pool is not None:
-        return f"{report.pool.queries} queries in {report.pool.clusters} clusters"
     if name == "textbook" and crosscheck is not None:
         numbers = {
             word: getattr(crosscheck, f"{word}_epsilon")
@@ -802,19 +791,13 @@ def _inside(
         yield Check("labels by count", FAILED, str(error))
         return
     faults = []
-    rows = report.queries if report.pool is None else report.pool.queries
-    if counts.queries != rows:
-        faults.append(f"{counts.queries} rows, the report says {rows}")
+    if counts.queries != report.queries:
+        faults.append(f"{counts.queries} rows, the report says {report.queries}")
     parameters = report.rounds[0]["mechanism"]
     # A student's labels are no answers, and not every format tells them apart.
     mixed = counts.answers is None and parameters["name"] == MechanismName.INTERACTIVE
     found = counts.labelled if counts.answers is None else counts.answers
-    if report.pool is not None:
-        # A cluster has a query at least, whether it has a label or none.
-        most = rows - (report.pool.clusters - report.answers) if report.answers else 0
-        if not report.answers <= found <= most:
-            faults.append(f"{found} labels for {report.answers} clusters with an answer")
-    elif found < report.answers or (found > report.answers and not mixed):
+    if found < report.answers or (found > report.answers and not mixed):
         faults.append(f"{found} answers, the report says {report.answers}")
     yield Check(
         "labels by count",
@@ -847,14 +830,11 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
     """Names of what the labels say otherwise."""
     (done,) = report.rounds
     expected: dict[str, Any] = {name: str(done[name]) for name in ("queries", "max_answers")}
-    # Also what labels say of a prior, or a pool, of which the report says nothing.
-    beside = ("prior_", "pool_")
-    expected |= dict.fromkeys(name for name in metadata if name.startswith(beside))
+    # Also what labels say of a prior of which the report says nothing.
+    expected |= dict.fromkeys(name for name in metadata if name.startswith("prior_"))
     expected |= {name: str(value) for name, value in done["mechanism"].items()}
     if "prior" in done:
         expected |= PriorFacts(**done["prior"]).texts()
-    if "pool" in done:
-        expected |= PoolFacts(**done["pool"]).texts()
     expected["private"] = str(report.private).lower()
     if report.label_set is not None:
         expected |= report.label_set.texts()
@@ -869,10 +849,10 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
             yield name
 
 
-# --- the prior and the pool -----------------------------------------------------------------------
+# --- the prior -----------------------------------------------------------------------------------
 
 
-def _several(given: _Beside | Sequence[_Beside] | None) -> Sequence[_Beside]:
+def _several(given: _Guesses | Sequence[_Guesses] | None) -> Sequence[_Guesses]:
     if given is None:
         return ()
     if isinstance(given, Sequence) and not isinstance(given, str):
@@ -880,26 +860,24 @@ def _several(given: _Beside | Sequence[_Beside] | None) -> Sequence[_Beside]:
     return (given,)
 
 
-def _beside(report: Report, name: str, given: Sequence[_Beside]) -> Iterator[Check]:
-    """Whether what is public beside the votes is what the report names, by its hash."""
-    known = {done[name]["sha256"] for done in report.rounds if name in done}
+def _prior(report: Report, given: Sequence[_Guesses]) -> Iterator[Check]:
+    """Whether the guesses that are given are those that the report names, by their hash."""
+    known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
     if not given and known:
-        yield Check(f"{name} by hash", SKIPPED, "its file was not given")
-    found = [
-        _hash_of(each, name) if isinstance(each, str | PathLike) else each.sha256 for each in given
-    ]
+        yield Check("prior by hash", SKIPPED, "its file was not given")
+    found = [_hash_of(each) if isinstance(each, str | PathLike) else each.sha256 for each in given]
     for each in found:
         other = ""
         if each not in known:
             other = f", the report names {' and '.join(sorted(known)) or 'none'}"
-        yield Check(f"{name} by hash", FAILED if other else OK, f"SHA-256 {each}{other}")
+        yield Check("prior by hash", FAILED if other else OK, f"SHA-256 {each}{other}")
     left = sorted(known.difference(found))
     if left and known.intersection(found):
-        told = f"not given: SHA-256 {' and '.join(left)}; give `{name}` once for each"
-        yield Check(f"{name} of other rounds", SKIPPED, told)
+        told = f"not given: SHA-256 {' and '.join(left)}; give `prior` once for each"
+        yield Check("prior of other rounds", SKIPPED, told)
 
 
-def _hash_of(path: str | PathLike[str], name: str) -> str:
+def _hash_of(path: str | PathLike[str]) -> str:
     try:
         return digest_of(path).sha256
     except VoteError as error:
@@ -908,7 +886,7 @@ def _hash_of(path: str | PathLike[str], name: str) -> str:
         if folder or re.search(r"[*?\[]", shown):
             raise UsageError(
                 f"{shown}: is no one file, and a run knows what it read of several by a hash of "
-                f"its own; from Python give a {name.title()} of what they hold"
+                f"its own; from Python give a Prior of what they hold"
             ) from error
         raise
 

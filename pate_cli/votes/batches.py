@@ -7,7 +7,7 @@ memory maps do not and are opened again by name.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -107,26 +107,6 @@ class Reader(Extent, Protocol):
 
         `until_named`: rows after a vote that has a name may be left out.
         """
-
-
-@runtime_checkable
-class RollCall(Reader, Protocol):
-    """A reader that knows who voted."""
-
-    @property
-    def voters(self) -> int:
-        """How many teachers it has votes of."""
-
-    @property
-    def weights(self) -> Ints | None:
-        """How many votes each of them counts for; None for one each."""
-
-    @property
-    def counted(self) -> Reader:
-        """The histograms alone."""
-
-    def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
-        """Yield rows start..stop-1 as (first row, ids, labels [rows, voters]), ABSENT for none."""
 
 
 _Source = TypeVar("_Source", bound=Extent)

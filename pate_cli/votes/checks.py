@@ -190,23 +190,6 @@ def histograms_of(values: Ints, classes: int, weights: Ints | None = None) -> Hi
     return SparseCounts.of_votes(values, classes, weights)
 
 
-def narrow_labels(
-    shape: tuple[int, int], classes: int, name: str
-) -> NDArray[np.signedinteger[Any]]:
-    """Room for labels [queries, teachers], each in as few bytes as it can be; all ABSENT.
-
-    Raises:
-        VoteError: they take more bytes than memory is for.
-    """
-    kind = np.result_type(np.min_scalar_type(-classes), np.int8)
-    if shape[0] * shape[1] * kind.itemsize > MOST_BYTES:
-        raise VoteError(
-            f"{name}: who said what, {shape[0]} queries by {shape[1]} teachers, would take more "
-            f"than {MOST_BYTES >> 30} GB to pool; give fewer queries at a time"
-        )
-    return np.full(shape, ABSENT, dtype=kind)
-
-
 def tally(values: Ints, classes: int, weights: Ints | None = None) -> Counts:
     """Return the histograms [rows, classes] of checked labels [rows, teachers].
 

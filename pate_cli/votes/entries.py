@@ -174,7 +174,7 @@ def from_lists(
         return _with_gaps(raw, gaps.reshape(-1, width), row, absent_limit, where)
     if absent_limit is None or not ragged:
         remedy = (
-            "with `groups` or `pool` keep an entry for each teacher, null where a vote is missing"
+            "with `groups` keep an entry for each teacher, null where a vote is missing"
             if placed
             else "give `teachers` N if the file holds labels and teachers may be missing"
         )

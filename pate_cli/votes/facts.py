@@ -66,25 +66,6 @@ class PriorFacts:
 
 
 @dataclass(frozen=True)
-class PoolFacts:
-    """What is public about a pool: the clusters that queries are in, each asked as one.
-
-    Attributes:
-        clusters: how many there are.
-        queries: how many queries they hold.
-        sha256: of its file, in hexadecimal.
-    """
-
-    clusters: int
-    queries: int
-    sha256: str
-
-    def texts(self) -> dict[str, str]:
-        """What a file of labels says of it."""
-        return {f"pool_{name}": str(value) for name, value in vars(self).items()}
-
-
-@dataclass(frozen=True)
 class Facts:
     """What is public about votes beside their shape, and goes with all that is said of a run.
 
@@ -94,7 +75,6 @@ class Facts:
         label_names: what the classes are called, class 0 first; None for their numbers.
         label_set: the labels of a query, where it has several.
         prior: a public prior that votes, too.
-        pool: clusters of queries, where the rows are these.
     """
 
     read_off: tuple[PublicFact, ...] = ()
@@ -102,7 +82,6 @@ class Facts:
     label_names: tuple[str, ...] | None = None
     label_set: LabelSet | None = None
     prior: PriorFacts | None = None
-    pool: PoolFacts | None = None
 
     @property
     def of_round(self) -> dict[str, Any]:
@@ -112,7 +91,6 @@ class Facts:
             "groups": self.groups,
             "label_set": self.label_set,
             "prior": self.prior,
-            "pool": self.pool,
         }
 
 

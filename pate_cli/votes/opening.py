@@ -15,10 +15,9 @@ from typing import IO, Any
 import numpy as np
 
 from pate_cli.core.errors import ParameterError, VoteError, quoted
-from pate_cli.core.words import Layout, Voting
+from pate_cli.core.words import Layout
 from pate_cli.files.inputs import watched
 from pate_cli.votes.aliases import Aliases
-from pate_cli.votes.beside.pool import Pool
 from pate_cli.votes.beside.query_list import Queries
 from pate_cli.votes.columns import LABEL, QUERY, TEACHER
 from pate_cli.votes.groups import Groups
@@ -51,8 +50,6 @@ def open_votes(
     groups: Groups | None = None,
     id_column: str | None = None,
     batch_rows: int | None = None,
-    voting: Voting | str | None = None,
-    pool: Pool | str | PathLike[str] | Any | None = None,
     stdin: IO[bytes] | None = None,
     max_queries: int | None = None,
     progress: Callable[[int], None] | None = None,
@@ -107,24 +104,16 @@ def open_votes(
     load_groups. Histograms then hold weights.
     id_column: the column of a table that stands for query_id.
     batch_rows: rows per batch at most, by default as many as keep a batch within 8 MB.
-    voting: in the multi-label layouts, on every label by itself (`binary`, if left out) or on sets
-    of labels (`powerset`).
-    pool: the public cluster of every query, as a Pool, an array or a file, for layouts that tell
-    who voted: rows are then clusters, in which each teacher votes as it does most often, of labels
-    equally often for the lowest. All votes are read at once. In long form the pool is the list of
-    queries where there is no other.
     max_queries: no more queries will be read, so that of a long file that has to be converted only
     these are: it then is as if it ended after them, or some time later. It limits nothing else.
     progress: called with 1 for each megabyte that is copied or converted on opening. If it has a
     method `expect`, that is told how many more there will be, once it is known.
 
     Raises:
-        VoteError: the source cannot be read as votes, or the groups are not those of its teachers,
-            or the pool not of its queries; rows are checked as they are read.
-        UsageError: `pool` beside votes that do not tell who voted; `queries` beside votes that are
-            not in long form; `id_column` beside an array; a file of names that cannot be read;
-            `voting` without several labels a query, or one that their layout does not allow;
-            `normalise` or `aliases` without names of classes.
+        VoteError: the source cannot be read as votes, or the groups are not those of its teachers;
+            rows are checked as they are read.
+        UsageError: `queries` beside votes that are not in long form; `id_column` beside an array; a
+            file of names that cannot be read; `normalise` or `aliases` without names of classes.
         ParameterError: a word out of range or of another type; names that are not distinct, or not
             as many as classes; another source; or any word beside votes that are open already.
     """
@@ -142,9 +131,7 @@ def open_votes(
                 aliases=aliases,
                 any_name=any_name,
                 groups=groups,
-                voting=voting,
                 id_column=id_column,
-                pool=pool,
             )
             _check_stdin(stdin)
             if isinstance(source, VoteFile):
@@ -179,8 +166,8 @@ def _as_it_is(file: VoteFile, reading: Reading) -> VoteFile:
     if reading != Reading():
         raise ParameterError(
             f"{file.name} is open already; give layout, classes, teachers, queries, "
-            "label_names, normalise, aliases, any_name, groups, id_column, batch_rows, voting and "
-            "pool where it is opened"
+            "label_names, normalise, aliases, any_name, groups, id_column and batch_rows where it "
+            "is opened"
         )
     return file
 
@@ -212,8 +199,8 @@ def _opened(
             id_column=reading.id_column,
             any_name=reading.any_name,
         )
-    if layout is Layout.LONG or reading.pool is not None:
-        # A row is a vote there, or a query of any cluster.
+    if layout is Layout.LONG:
+        # A row is a vote there.
         copying = replace(copying, rows=None)
     path = os.fspath(source)
     if not isinstance(path, str):

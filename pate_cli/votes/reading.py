@@ -11,12 +11,11 @@ import numpy as np
 from pate_cli.core.arrays import DENSE_CLASSES, Ints
 from pate_cli.core.checks import MOST_CLASSES
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ParameterError, UsageError, VoteError, quoted
+from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Layout, Voting
+from pate_cli.core.words import Layout
 from pate_cli.votes.aliases import Aliases, aliases_of
 from pate_cli.votes.batches import Reader
-from pate_cli.votes.beside.pool import Pool, pool_of
 from pate_cli.votes.beside.query_list import Queries, QueryList, query_list
 from pate_cli.votes.groups import Groups, TeacherGroups, teacher_groups
 from pate_cli.votes.matching import Matching
@@ -50,9 +49,7 @@ class Reading:
     names: tuple[str, ...] | None = None
     matching: Matching | None = None
     groups: TeacherGroups | None = None
-    voting: Voting | None = None
     id_column: str | None = None
-    pool: Pool | None = None
 
     def __post_init__(self) -> None:
         for name in ("classes", "teachers", "batch_rows"):
@@ -76,23 +73,6 @@ class Reading:
             raise ParameterError(
                 f"`teachers` is {self.teachers}, but `groups` has {len(self.groups)} teachers"
             )
-        if self.pool is not None and self.multilabel:
-            raise UsageError(
-                "`pool` is for one label a query: votes on several labels are not pooled; give "
-                "those on each label as votes of their own, whether it is true"
-            )
-        if self.voting is None:
-            return
-        if not self.multilabel:
-            raise UsageError(
-                "`voting` goes with several labels a query: `layout` "
-                f"{'|'.join(layout for layout in Layout if layout.multilabel)}"
-            )
-        if self.voting is Voting.POWERSET and self.layout is Layout.MULTILABEL_COUNTS:
-            raise UsageError(
-                f"`voting` {self.voting} does not go with `layout` {self.layout}: counts by label "
-                "do not tell how many teachers gave which set of labels"
-            )
 
     @classmethod
     def from_keywords(
@@ -108,9 +88,7 @@ class Reading:
         aliases: Aliases | None,
         any_name: bool,
         groups: Groups | None,
-        voting: Voting | str | None,
         id_column: str | None,
-        pool: Any,
     ) -> Self:
         """What the arguments of `open_votes` say; files that they name are read.
 
@@ -139,9 +117,7 @@ class Reading:
                 unlisted=unlisted,
             ),
             groups=None if groups is None else teacher_groups(groups),
-            voting=None if voting is None else Voting(voting),
             id_column=id_column,
-            pool=None if pool is None else pool_of(pool, id_column=id_column),
         )
 
     @property
@@ -173,23 +149,7 @@ class Reading:
     @property
     def by_teacher(self) -> bool:
         """Whether it matters which vote is whose."""
-        return self.groups is not None or self.pool is not None
-
-    @property
-    def with_list(self) -> Reading:
-        """With the queries of the pool, if there is one, as the list of those that are asked.
-
-        VoteError where it does not name them, and no list does.
-        """
-        if self.pool is None or self.queries is not None:
-            return self
-        listed = self.pool.listed
-        if listed is None:
-            raise VoteError(
-                "the pool must name its queries where votes are in long form: give a table with "
-                "`query_id` and `cluster`, or `queries` in the order of the pool"
-            )
-        return replace(self, queries=listed)
+        return self.groups is not None
 
     def absent_limit(self, width: int) -> int | None:
         """How many labels a row may have if some may be missing; None where none may.

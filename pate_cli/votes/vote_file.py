@@ -9,12 +9,11 @@ from pate_cli.core.checks import at_least_one
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Layout, PublicFact, Voting
+from pate_cli.core.words import Layout, PublicFact
 from pate_cli.files.inputs import Inputs
 from pate_cli.votes.batches import Reader, VoteBatch
-from pate_cli.votes.beside.pool import Members
 from pate_cli.votes.beside.prior import Prior, PriorReader
-from pate_cli.votes.facts import Facts, Group, PoolFacts, PriorFacts
+from pate_cli.votes.facts import Facts, Group, PriorFacts
 from pate_cli.votes.matching import Matching
 from pate_cli.votes.names import shown
 from pate_cli.votes.ranges import cut, spans
@@ -46,11 +45,8 @@ class VoteFile:
 
     `read` is every file that was opened for it, none of which an output should replace.
 
-    `label_set` tells of several labels a query. With binary voting `queries` then counts pairs of a
-    query and a label, and `rows_per_query` of them are one query of the file.
-
-    With a `pool` its rows are clusters, in order of their first query in the pool, and `queries`
-    counts them; `members` are the queries of the votes.
+    `label_set` tells of several labels a query. Then `queries` counts pairs of a query and a label,
+    and `rows_per_query` of them are one query of the file.
 
     It can be pickled: a copy in another process reads the same votes, with the same checks, and
     infers nothing again.
@@ -74,8 +70,6 @@ class VoteFile:
     id_column: str | None = None
     read: Inputs = field(default_factory=Inputs, repr=False, compare=False)
     prior: PriorFacts | None = None
-    pool: PoolFacts | None = None
-    members: Members | None = field(default=None, repr=False, compare=False)
 
     def describe(self) -> str:
         """Return one line about the file, without any vote."""
@@ -87,20 +81,13 @@ class VoteFile:
         unlisted = self.vocabulary is not None
         width = "names that nobody listed" if unlisted else f"{self.classes} classes"
         shape = f"{self.queries} queries x {width}"
-        if self.pool is not None:
-            shape = f"{self.pool.queries} queries in {self.queries} clusters x {width}"
         if self.label_set is not None:
             shape = f"{self.queries // self.rows_per_query} queries x {self.label_set.count} labels"
-            binary = self.label_set.voting is Voting.BINARY
-            shape += (
-                f" = {self.queries} pairs, yes or no each"
-                if binary
-                else f", {self.classes} sets of labels"
-            )
+            shape += f" = {self.queries} pairs, yes or no each"
         line = f"{self.name}: {shape}, {who}, layout {self.layout} ({how})"
         if self.label_names is not None:
             line += f", named {shown(self.label_names)}"
-        if self.layout is Layout.LONG and self.pool is None:
+        if self.layout is Layout.LONG:
             order = "the list of queries" if self.rows_listed else self.id_column or "query_id"
             line += f", in order of {order}"
         if self.rows_from_data:
@@ -112,7 +99,7 @@ class VoteFile:
     def unnamed(self, limit: int | None = None) -> Unnamed:
         """Which votes are texts and no label names, and so count as missing, and why. SECRET.
 
-        Of the first `limit` rows, or all; in long form, and with a pool, of all rows of the file.
+        Of the first `limit` rows, or all; in long form of all rows of the file.
         Reads them once more, where votes are words.
         """
         if self.matching is None or self.vocabulary is not None:
@@ -169,16 +156,7 @@ class VoteFile:
             self.class_names,
             self.label_set,
             self.prior,
-            self.pool,
         )
-
-    def refuse_pooled(self, name: str) -> None:
-        """UsageError for a parameter of this name, which is of queries, beside a pool."""
-        if self.pool is not None:
-            raise UsageError(
-                f"`{name}` does not go with `pool`: it is of queries, and what is asked are "
-                "clusters of them"
-            )
 
     def with_prior(self, prior: Prior, weight: int) -> VoteFile:
         """The same with the votes of a public prior in every histogram.
@@ -190,9 +168,8 @@ class VoteFile:
         Raises:
             VoteError: the prior is of something else, or there is one already, whose votes the
                 weight would leave out.
-            UsageError: the rows are clusters.
+            UsageError: nobody listed the classes.
         """
-        self.refuse_pooled("prior")
         self.refuse_unlisted("`prior`")
         if self.prior is not None:
             raise VoteError("these votes have a prior already; give one")
@@ -242,8 +219,8 @@ class VoteFile:
 
     @property
     def rows_per_query(self) -> int:
-        """How many rows are one query: 1, or with binary voting on several labels one a label."""
-        return 1 if self.label_set is None else self.label_set.rows_per_query
+        """How many rows are one query: 1, or where a query has several labels one a label."""
+        return 1 if self.label_set is None else self.label_set.count
 
     def limited(self, max_queries: int | None) -> int:
         """How many rows a public limit on queries leaves, all without one.

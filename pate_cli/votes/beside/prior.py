@@ -21,7 +21,6 @@ from pate_cli.core.arrays import Counts, Histograms, Ints, SparseCounts
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError, quoted
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Voting
 from pate_cli.votes.batches import Reader, VoteBatch
 from pate_cli.votes.beside.side_files import (
     SideRows,
@@ -297,7 +296,7 @@ def prior_of(
         found = prior
     else:
         found = Prior(prior)
-    pairs = label_set is not None and label_set.voting is Voting.BINARY
+    pairs = label_set is not None
     if pairs and (found.shares or found.guesses.ndim != 2):
         raise VoteError(f"{_NOUN} must be [queries, labels], 1, 0, or -1 for no guess")
     if not pairs and not found.shares and found.guesses.ndim == 2:
@@ -329,21 +328,18 @@ def _load(path: str | PathLike[str], label_set: LabelSet | None, id_column: str 
         # An empty text comes first, and is no guess.
         values = places - (1 if "" in found else 0)
     if label_set is not None and values.ndim == 2 and values.shape[1] == label_set.count:
-        values = _of_sets(values, label_set, side.name)
+        values = _of_sets(values, side.name)
     try:
         return Prior(values, side.ids, words, side.sha256)
     except ParameterError as error:
         raise VoteError(f"{side.name}: {error}") from None
 
 
-def _of_sets(values: NDArray[Any], label_set: LabelSet, source: str) -> Ints:
-    """Guesses at every label of a query, as pairs or as sets, by how the teachers vote."""
+def _of_sets(values: NDArray[Any], source: str) -> Ints:
+    """Guesses at every label of a query."""
     numbers = values.dtype.kind in "iufb"
     bad = ~np.isin(values, (NO_GUESS, 0, 1)) if numbers else np.ones(values.shape, dtype=bool)
     if bad.any():
         row = int(np.argwhere(bad)[0, 0])
         raise VoteError(f"{source}: row {row} has a guess that is neither 1, 0 nor {NO_GUESS}")
-    given = values.astype(np.int64)
-    if label_set.voting is Voting.BINARY:
-        return given
-    return label_set.classes_of(given)
+    return values.astype(np.int64)

@@ -14,7 +14,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Voting
 from pate_cli.votes.beside.side_files import (
     SideRows,
     as_floats,
@@ -221,9 +220,9 @@ def check_predictions(predictions: Any, label_set: LabelSet | None) -> None:
     """
     if predictions is not None:
         refuse_others(predictions)
-    pairs = label_set is not None and label_set.voting is Voting.BINARY
+    pairs = label_set is not None
     if isinstance(predictions, YesProbabilities):
-        if label_set is None or not pairs:
+        if label_set is None:
             raise VoteError(
                 "the student predicts yes or no for every label, the votes are not on labels one "
                 "by one"

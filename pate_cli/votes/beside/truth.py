@@ -14,7 +14,6 @@ from pate_cli.core.arrays import Ints
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Voting
 from pate_cli.votes.beside.side_files import (
     SideRows,
     as_whole,
@@ -193,12 +192,11 @@ def truth_of(
             "the truth must be a file of true labels, Truth(labels) or PairTruth(labels), not "
             + type(truth).__name__
         )
-    pairs = label_set is not None and label_set.voting is Voting.BINARY
     if isinstance(truth, PairTruth):
-        if label_set is None or not pairs:
+        if label_set is None:
             raise VoteError("the true labels are of pairs, the votes are on queries")
         check_label_set("the true labels", truth.labels.shape[1], None, label_set)
-    elif pairs and truth.ids is not None:
+    elif label_set is not None and truth.ids is not None:
         raise VoteError(
             "the true labels are of queries, the votes are on pairs; give [queries, labels]"
         )
@@ -248,7 +246,7 @@ def load_truth(
 def _truth_of_sets(
     values: NDArray[Any], ids: tuple[Any, ...] | None, label_set: LabelSet, source: str
 ) -> Truth:
-    """The truth of [queries, labels], as pairs or as sets, by how the teachers vote."""
+    """The truth of [queries, labels], as pairs."""
     numbers = values.dtype.kind in "iufb"
     if not numbers or values.ndim != 2 or values.shape[1] != label_set.count or not len(values):
         raise VoteError(
@@ -260,10 +258,7 @@ def _truth_of_sets(
         raise VoteError(
             f"{source}: row {int(np.argmax(bad))} has a true label that is neither 1, 0 nor -1"
         )
-    known = values.astype(np.int64)
-    if label_set.voting is Voting.BINARY:
-        return PairTruth(known, ids)
-    return Truth(label_set.classes_of(known), ids)
+    return PairTruth(values.astype(np.int64), ids)
 
 
 def _label_column(table: Any, source: str) -> NDArray[Any]:

@@ -13,7 +13,6 @@ from pate_cli.core.words import Layout
 from pate_cli.votes.batches import Matrix
 from pate_cli.votes.layouts.counts import CountsLayout
 from pate_cli.votes.layouts.infer import SAMPLE_ENTRIES, Evidence, infer
-from pate_cli.votes.pooled import pooled
 from pate_cli.votes.reading import Reading, batch_size
 from pate_cli.votes.sources.npy import NpyCube, NpyMatrix
 from pate_cli.votes.sources.table import VoteTable
@@ -38,7 +37,7 @@ def vote_file(source: Opened, reading: Reading) -> VoteFile:
         file = _of_array(source, reading)
     if reading.any_name and file.vocabulary is None and reading.normalise:
         raise UsageError("`normalise` is for votes that are texts, and these are none")
-    return file if reading.pool is None else pooled(file, reading, reading.pool)
+    return file
 
 
 def _of_array(array: NpyMatrix | NpyCube, reading: Reading) -> VoteFile:

@@ -73,18 +73,8 @@ class LabelsLayout(ReadFrom[Matrix]):
         for row, ids, labels in self.said(start, stop):
             yield VoteBatch(row, ids, histograms_of(labels, self.classes, self.weights))
 
-    @property
-    def voters(self) -> int:
-        """Entries of a row; see RollCall."""
-        return self.source.width
-
-    @property
-    def counted(self) -> LabelsLayout:
-        """Itself, which holds no votes; see RollCall."""
-        return self
-
     def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
-        """See RollCall."""
+        """Yield rows start..stop-1 as (first row, ids, labels [rows, teachers])."""
         blocks = self.source.blocks(self.size, start, stop, absent_limit=self.absent_limit)
         for row, ids, labels in blocks:
             check_labels(labels, row, self.source.where, classes=self.classes)

@@ -8,7 +8,6 @@ make sparse histograms, a number per vote.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,6 @@ from pate_cli.votes.checks import (
     Ids,
     Where,
     first_bad,
-    narrow_labels,
     whole_labels,
     whole_numbers,
 )
@@ -60,8 +58,7 @@ MOST_BYTES = 1 << 32
 class LongLayout:
     """Histograms [queries, classes] that were counted on opening, in batches of `size`.
 
-    counted_texts: which of the votes are no names, where they may be texts. votes: who said what,
-    [queries, teachers], where that is wanted; weights: of these teachers.
+    counted_texts: which of the votes are no names, where they may be texts.
     """
 
     name: str
@@ -69,13 +66,11 @@ class LongLayout:
     counts: Histograms
     size: int
     counted_texts: NameTally | None = None
-    votes: NDArray[np.signedinteger[Any]] | None = None
-    weights: Ints | None = None
 
     @classmethod
     def file(cls, table: VoteTable, reading: Reading) -> VoteFile:
         """Votes of a table with a row for each, counted now."""
-        name, reading = table.where.name, reading.with_list.heard(_said(table))
+        name, reading = table.where.name, reading.heard(_said(table))
         votes = _counted(table, reading) if table.rows else _nobody(table, reading)
         classes = reading.classes or classes_of(votes.top, name)
         teachers = reading.teachers or votes.teachers
@@ -91,28 +86,8 @@ class LongLayout:
                 counts=votes.counts,
                 size=reading.size(reading.drawn(classes, teachers)),
                 counted_texts=votes.counted_texts,
-                votes=votes.said,
-                weights=votes.weights,
             ),
         )
-
-    @property
-    def voters(self) -> int:
-        """See RollCall."""
-        return 0 if self.votes is None else self.votes.shape[1]
-
-    @property
-    def counted(self) -> LongLayout:
-        """See RollCall."""
-        return replace(self, votes=None)
-
-    def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
-        """See RollCall; nothing where it was not kept."""
-        if self.votes is None:
-            return
-        for first in range(start, stop, self.size):
-            end = min(first + self.size, stop)
-            yield first, self.ids[first:end], self.votes[first:end].astype(np.int64)
 
     @property
     def portable(self) -> bool:
@@ -151,7 +126,7 @@ class _LongVotes:
     voted on is then not here: where votes may be missing, the set of ids depends on the votes.
 
     top: the largest label. teachers: the number of distinct teacher ids, or of those in groups.
-    counted_texts: as in LongLayout; said, weights: as `votes` and `weights` there.
+    counted_texts: as in LongLayout.
     """
 
     ids: Ids
@@ -208,8 +183,7 @@ def _nobody(table: VoteTable, reading: Reading) -> _LongVotes:
     tally = _Dense(len(ids), classes) if classes <= DENSE_CLASSES else _Sparse(len(ids), classes)
     none = np.zeros(0, dtype=np.int64)
     tally.add(none, none)
-    said = None if reading.pool is None else narrow_labels((len(ids), 0), classes, table.where.name)
-    return _LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0, said=said)
+    return _LongVotes(ids, _fixed(tally.histograms()), teachers=0, top=0)
 
 
 def _fixed(counts: Histograms) -> Histograms:
@@ -283,10 +257,7 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
         queries.sort()
     width = top + 1 if classes is None else classes
     weights = np.array([1] * found if groups is None else groups.weights, dtype=np.int64)
-    said = None
-    if reading.pool is not None:
-        said = narrow_labels((len(queries.ids), found), width, where.name)
-    counts, rows, first_votes = _count(table, queries, voters, width, weights, label_column, said)
+    counts, rows, first_votes = _count(table, queries, voters, width, weights, label_column)
     if teachers is None and (rows != found).any():
         row = int(first_votes[rows != found].min())
         if row == table.rows:
@@ -305,8 +276,6 @@ def _counted(table: VoteTable, reading: Reading) -> _LongVotes:
         found,
         top,
         tally,
-        said,
-        None if groups is None else weights,
     )
 
 
@@ -335,12 +304,8 @@ def _count(
     classes: int,
     weights: Ints,
     label_column: _LabelColumn,
-    said: NDArray[np.signedinteger[Any]] | None,
 ) -> tuple[Histograms, Ints, Ints]:
-    """Return the histograms, and how many rows each query has and the first of them.
-
-    `said` [queries, teachers] is filled, where it is there.
-    """
+    """Return the histograms, and how many rows each query has and the first of them."""
     where, query_id = table.where, table.columns.query
     rows, found = len(queries.ids), len(voters.ids)
     if max(rows * found // 8, rows * classes * 8 * (classes <= DENSE_CLASSES)) > MOST_BYTES:
@@ -361,8 +326,6 @@ def _count(
         labels = label_column.labels(batch, row, where)
         voted_on = labels != ABSENT
         tally.add((query * classes + labels)[voted_on], weights[teacher][voted_on])
-        if said is not None:
-            said[query, teacher] = labels
     return tally.histograms(), present, first_votes
 
 

@@ -1,4 +1,4 @@
-"""Several labels a query, each yes or no: as pairs of a query and a label, or as sets of labels.
+"""Several labels a query, each yes or no, as pairs of a query and a label.
 
 A pair is a row of two classes, no and yes, in which one teacher has one vote, as in any row. So
 pairs are rows to whatever comes after; only where a file is cut do they stay together by query.
@@ -13,10 +13,10 @@ import numpy as np
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, VoteError
-from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Layout, Voting
-from pate_cli.votes.batches import Matrix, ReadFrom, VoteBatch, row_numbers
-from pate_cli.votes.checks import ABSENT, Ids, first_bad, histograms_of
+from pate_cli.core.label_set import CLASSES, LabelSet
+from pate_cli.core.words import Layout
+from pate_cli.votes.batches import Matrix, ReadFrom, VoteBatch
+from pate_cli.votes.checks import Ids
 from pate_cli.votes.layouts.answers import Answers, Ballots, CountedBoth, CountedYes
 from pate_cli.votes.ranges import Stretch
 from pate_cli.votes.reading import Reading
@@ -34,7 +34,7 @@ class MultilabelLayout(ReadFrom[_Answers]):
 
     @staticmethod
     def file(source: Matrix | NpyCube, reading: Reading, layout: Layout) -> VoteFile:
-        """Votes on several labels a query, by pairs unless on sets was said."""
+        """Votes on several labels a query, by pairs."""
         answers: CountedYes | CountedBoth | Ballots
         if not isinstance(source, NpyCube):
             answers = CountedYes.of(source, reading)
@@ -43,20 +43,13 @@ class MultilabelLayout(ReadFrom[_Answers]):
         else:
             answers = Ballots.of(source, reading, layout)
         label_set = _label_set(answers, reading)
-        reader: Pairs | Sets
-        # Counts by label are never on sets, as Reading sees to.
-        if label_set.voting is Voting.POWERSET and isinstance(answers, Ballots):
-            entries = max(answers.teachers * answers.labels, label_set.classes)
-            reader = Sets(source=answers, size=reading.size(entries))
-        else:
-            reader = Pairs(source=answers, size=reading.size(answers.width))
         return reading.file(
             answers.name,
             layout,
-            queries=answers.queries * label_set.rows_per_query,
-            classes=label_set.classes,
+            queries=answers.queries * label_set.count,
+            classes=CLASSES,
             teachers=answers.teachers,
-            reader=reader,
+            reader=Pairs(source=answers, size=reading.size(answers.width)),
             names=label_set.names,
             label_set=label_set,
         )
@@ -103,33 +96,6 @@ def _query_ids(ids: Ids, labels: int, wanted: slice) -> Ids:
     return tuple(query for query in ids for _ in range(labels))[wanted]
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Sets(MultilabelLayout[Ballots]):
-    """Histograms of the sets of labels that teachers said yes to, over all 2^L of them."""
-
-    @property
-    def width(self) -> int:
-        """See Reader."""
-        return max(self.source.width * self.source.labels, 1 << self.source.labels)
-
-    def batches(self, start: int, stop: int) -> Iterator[VoteBatch]:
-        """See Reader."""
-        labels = self.source.labels
-        for first, said in self.source.said(self.size, start, stop):
-            gone = said == ABSENT
-            torn = gone.any(axis=2) & ~gone.all(axis=2)
-            if torn.any():
-                row = first_bad(torn, first)
-                raise VoteError(
-                    f"{self.source.source.where.at(row)} has a teacher who votes on some labels "
-                    "only, which is no set of labels; give `voting` binary"
-                )
-            sets = np.maximum(said, 0).astype(np.int64) @ (1 << np.arange(labels))
-            sets[gone.all(axis=2)] = ABSENT
-            ids = row_numbers(first, first + len(sets))
-            yield VoteBatch(first, ids, histograms_of(sets, 1 << labels, self.source.weights))
-
-
 def _label_set(answers: Answers, reading: Reading) -> LabelSet:
     """The labels, by the names that were said or that their columns have."""
     names, own_names = reading.names, answers.label_names
@@ -142,10 +108,10 @@ def _label_set(answers: Answers, reading: Reading) -> LabelSet:
             f"{answers.name}: the columns and `label_names` do not name the same labels in the "
             "same order"
         )
-    label_set = LabelSet(answers.labels, reading.voting or Voting.BINARY, names or own_names)
-    if reading.classes not in (None, label_set.classes):
+    label_set = LabelSet(answers.labels, names or own_names)
+    if reading.classes not in (None, CLASSES):
         raise ParameterError(
-            f"`classes` {reading.classes} does not fit {answers.labels} labels with `voting` "
-            f"{label_set.voting}, which has {label_set.classes}; leave it out"
+            f"`classes` {reading.classes} does not fit {answers.labels} labels, each of which has "
+            f"{CLASSES}; leave it out"
         )
     return label_set

@@ -71,18 +71,8 @@ class ScoresLayout(ReadFrom[NpyCube]):
         for first, ids, votes in self.said(start, stop):
             yield VoteBatch(first, ids, histograms_of(votes, classes, self.weights))
 
-    @property
-    def voters(self) -> int:
-        """See RollCall."""
-        return self.source.sides[0]
-
-    @property
-    def counted(self) -> ScoresLayout:
-        """Itself, which holds no votes; see RollCall."""
-        return self
-
     def said(self, start: int, stop: int) -> Iterator[tuple[int, Ids, Ints]]:
-        """See RollCall."""
+        """Yield rows start..stop-1 as (first row, ids, labels [rows, teachers])."""
         for first, scores in self.source.blocks(self.size, start, stop):
             votes = _best(scores, first, self.source.where, missing_allowed=self.missing_allowed)
             yield first, row_numbers(first, first + len(votes)), votes

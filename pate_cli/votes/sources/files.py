@@ -26,7 +26,6 @@ from pate_cli.files.addresses import (
     reachable,
 )
 from pate_cli.files.inputs import note, note_stream
-from pate_cli.files.part_names import MARKER
 from pate_cli.votes.columns import LONG_COLUMNS, could_be_votes
 from pate_cli.votes.sources.copies import Copies, CopyOptions, begun_with
 from pate_cli.votes.sources.formats import (
@@ -45,7 +44,7 @@ _PACKED = (Format.GZIP, Format.ZSTD, Format.BZIP2)
 _NESTED = 3  # so often a file may be packed
 _PARTITION = re.compile(r"([^=]+)=(.*)")
 # What is in a folder while it is filled: by committers of Hadoop, Spark, Hive and Databricks, by
-# Flink, by pate itself on a store, and by what copies files.
+# Flink, and by what copies files.
 _TABLE = r"\.(parquet|parq|pq|csv|tsv|jsonl|ndjson|arrow|feather|ipc)(\.(gz|zst|bz2))?"
 _UNFINISHED = re.compile(
     r"_temporary|__magic.*|\.spark-staging.*|\.hive-staging.*|_tmp\..*|\.~tmp~|\.distcp\.tmp\..*"
@@ -54,7 +53,6 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 _BEGUN, _DONE = "_started_", "_committed_"
-_OWN = "_pate-unfinished-"
 # Tables whose folder holds files that count no more, or not yet.
 _LOGS = ("_delta_log", ".hoodie")
 
@@ -397,8 +395,7 @@ def _refuse_unfinished(source: str, names: Sequence[str]) -> None:
     done = {name.removeprefix(_DONE) for name in names if name.startswith(_DONE)}
     for name in names:
         begun = name.startswith(_BEGUN) and name.removeprefix(_BEGUN) not in done
-        ours = name.startswith(_OWN) and MARKER not in names
-        if begun or ours or _UNFINISHED.fullmatch(name):
+        if begun or _UNFINISHED.fullmatch(name):
             raise VoteError(
                 f"{source}: is not finished: it holds {quoted(name)}; wait for whoever writes it, "
                 "or remove that if nobody does"

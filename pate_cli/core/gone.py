@@ -1,0 +1,38 @@
+"""What earlier versions had: parameters are refused, and fields of documents passed over."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from pate_cli.core.codec import Refusal
+
+GONE: Final = {
+    "pool": "put the queries of a cluster into one row before aggregating",
+    "voting": (
+        "every label is asked by itself; to vote on sets of labels, number the sets and give them "
+        "as classes with `label_names`"
+    ),
+}
+"""What completes "... is gone: ", by the name of the parameter; the flag is called likewise."""
+
+_FIELDS: Final = {"pool": None, "voting": "binary", "parts": None}
+"""Fields that are gone, and what each said of a run or a file as there still are."""
+
+
+def without_gone(document: dict[str, Any], refusal: Refusal) -> dict[str, Any]:
+    """A JSON document of an earlier version, without the fields that are gone since.
+
+    Raises:
+        PateError: the refusal's, where such a field tells of what there is no more.
+    """
+
+    def kept(facts: dict[str, Any]) -> dict[str, Any]:
+        for name, usual in _FIELDS.items():
+            if facts.get(name, usual) != usual:
+                raise refusal.of(f"it tells of {name!r}, which is gone")
+        return {name: fact for name, fact in facts.items() if name not in _FIELDS}
+
+    # The parser calls it for every object, however deep: Python itself would not go so deep.
+    found: dict[str, Any] = json.loads(json.dumps(document), object_hook=kept)
+    return found

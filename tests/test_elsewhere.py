@@ -80,11 +80,11 @@ def test_rounds_and_their_release(votes):
 
 
 @pytest.mark.usefixtures("elsewhere")
-def test_folders_and_what_is_replaced(votes):
+def test_what_is_replaced(votes):
     for _ in range(2):
-        done("aggregate", votes, "-o", "labels/", "--format", "parquet", "--report", "report.json",
+        done("aggregate", votes, "-o", "labels.parquet", "--report", "report.json",
              "--max-queries", 50, "--force")  # fmt: skip
-    assert Path("labels/_SUCCESS").exists()
+    assert Path("labels.parquet").exists()
     assert not list(Path().glob(".*"))
 
 

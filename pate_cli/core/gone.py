@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pate_cli.core.codec import Refusal
+if TYPE_CHECKING:  # help needs no numbers
+    from pate_cli.core.codec import Refusal
 
 GONE: Final = {
     "pool": "put the queries of a cluster into one row before aggregating",

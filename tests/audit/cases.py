@@ -779,19 +779,7 @@ VOTES = (
         voters=(19,),
         pairs=2,
     ),
-    # A set of labels that nobody gave gets its first vote.
-    VoteCase(
-        "powerset: a set's first vote",
-        "gnmax",
-        {"sigma2": _S},
-        [[*[[0, 0]] * 10, *[[1, 0]] * 10, [0, 0]]] * _K,
-        [[*[[0, 0]] * 10, *[[1, 0]] * 10, [0, 1]]] * _K,
-        0.01,
-        draws=1 << 14,
-        reading={"layout": "multilabel", "voting": "powerset", "teachers": 21},
-        voters=(20,),
-    ),
-    # The same of 12,000 classes, of which those without votes are drawn together.
+    # A first vote for one of 12,000 classes, of which those without votes are drawn together.
     VoteCase(
         "many classes: a first vote",
         "gnmax",

@@ -212,14 +212,6 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "binary: two labels a query",
         ),
         Planted(
-            "powerset: sets without votes never win",
-            "mechanisms/gnmax.py",
-            "return noisy_argmax(counts, self.sigma2, noise.normal)",
-            "votes = np.where(counts > 0, counts, -np.inf)\n"
-            "        return noisy_argmax(votes, self.sigma2, noise.normal)",
-            "powerset: a set's first vote",
-        ),
-        Planted(
             "many classes: those without votes never win",
             "mechanisms/gnmax.py",
             "best_normal_from_words(words[:, -2], zeros)",

@@ -31,7 +31,6 @@ __all__ = ["COMMANDS", "measure_all", "sizes_to"]
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = (
     "aggregate",
-    "aggregate --output labels/",
     "aggregate --release upper",
     "cost",
     "smooth-sensitivity",

@@ -127,15 +127,15 @@ def test_commands_are_measured_as_whole_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(whole_process, "_ENOUGH_RUNS", 1)
     monkeypatch.setattr(cases, "_PUBLISHED_ROWS", 20)
     monkeypatch.setattr(cases, "SINGLES", ())
-    monkeypatch.setattr(cases, "COMMANDS", ("aggregate --output labels/",))
+    monkeypatch.setattr(cases, "COMMANDS", ("aggregate --release upper",))
     monkeypatch.setattr(cases, "cores", lambda: 2)
     shown = []
     found = cases.measure_all([500], tmp_path, shown.append)
     assert list(found.lines) == shown
     assert [(line.command, line.rows, line.workers) for line in shown] == [
         ("--help", 0, 0),
-        ("aggregate --output labels/", 500, 1),
-        ("aggregate --output labels/", 500, 2),
+        ("aggregate --release upper", 500, 1),
+        ("aggregate --release upper", 500, 2),
     ]
     assert found.file_of(shown[1]).bytes == (tmp_path / VoteShape(500).file_name).stat().st_size
     assert set(found.machine) == {"cores", "python", "numpy", "scipy", "pyarrow", "pate"}

@@ -141,9 +141,6 @@ def test_dry_run_minds_no_labels_that_are_there_but_what_it_would_replace(pate, 
     assert pate(*words).exit_code == 0
     assert pate(*words, "--report", "report.json").exit_code == 6
     assert {path.read_bytes() for path in folder.iterdir()} == {b"mine"}
-    (folder / "labels").mkdir()
-    (folder / "labels" / "part-00000.parquet").write_bytes(b"mine")
-    assert pate(*words, "-o", "labels/").exit_code == 0
 
 
 def test_dry_run_still_refuses_bad_votes_and_places_that_are_not_there(pate, votes, counts):

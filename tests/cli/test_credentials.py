@@ -65,7 +65,6 @@ CONTENT = {
     "external": "curve.json",
     "groups": "groups.csv",
     "prior": "guesses.npy",
-    "pool": "guesses.npy",
 }
 SUFFIX = {"--plot": ".png", "--per-query": ".csv", "--output": ".csv"}
 AMOUNTS = ("--threshold", "--sigma1", "--sigma2", "--prior-weight")
@@ -236,14 +235,12 @@ ASKED = {
     "verify": lambda address: pate_library.verify(address),
     "its labels": lambda address: pate_library.verify("r.json", address),
     "its prior": lambda address: pate_library.verify("r.json", prior=address),
-    "its pool": lambda address: pate_library.verify("r.json", pool=address),
     "explain": lambda address: pate_library.explain(address),
     "votes": lambda address: pate_library.aggregate(address),
     "into": lambda address: pate_library.aggregate("votes.npy", into=address),
     "checkpoint": lambda address: pate_library.aggregate("votes.npy", checkpoint=address),
     "engine": lambda address: pate_library.aggregate("votes.npy", engine=address),
     "prior": lambda address: pate_library.aggregate("votes.npy", prior=address),
-    "pool": lambda address: pate_library.aggregate("votes.npy", pool=address),
     "groups": lambda address: pate_library.aggregate("votes.npy", groups=address),
     "names": lambda address: pate_library.aggregate("votes.npy", label_names=f"@{address}"),
     "aliases": lambda address: pate_library.aggregate(

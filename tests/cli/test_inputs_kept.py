@@ -97,23 +97,6 @@ def test_a_part_that_is_a_link_to_the_output(kept, parts, folder):
     kept("aggregate", "d", "-o", "out.parquet", *OTHER, *NOISE, output="out.parquet")
 
 
-@pytest.mark.parametrize("how", ["same", "link", "hard", "into"])
-def test_a_folder_of_labels_that_holds_votes(how, pate, refused, parts, folder):
-    for name, number in (("a", 0), ("b", 1)):
-        (parts / f"{name}.parquet").rename(parts / f"part-0000{number}.parquet")
-    labels = {"same": "d/", "into": "linked/"}.get(how, "labels/")
-    if how == "into":
-        (folder / "linked").symlink_to("d")
-    elif how != "same":
-        (folder / "labels").mkdir()
-        made = folder / "labels" / "part-00000.parquet"
-        (made.symlink_to if how == "link" else made.hardlink_to)(parts / "part-00001.parquet")
-    before = contents()
-    line = refused(pate("aggregate", "d", "-o", labels, *OTHER, *NOISE), 2)
-    assert f"{labels} holds a file that is among the votes; name another folder" in line
-    assert contents() == before
-
-
 def test_pictures_and_tables_of_rows(kept, npy, folder, counts):
     np.save(folder / "t.npy", counts.argmax(axis=1))
     for name, source in (("p.png", "v.npy"), ("q.csv", "v.npy"), ("t.png", "t.npy")):

@@ -217,20 +217,19 @@ def test_a_record_never_forgets_a_draw(votes, tmp_path, folder, pate):
 
 
 def test_a_run_goes_on_and_nothing_is_left(counts, tmp_path, pate, monkeypatch):
-    """Labels in parts, temporary copies of votes that are text, and perhaps a checkpoint."""
+    """Temporary copies of votes that are text, and perhaps a checkpoint."""
     spool = tmp_path / "tmp"
     monkeypatch.setattr(tempfile, "tempdir", str(spool))
     monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
     votes = tmp_path / "votes.csv"
     header = ",".join(f"class_{j}" for j in range(counts.shape[1]))
     np.savetxt(votes, counts, "%d", ",", header=header, comments="")
-    line = ["aggregate", votes, "-o", "labels/", "--format", "npy", "--report", "report.json"]
+    line = ["aggregate", votes, "-o", "labels.npy", "--report", "report.json"]
     line += ["--ledger", "ledger.json", "--seed", 3, *GNMAX, "--force"]
     assert pate(*line).exit_code == 0
     (tmp_path / "timed").mkdir()
     length = timed(line, tmp_path / "timed")
-    wanted = parts(tmp_path / "timed")
-    assert len(wanted) == 7
+    wanted = (tmp_path / "timed" / "labels.npy").read_bytes()
     chance = np.random.default_rng(SEED)
     for run, number in zip(range(KILLS), itertools.cycle(SIGNALS), strict=False):
         folder = tmp_path / f"run{run}"
@@ -238,23 +237,16 @@ def test_a_run_goes_on_and_nothing_is_left(counts, tmp_path, pate, monkeypatch):
         kept = ["--checkpoint", "kept"] * (run % 3 > 0)
         when = moment(chance, length, run, folder / NAMES[0])
         code, said = stopped([*line, *kept], folder, number, **when)
-        found = parts(folder)
-        assert found in ({}, wanted)
-        assert not found or check_whole(folder, len(counts)) == ["ledger.json", "report.json"]
+        new = check_whole(folder, len(counts))
+        assert "labels.npy" not in new or (folder / "labels.npy").read_bytes() == wanted
         if number != signal.SIGKILL:
-            check_said(code, number, said, check_whole(folder, len(counts)))
+            check_said(code, number, said, new)
             assert kept or hidden(folder) == []
             assert list(spool.iterdir()) == []
         assert ended(started([*line, *kept], folder)) == 0
-        assert parts(folder) == wanted
-        assert sorted(path.name for path in folder.iterdir()) == sorted(["labels", *NAMES[::2]])
+        assert (folder / "labels.npy").read_bytes() == wanted
+        assert sorted(path.name for path in folder.iterdir()) == sorted(NAMES)
         assert list(spool.iterdir()) == []
-
-
-def parts(folder):
-    """What is in place among the labels."""
-    place = folder / "labels"
-    return {path.name: path.read_bytes() for path in place.iterdir()} if place.exists() else {}
 
 
 def test_releases_of_one_ledger_at_one_moment_draw_once(votes, tmp_path, folder, pate):

@@ -14,7 +14,6 @@ import pytest
 import pate_cli as library
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Voting
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.pricing import accuracy
 from pate_cli.run import passes
@@ -57,11 +56,7 @@ def run(pate):
 def test_a_run_and_what_is_said_of_it(votes, run, ballots):
     public, said = run(votes, "-o", "l.npy")
     assert f"answered {public['answers']} of 120 pairs of query and label, labels in l.npy" in said
-    assert {name: public[name] for name in ("queries", "labels_per_query", "voting")} == {
-        "queries": 120,
-        "labels_per_query": 3,
-        "voting": "binary",
-    }
+    assert (public["queries"], public["labels_per_query"]) == (120, 3)
     assert public["label_names"] == NAMES.split(",")
     assert (
         "on every query, and on each label of a query that has several, at most one vote may "
@@ -80,58 +75,36 @@ def test_a_run_and_what_is_said_of_it(votes, run, ballots):
     np.testing.assert_array_equal(np.load("p.npy"), labels.ravel())
 
 
-@pytest.mark.parametrize(
-    ("kind", "voting"),
-    some([("parquet", "binary"), ("csv", "binary"), ("jsonl", "powerset"), ("npy", "binary")], 2),
-)
-def test_parts_workers_and_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind, voting):
+@pytest.mark.parametrize("kind", some(["parquet", "csv", "npy"], 2))
+def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
     monkeypatch.setattr(passes, "_ENTRIES", 300)
     shown = () if kind == "npy" else ("--labels-as", "pairs")
     flags = ("--format", kind, *shown, "--threshold", 18, "--sigma1", 2, "--sigma2", 2)
-    run(votes, "-o", "many/", *flags, "--voting", voting, "--max-answers", 31)
-    run(votes, "-o", f"capped.{kind}", *flags, "--voting", voting, "--max-answers", 31)
-    parts = sorted(Path("many").glob(f"part-*.{kind}"))
-    assert len(parts) > 3
-    if kind == "npy":
-        joined = np.concatenate([np.load(part) for part in parts])
-        np.testing.assert_array_equal(joined, np.load("capped.npy"))
-    elif kind == "parquet":
-        joined = pa.concat_tables([pq.read_table(part) for part in parts])
-        assert joined.to_pylist() == pq.read_table("capped.parquet").to_pylist()
-        whole = json.loads(joined.schema.metadata[b"pate"])
-        assert json.loads(whole["label_names"]) == NAMES.split(",")
-    else:
-        texts = [part.read_text() for part in parts]
-        if kind == "csv":
-            texts[1:] = [text.split("\n", 1)[1] for text in texts[1:]]
-        assert "".join(texts) == Path(f"capped.{kind}").read_text()
-    if voting == "binary":
-        run(votes, "-o", f"one.{kind}", *flags)
-        np.save("by-teacher.npy", ballots.transpose(1, 0, 2))
-        turned = ("--layout", "multilabel-by-teacher", "--label-names", NAMES, "--teachers", 25)
-        run("by-teacher.npy", "-o", f"turned.{kind}", *flags, told=turned)
-        table = dict(zip(NAMES.split(","), ballots.sum(axis=1).T, strict=True))
-        pq.write_table(pa.table(table), "counts.parquet")
-        yes = ("--layout", "multilabel-counts", "--teachers", 25)
-        run("counts.parquet", "-o", f"yes.{kind}", *flags, told=yes)
-        expected = Path(f"one.{kind}").read_bytes()
-        assert Path(f"turned.{kind}").read_bytes() == expected
-        assert Path(f"yes.{kind}").read_bytes() == expected
+    run(votes, "-o", f"one.{kind}", *flags, "--max-answers", 31)
+    np.save("by-teacher.npy", ballots.transpose(1, 0, 2))
+    turned = ("--layout", "multilabel-by-teacher", "--label-names", NAMES, "--teachers", 25)
+    run("by-teacher.npy", "-o", f"turned.{kind}", *flags, "--max-answers", 31, told=turned)
+    table = dict(zip(NAMES.split(","), ballots.sum(axis=1).T, strict=True))
+    pq.write_table(pa.table(table), "counts.parquet")
+    yes = ("--layout", "multilabel-counts", "--teachers", 25)
+    run("counts.parquet", "-o", f"yes.{kind}", *flags, "--max-answers", 31, told=yes)
+    expected = Path(f"one.{kind}").read_bytes()
+    assert Path(f"turned.{kind}").read_bytes() == expected
+    assert Path(f"yes.{kind}").read_bytes() == expected
 
 
 def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, monkeypatch):
     monkeypatch.setattr(passes, "_ENTRIES", 300)
-    flags = ("--labels-as", "pairs", "--format", "csv", "--checkpoint", "kept")
-    blocked = Path("many")
-    line = ["aggregate", votes, *TOLD, "--seed", 5, "-o", "many/", "--report", "x/none.json"]
-    done = pate(*line, "--workers", 1, *flags)
-    assert done.exit_code == 6  # the report has no place, and nothing is there
-    assert not list(blocked.glob("part-*"))
-    run(votes, "-o", "many/", *flags)
+    line = ["aggregate", votes, *TOLD, "--seed", 5, "-o", "l.csv", "--report", "r.json"]
+    with monkeypatch.context() as broken:
+        broken.setattr("pate_cli.run.publication.Publication.publish", lambda *_: 1 / 0)
+        done = pate(*line, "--workers", 1, "--checkpoint", "kept")
+    assert done.exit_code == 1
+    assert not Path("l.csv").exists()
+    assert Path("kept").exists()
+    run(votes, "-o", "l.csv", "--checkpoint", "kept")
     run(votes, "-o", "one.csv")
-    found = [path.read_text() for path in sorted(blocked.glob("part-*.csv"))]
-    joined = found[0] + "".join(text.split("\n", 1)[1] for text in found[1:])
-    assert joined == Path("one.csv").read_text()
+    assert Path("l.csv").read_text() == Path("one.csv").read_text()
 
 
 def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
@@ -156,10 +129,12 @@ def test_a_refusal_tells_of_the_labels_too(votes, pate):
     assert public["labels_per_query"] == 3
 
 
-def test_rounds_add_up_whatever_their_labels(votes, run, pate):
+def test_rounds_add_up_whatever_their_labels(votes, run, pate, ballots):
     run(votes, "-o", "a.npy", "--release", "upper", "--order", 4, "--ledger", "a.ledger")
-    sets = ("--voting", "powerset", "--sigma2", 4, "--threshold", 20, "--sigma1", 15)
-    run(votes, "-o", "b.npy", *sets, "--release", "upper", "--order", 4, "--ledger", "b.ledger")
+    two = ("--layout", "multilabel", "--teachers", TEACHERS)
+    np.save("two.npy", ballots[:, :, :2])
+    last = ("-o", "b.npy", "--release", "upper", "--order", 4, "--ledger", "b.ledger")
+    run("two.npy", *last, told=two)
     one = library.Ledger.read("a.ledger")
     assert one.rounds[0].label_set == library.Ledger.from_json(one.to_json()).rounds[0].label_set
     done = pate("release", "a.ledger", "b.ledger", "--again", "--seed", 1)
@@ -167,11 +142,9 @@ def test_rounds_add_up_whatever_their_labels(votes, run, pate):
     public = json.loads(done.stdout)
     jsonschema.validate(public, report_schema())
     assert "labels_per_query" not in public
-    assert [each["voting"] for each in public["rounds"]] == ["binary", "powerset"] or [
-        each["voting"] for each in public["rounds"]
-    ] == ["powerset", "binary"]
+    assert sorted(each["labels_per_query"] for each in public["rounds"]) == [2, 3]
     assert (
-        "The queries, the labels and all sets of them and the number of teachers are public"
+        "The queries, the labels and the number of teachers are public"
         in (public["guarantee"]["adjacency"])
     )
 
@@ -185,14 +158,9 @@ def test_rounds_add_up_whatever_their_labels(votes, run, pate):
             "CSV has no lists of labels; give --labels-as pairs, or write Parquet or JSONL",
         ),
         (
-            ("-o", "many/", "--format", "csv", "--labels-as", "lists"),
-            2,
-            "CSV has no lists of labels; give --labels-as pairs, or write Parquet or JSONL",
-        ),
-        (
             ("-o", "l.npy", "--classes", 8),
             2,
-            "--classes 8 does not fit 3 labels with --voting binary, which has 2; leave it out",
+            "--classes 8 does not fit 3 labels, each of which has 2; leave it out",
         ),
     ],
 )
@@ -207,12 +175,6 @@ def test_words_of_several_labels_beside_one(pate, refused, tmp_path):
         pate(*one, "--labels-as", "pairs"),
         2,
         "--labels-as goes with several labels a query; these have one",
-    )
-    refused(
-        pate(*one, "--voting", "binary"),
-        2,
-        "--voting goes with several labels a query: "
-        "--layout multilabel-counts|multilabel|multilabel-by-teacher",
     )
 
 
@@ -287,7 +249,7 @@ def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path, monkeypat
     done = pate(*line, name)
     assert done.exit_code == 0, done.stderr
     assert all(point["accuracy"] > 0.99 for point in json.loads(done.stdout)["accuracy"])
-    # The same by the query's id, in any order, and for sets of labels.
+    # The same by the query's id, in any order.
     order = np.random.default_rng(1).permutation(40)
     named = dict(zip(NAMES.split(","), truth[order].T, strict=True))
     pq.write_table(pa.table({"query_id": order, **named}), tmp_path / "t.parquet")
@@ -295,9 +257,6 @@ def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path, monkeypat
     for path in (name, tmp_path / "t.parquet"):
         found = load_truth(path, several).of(np.repeat(np.arange(9, 40), 3)[2:-1], 29, classes=2)
         np.testing.assert_array_equal(found, truth.ravel()[29:-1])
-    sets = load_truth(name, LabelSet(3, Voting.POWERSET)).of(np.arange(40), 0, classes=8)
-    expected = np.where((truth < 0).any(axis=1), -1, truth @ [1, 2, 4])
-    np.testing.assert_array_equal(sets, expected)
     np.save(name, truth[:, :2])
     text = f"{name}: true labels must be [queries, 3 labels], 1, 0, or -1 for unknown"
     refused(pate(*line, name), 3, text)

@@ -372,35 +372,22 @@ def same_records(one, two):
     assert changed(here, paid) == there
 
 
-def same_success(one, two):
-    """The marker of a folder holds sizes and digests of its parts, which are labels."""
-    texts = [json.loads(content) for content in (one, two)]
-    for marker in texts:
-        for part in marker["parts"]:
-            del part["bytes"], part["sha256"]
-    assert texts[0] == texts[1]
-
-
 def differ_only_in_what_is_paid_for(one, two):
     """Compare all that left two runs; the rows whose labels differ."""
     assert one.code == two.code, (one.stderr, two.stderr)
     modes = [{name: mode for name, (mode, _) in run.files.items()} for run in (one, two)]
     assert modes[0] == modes[1]
     rows: set[int] = set()
-    first = 0
     contents = [{name: content for name, (_, content) in run.files.items()} for run in (one, two)]
     streams = [one.stdout, two.stdout]
     for name, content in contents[0].items():
         its_content = contents[1][name]
         if name == "report.json":
             same_reports(content.decode(), its_content.decode())
-        elif name.endswith("_SUCCESS"):
-            same_success(content, its_content)
         elif name.endswith(RECORD):
             same_records(content, its_content)
         elif "labels" in name:
-            rows |= {first + row for row in same_label_files(name, content, its_content)}
-            first += len(read_labels(name, content)[0])  # parts of a folder come in order
+            rows |= same_label_files(name, content, its_content)
         else:
             assert content == its_content, name
     if streams[0].startswith("query_id,"):
@@ -472,52 +459,6 @@ def test_a_teacher_that_votes_alone_can_leave(write):
     assert differ_only_in_what_is_paid_for(before, after) <= {0, 5}
 
 
-CLUSTER = np.array([0, 1, 0, 2, 1, 2, 0, 3, 1])
-
-
-def in_clusters(write):
-    """The same votes, with a public pool of their queries."""
-
-    def written(labels, path):
-        rows = [f"{query},{cluster}" for query, cluster in zip(IDS, CLUSTER, strict=True)]
-        path.with_name("pool.csv").write_text("\n".join(["query_id,cluster", *rows]) + "\n")
-        return [*write(labels, path), "--pool", "pool.csv"]
-
-    written.__name__ = write.__name__
-    return written
-
-
-def clusters_voted(labels):
-    """How often the teacher in whom neighbours differ said what in each cluster."""
-    return [
-        [
-            int(np.count_nonzero(labels[cluster == CLUSTER, ONE] == label))
-            for label in range(CLASSES)
-        ]
-        for cluster in range(4)
-    ]
-
-
-@pytest.mark.parametrize(
-    "write",
-    some([a_column_a_teacher, lists_with_nulls, long_form, a_part_a_teacher], 4),
-    ids=lambda write: write.__name__,
-)
-@pytest.mark.parametrize(
-    "way", [TO_FILES, [*TO_FILES, "--max-queries", 2], ["--dry-run"]], ids=["all", "two", "dry"]
-)
-def test_clusters_of_queries(write, way):
-    """Of a cluster in which the teacher says as much of everything, no label may differ."""
-    before = left_by(VOTES, in_clusters(write), [*CHEAP, *way])
-    assert before.code == 0, before.stderr
-    for labels in NEIGHBOURS.values():
-        after = left_by(labels, in_clusters(write), [*CHEAP, *way])
-        rows = differ_only_in_what_is_paid_for(before, after)
-        pairs = zip(clusters_voted(VOTES), clusters_voted(labels), strict=True)
-        turned = [number for number, (one, two) in enumerate(pairs) if one != two]
-        assert rows <= set(np.flatnonzero(np.isin(CLUSTER, turned)).tolist())
-
-
 random_votes = hnp.arrays(
     np.int64, (QUERIES, TEACHERS), elements=st.integers(GONE, CLASSES - 1), fill=st.just(1)
 )
@@ -534,7 +475,7 @@ random_votes = hnp.arrays(
             TO_FILES,
             ["--quiet", "-o", "labels.csv"],
             ["-o", "-", "--format", "csv", "--report", "report.json"],
-            ["-o", "labels/", "--format", "jsonl"],
+            ["-o", "labels.jsonl"],
             ["-o", "labels.npy", "--max-queries", 5],
             ["--dry-run"],
         ]
@@ -555,13 +496,12 @@ WAYS = {
     "confident": [],
     "confident, dry": ["--dry-run"],
     "interactive": ["--mechanism", "interactive", "--student", "student.npy"],
-    "gnmax": [*GNMAX, "-o", "labels/"],
+    "gnmax": [*GNMAX, "-o", "labels.parquet"],
     "lnmax": ["--mechanism", "lnmax", "-o", "labels.jsonl"],
     "sparse-vector": ["--mechanism", "sparse-vector", "--refusals", 3],
     "quiet": [*FLIP, "--quiet", "-o", "labels.npy"],
     "seeded": [*FLIP, "--seed", 3, "-o", "labels.csv"],
     "cap": [*FLIP, "--max-answers", 4],
-    "cap, folder": [*FLIP, "--max-answers", 4, "-o", "labels/"],
     "cap, student": ["--mechanism", "interactive", "--student", "student.npy", "--max-answers", 1],
     "ledger": ["--order", 8, "--release", "none", "--ledger", "ledger"],
     "target, met": [*FLIP, "--target-epsilon", 60, "--budget", 70],
@@ -576,7 +516,7 @@ WAYS = {
     "published": [*GNMAX, "--analysis", "paper", "--sigma2", 8, "--order", 4],
 }
 CODES = {"target, out of reach": 5, "target, refused": 8}
-OUT_OF_PLACE = {"sparse-vector", "cap", "cap, folder", "cap, student"}
+OUT_OF_PLACE = {"sparse-vector", "cap", "cap, student"}
 """Where a label depends on earlier rows: what one row changes may move a stop."""
 
 
@@ -637,11 +577,10 @@ def all_but(files, others):
     "words",
     [
         [*CHEAP, *TO_FILES],
-        [*CHEAP, "-o", "labels/", "--report", "report.json"],
         [*CHEAP, "--order", 4, "-o", "labels.jsonl", "--report", "report.json"],
         [*CHEAP, "--dry-run", "--report", "report.json"],
     ],
-    ids=["files", "folder", "upper", "dry"],
+    ids=["files", "upper", "dry"],
 )
 def test_no_name_of_the_votes_or_the_host_leaves(words, monkeypatch):
     """Not in labels, their metadata or the report; nor does anything else of where it ran.

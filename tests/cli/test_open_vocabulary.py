@@ -17,8 +17,7 @@ from scipy.stats import norm
 import pate_cli
 from pate_cli.core.errors import UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.run import passes
-from pate_cli.run.last_step import LastStep
+from pate_cli.run import passes, sinks
 
 TEACHERS, QUERIES = 400, 20
 OPEN = ("--mechanism", "open-vocabulary")
@@ -154,7 +153,7 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
     assert pate(*line, "-o", "two.csv", "--workers", 3).exit_code == 0
     assert Path("two.csv").read_bytes() == wanted
     with monkeypatch.context() as broken:
-        broken.setattr(LastStep, "named", lambda *_: 1 / 0)
+        broken.setattr(sinks, "_named", lambda *_: 1 / 0)
         assert pate(*line, "-o", "three.csv", "--checkpoint", "kept").exit_code != 0
     kept = list(Path("kept").iterdir())
     assert len(kept) > 4
@@ -173,7 +172,7 @@ def test_a_run_does_not_go_on_with_other_names(pate, words, ballots, monkeypatch
     """Of the same histograms: what was drawn of one name is no label of another."""
     line = ("aggregate", ballots, *OPEN, "-o", "l.csv", "--checkpoint", "kept")
     with monkeypatch.context() as broken:
-        broken.setattr(LastStep, "named", lambda *_: 1 / 0)
+        broken.setattr(sinks, "_named", lambda *_: 1 / 0)
         assert pate(*line).exit_code != 0
     words[words == "heron"] = "herons"
     write(words, ballots)
@@ -196,24 +195,10 @@ def test_spellings_are_one_name_in_a_form_that_no_vote_decides(pate, words, ball
     assert labels_in(Path("l.csv")) == ["heron"] * QUERIES
 
 
-def test_clusters_of_a_pool(pate, ballots, words, tmp_path):
-    write(np.where(words == RELEASED[1], "heron", words), ballots)
-    (tmp_path / "pool.csv").write_text(
-        "query_id,cluster\n" + "".join(f"q{n},{n % 2}\n" for n in range(QUERIES))
-    )
-    line = ("--pool", tmp_path / "pool.csv", "-o", "l.parquet", "--report", "r.json")
-    done = pate("aggregate", ballots, *OPEN, *line)
-    assert done.exit_code == 0, done.stderr
-    assert labels_in(Path("l.parquet")) == ["heron"] * QUERIES
-    checked = pate("verify", "r.json", "l.parquet", "--json")
-    assert json.loads(checked.stdout)["failed"] == []
-
-
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
         (("aggregate", *OPEN, "-o", "l.npy"), 2, "NPY holds numbers"),
-        (("aggregate", *OPEN, "-o", "parts/"), 2, "go to one file"),
         (("aggregate", *OPEN, "-o", "l.csv", "--aliases", "a.json"), 2, "--label-names"),
         (("aggregate", *OPEN, "-o", "l.csv", "--classes", 4), 3, "give --label-names"),
         (("aggregate", *OPEN, "-o", "l.csv", "--layout", "counts"), 3, "counts are integers"),

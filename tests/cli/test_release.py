@@ -224,8 +224,8 @@ DAMAGE = {
         "not a ledger: give a file that pate wrote with --ledger",
     ),
     "newer": (
-        lambda text: text.replace('"schema_version": 3', '"schema_version": 4'),
-        "the ledger has schema version 4, this tool reads 3; "
+        lambda text: text.replace('"schema_version": 4', '"schema_version": 5'),
+        "the ledger has schema version 5, this tool reads 4; "
         "use the version of pate that wrote it, or a newer one",
     ),
     "field": (
@@ -470,7 +470,7 @@ NO_JSON = (
         (b"{}", "not a record: give a file that pate wrote with --spend"),
         (
             b'{"kind": "pate-spend-record", "schema_version": 9, "releases": []}',
-            "the record has schema version 9, this tool reads 5; "
+            "the record has schema version 9, this tool reads 6; "
             "use the version of pate that wrote it, or a newer one",
         ),
         (
@@ -931,7 +931,7 @@ def test_records_of_earlier_versions_still_count(kept, pate, refused, released, 
     assert "1 earlier release from" in again["guarantee"]["covers"]
     assert again["data_independent"]["epsilon"] > fresh
     assert len(again["spent"]["runs"]) == len(runs) + 2
-    assert json.loads(place.read_text())["schema_version"] == 5
+    assert json.loads(place.read_text())["schema_version"] == 6
     assert draws_in(place) == 2
     refused(pate("release", "a.json", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
     total = released(place)
@@ -982,7 +982,7 @@ def test_a_pipe_is_refused_before_it_is_opened(pate, refused, folder):
         "pate: pipe: is a pipe, and what is to be released is read more than once; give a file"
     )
     (folder / "r.json").touch()
-    for words in (["pipe"], ["l.csv", "--prior", "pipe"], ["l.csv", "--pool", "pipe"]):
+    for words in (["pipe"], ["l.csv", "--prior", "pipe"]):
         line = refused(pate("verify", "r.json", *words), 2)
         assert line == (
             "pate: pipe: is a pipe, and what goes with a report is read more than once; give a file"

@@ -16,7 +16,7 @@ from pate_cli.disclosure.schema import report_schema
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
 # Of most reports.
-ABSENT = ("prior", "pool", "groups", "earlier_draws", "external", "met_target", "unsettled")
+ABSENT = ("prior", "groups", "earlier_draws", "external", "met_target", "unsettled")
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())
 
 
@@ -89,7 +89,7 @@ def test_numbers_in_the_report_are_finite_and_epsilons_rounded_to_four_decimals(
 
 def test_keys_come_in_the_order_of_the_schema(report):
     schema = report_schema()
-    optional = ("labels_per_query", "voting", "label_names", *ABSENT)
+    optional = ("labels_per_query", "label_names", *ABSENT)
     assert [key for key in schema["properties"] if key not in optional] == schema["required"]
     assert list(report) == schema["required"]
     for name in ("guarantee", "sanitized", "data_independent"):
@@ -99,7 +99,7 @@ def test_keys_come_in_the_order_of_the_schema(report):
 def test_names_of_classes_stand_where_the_schema_has_them(pate, parquet, votes):
     found = json.loads(pate("aggregate", votes, "--label-names", "ant,bee,cow,dog").stdout)
     assert _errors(found) == []
-    others = ("labels_per_query", "voting", *ABSENT)
+    others = ("labels_per_query", *ABSENT)
     assert list(found) == [key for key in report_schema()["properties"] if key not in others]
     assert found["label_names"] == ["ant", "bee", "cow", "dog"]
     for slip in (["ant"], ["ant", "ant"], ["ant", ""], "ant,bee", {"ant": 0}):
@@ -116,7 +116,6 @@ TESTED = {
     "bound": "two-tail",
 }
 
-POOL = {"clusters": 3, "queries": 9, "sha256": "0" * 64, "presupposed": "x"}
 PRIOR = {"weight": 12, "guesses": 3, "sha256": "0" * 64, "presupposed": "x"}
 
 # What a slip could put into a report: each must be refused.
@@ -144,14 +143,6 @@ SLIPS = {
     "a prior without a vote": lambda r: r.update(prior=PRIOR | {"weight": 0}),
     "a hash that is none": lambda r: r.update(prior=PRIOR | {"sha256": "0" * 63}),
     "a guess": lambda r: r.update(prior=PRIOR | {"guess": [1, 0]}),
-    "a pool without its size": lambda r: r.update(
-        pool={name: fact for name, fact in POOL.items() if name != "queries"}
-    ),
-    "a cluster": lambda r: r.update(pool=POOL | {"names": ["c1"]}),
-    "a pool of less than nothing": lambda r: r.update(pool=POOL | {"clusters": -1}),
-    "a hash of a pool that is none": lambda r: r["rounds"][0].update(
-        pool={"clusters": 3, "queries": 9, "sha256": "x"}
-    ),
     "order 1": lambda r: r["data_independent"].update(order=1),
 }
 
@@ -168,7 +159,7 @@ def test_a_prior_stands_where_the_schema_has_it(pate, votes, tmp_path, words):
     }
     if not words:
         assert _errors(found) == []
-        others = ("labels_per_query", "voting", "label_names", *ABSENT[1:])
+        others = ("labels_per_query", "label_names", *ABSENT[1:])
         assert list(found) == [key for key in report_schema()["properties"] if key not in others]
 
 

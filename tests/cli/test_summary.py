@@ -151,8 +151,6 @@ def test_reports_lie_beside_their_labels(tmp_path):
     for labels, report in {
         "votes.labels.parquet": "votes.report.json",
         "out/night.csv": "out/night.report.json",
-        "labels/": "labels.report.json",
-        "./": "v.report.json",
         "s3://key:word@bucket/a/v.labels.npy?region=x": (
             "s3://key:word@bucket/a/v.report.json?region=x"
         ),

@@ -14,7 +14,7 @@ from pate_cli.verbs.verify import OK, verify
 from slices import some
 
 DELTA = 1e-5
-GAUSSIAN = ("confident", "gnmax", "interactive", "paper", "groups", "binary", "powerset", "rounds")
+GAUSSIAN = ("confident", "gnmax", "interactive", "paper", "groups", "several labels", "rounds")
 PURE = ("lnmax", "permute-and-flip", "stability", "sparse-vector", "groups, stability")
 
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
+from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -19,6 +20,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
 from runs import charged, round_of
+from sealing import sealed
 from slices import tries
 
 ORDERS = np.array([2.0, 7.5])
@@ -161,13 +163,28 @@ def test_foreign_json_is_refused(text):
     )
 
 
-@pytest.mark.parametrize("version", [0, 4, "1", None, 1.5, True])
+@pytest.mark.parametrize("version", [0, 5, "1", None, 1.5, True])
 def test_another_schema_is_refused(version):
     data = json.loads(make("a").to_json()) | {"schema_version": version}
     assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
-        f"the ledger has schema version {version}, this tool reads 3; "
+        f"the ledger has schema version {version}, this tool reads 4; "
         "use the version of pate that wrote it, or a newer one"
     )
+
+
+@pytest.mark.parametrize("voting", ["binary", "powerset"])
+def test_a_ledger_of_version_3_is_read_where_each_label_was_asked_by_itself(voting):
+    several = replace(make("a").rounds[0], label_set=LabelSet(2, ("x", "y")))
+    data = json.loads(replace(make("a"), rounds=(several,)).to_json())
+    data["schema_version"] = 3
+    data["rounds"][0]["label_set"]["voting"] = voting
+    if voting == "binary":
+        assert Ledger.from_json(sealed(data)).rounds == (several,)
+    else:
+        assert refusal(LedgerError, Ledger.from_json, sealed(data)) == (
+            "the ledger is of another version: it tells of 'voting', which is gone; use the "
+            "version of pate that wrote it"
+        )
 
 
 def with_round(**fields):

@@ -429,7 +429,9 @@ def strange(text, kind):
     )
 
 
-@pytest.mark.parametrize("kind", some(["groups", "external", "names", "binary", "seeded"], 2))
+@pytest.mark.parametrize(
+    "kind", some(["groups", "external", "names", "several labels", "seeded"], 2)
+)
 @given(text=st.text(alphabet="<>&\"'/=-!;{}a\x00\n\u202e\ud800é", min_size=1, max_size=60))
 @example(HOSTILE[0])
 @example(HOSTILE[1])

@@ -39,8 +39,7 @@ from laws import gaussian_argmax_law, laplace_argmax_law, permute_and_flip_law
 from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
-from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Bound, MechanismName, Voting
+from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.profile import states_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import CLASSES, mechanism_class
@@ -204,9 +203,7 @@ KINDS = {
     "gnmax, two classes, two votes a record": Kind("gnmax", classes=2, votes=2),
     "gnmax, teachers that count three": Kind("gnmax", votes=3, together=True, sizes=FEW),
     "gnmax, three labels": Kind("gnmax", classes=2, rows=3, sizes=FEW),
-    "gnmax, sets of two labels": Kind(
-        "gnmax", classes=LabelSet(2, Voting.POWERSET).classes, sizes=FEW
-    ),
+    "gnmax, four classes": Kind("gnmax", classes=4, sizes=FEW),
     "confident": Kind("confident", classes=4),
     "confident, two classes": Kind("confident", classes=2),
     "confident, two votes a record": Kind("confident", votes=2, sizes=FEW),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from dataclasses import replace
@@ -28,6 +27,7 @@ from pate_cli.disclosure.total import total_of
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from runs import round_of
+from sealing import sealed
 from slices import tries
 
 MECHANISM = GNMax(20, 3, sigma2=4.0)
@@ -63,13 +63,6 @@ def ledger(*names):
         ceiling=one,
         rounds=tuple(round_of(MECHANISM, queries=10, answers=5, name=name) for name in names),
     )
-
-
-def sealed(data):
-    """The file with the checksum that belongs to its fields."""
-    content = {name: value for name, value in data.items() if name != "checksum"}
-    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return json.dumps(content | {"checksum": hashlib.sha256(plain.encode()).hexdigest()})
 
 
 def unsealed(data, version):
@@ -223,8 +216,8 @@ def test_foreign_json_is_no_record(text):
 
 
 def test_a_newer_record_is_refused():
-    data = json.loads(RECORD.to_json()) | {"schema_version": 6}
-    assert "has schema version 6, this tool reads 5" in refused(json.dumps(data))
+    data = json.loads(RECORD.to_json()) | {"schema_version": 7}
+    assert "has schema version 7, this tool reads 6" in refused(json.dumps(data))
 
 
 # --- as earlier versions wrote them --------------------------------------------------------------
@@ -248,6 +241,17 @@ def test_attempts_and_releases_of_version_3_are_runs():
         total_of(record.runs)
     assert total_of(record.with_rounds(ledger("round a")).runs).epsilon > 0.75
     assert "not as pate wrote it" in refused(json.dumps(THIRD | {"checksum": "0" * 64}))
+
+
+def test_records_of_version_5_are_read_where_nothing_in_them_is_gone():
+    data = json.loads(RECORD.to_json()) | {"schema_version": 5}
+    assert SpendRecord.from_json(sealed(data)) == RECORD
+    asked = next(run["asked"] for run in data["runs"] if run.get("asked"))
+    asked["pool"] = {"clusters": 3, "queries": 9, "sha256": "0" * 64}
+    assert refused(sealed(data)) == (
+        "the record is of another version: it tells of 'pool', which is gone; use the version of "
+        "pate that wrote it"
+    )
 
 
 def test_records_from_before_there_were_targets_or_names_are_read():
@@ -276,7 +280,7 @@ def test_a_damaged_one_is_refused(damage):
 def test_a_checksum_is_held_to_whatever_the_version():
     """What says it is older may be what was damaged."""
     data = json.loads(RECORD.to_json())
-    for version in (1, 2, 3, 4, 5):
+    for version in (1, 2, 3, 4, 5, 6):
         assert "not as pate wrote it" in refused(
             json.dumps(data | {"schema_version": version, "checksum": "0" * 64})
         )

@@ -62,7 +62,8 @@ def altered(data, rng):
 
 def test_altered_reports_fit_for_both_or_for_none():
     rng = np.random.default_rng(20)
-    kinds = ["confident", "upper", "refused", "names", "groups", "binary", "draws", "stability"]
+    kinds = ["confident", "upper", "refused", "names", "groups", "several labels", "draws"]
+    kinds += ["stability"]
     outcomes = []
     for kind in kinds:
         data = reports.made(kind)[0].to_dict()

@@ -110,10 +110,10 @@ def test_rounds_that_no_run_has_have_no_words():
     more = ({**report.rounds[0], "answers": 41},)
     with pytest.raises(LedgerError, match="answers, max_answers and queries"):
         worded(dataclasses.replace(report, rounds=more))
-    several, _ = reports.made("binary")
-    unsaid = {name: fact for name, fact in several.rounds[0].items() if name != "voting"}
+    several, _ = reports.made("several labels")
+    damaged = {**several.rounds[0], "labels_per_query": "three"}
     with pytest.raises(LedgerError, match="several labels is damaged"):
-        worded(dataclasses.replace(several, rounds=(unsaid,)))
+        worded(dataclasses.replace(several, rounds=(damaged,)))
 
 
 VOID = (

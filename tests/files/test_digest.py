@@ -1,11 +1,10 @@
-"""The hash in a report is that of the bytes that were written, as a shell finds it, too."""
+"""The hash in a report is that of the bytes that were written."""
 
 from __future__ import annotations
 
 import hashlib
 import io
 import json
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -40,13 +39,6 @@ def run(votes, tmp_path, monkeypatch):
     return ran
 
 
-def shell_hash(folder):
-    """As the module's text tells a reader to find it."""
-    command = ["sh", "-c", "LC_ALL=C sha256sum part-* | sha256sum"]
-    found = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    return found.stdout.split()[0]
-
-
 def test_what_is_written_is_counted_and_hashed():
     file = io.BytesIO()
     hashed = Hashed(Draft(file.write))
@@ -54,7 +46,7 @@ def test_what_is_written_is_counted_and_hashed():
         hashed.write(piece)
     content = file.getvalue()
     assert hashed.digest.sha256 == hashlib.sha256(content).hexdigest()
-    assert (hashed.digest.size, hashed.digest.parts) == (len(content), None)
+    assert hashed.digest.size == len(content)
 
 
 def hash_agrees(report, labels):
@@ -74,7 +66,6 @@ def test_a_report_has_the_hash_of_its_file(run, suffix, tmp_path):
         "format": suffix,
         "bytes": len(content),
         "sha256": hashlib.sha256(content).hexdigest(),
-        "parts": None,
     }
     assert hash_agrees(report, path)
     assert digest_of(path).sha256 == report["labels"]["sha256"]
@@ -87,36 +78,8 @@ def test_a_report_has_the_hash_of_labels_on_stdout(run):
     assert labels["bytes"] == len(done.stdout_bytes)
 
 
-def test_a_folder_of_parts_has_the_hash_that_a_shell_prints(run, tmp_path):
-    report = json.loads(run("-o", "parts/", "--format", "csv").stdout)
-    folder = tmp_path / "parts"
-    parts = sorted(folder.glob("part-*"))
-    printed = shell_hash(folder)
-    assert report["labels"] == {
-        "format": "csv",
-        "bytes": sum(part.stat().st_size for part in parts),
-        "sha256": printed,
-        "parts": len(parts),
-    }
-    assert hash_agrees(report, folder)
-    # What is no part has no say; a part that is missing or more has.
-    (folder / "notes.txt").write_text("mine")
-    assert digest_of(folder).sha256 == printed
-    (folder / "part-00077.csv").write_bytes(parts[0].read_bytes())
-    assert digest_of(folder).sha256 != printed
-    assert not hash_agrees(report, folder)
-
-
-def test_parts_are_taken_by_name_and_not_as_a_folder_lists_them(tmp_path):
-    for number in (2, 0, 10, 1):
-        (tmp_path / f"part-{number:05d}.npy").write_bytes(bytes([number]) * (number + 1))
-    printed = shell_hash(tmp_path)
-    found = digest_of(tmp_path)
-    assert (found.sha256, found.size, found.parts) == (printed, 17, 4)
-
-
 def test_what_cannot_be_hashed_is_named(tmp_path):
     with pytest.raises(VoteError, match=r"cannot read .*none"):
         digest_of(tmp_path / "none")
-    with pytest.raises(VoteError, match="no parts of labels in this folder"):
+    with pytest.raises(VoteError, match=r"cannot read .*: Is a directory"):
         digest_of(tmp_path)

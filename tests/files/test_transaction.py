@@ -62,34 +62,6 @@ def test_content_comes_piece_by_piece(tmp_path):
     assert names(tmp_path) == ["a"]
 
 
-class Refused:
-    """A member that cannot be put in place."""
-
-    def commit(self):
-        raise OutputError("cannot write labels/: No space left on device; nothing was released")
-
-    def discard(self):
-        raise OutputError("cannot write labels/: Input/output error")
-
-
-@pytest.mark.parametrize("force", [False, True])
-def test_files_go_again_with_a_member_that_is_refused(tmp_path, fails, force):
-    path = tmp_path / "report.json"
-    if force:
-        path.write_bytes(b"before")
-
-    def told_of(out):
-        out.reserve(path)
-        out.write(path, b"of labels")
-        out.join(Refused())
-
-    error, out = fails(OutputError, told_of, force=force)
-    assert str(error).endswith("No space left on device; nothing was released")
-    assert out.released is False
-    assert names(tmp_path) == (["report.json"] if force else [])
-    assert not force or path.read_bytes() == b"before"
-
-
 def test_an_output_opened_twice_is_an_internal_error(tmp_path, fails):
     def body(out):
         out.reserve(tmp_path / "a")

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from ended import ended_owner, killed
+from ended import killed
 from pate_cli.core.errors import OutputError
 from pate_cli.files import unfinished
-from pate_cli.files.owner import owned_name
 from pate_cli.files.transaction import Outputs
-from pate_cli.files.unfinished import Claim, hidden_folders, sweep
+from pate_cli.files.unfinished import Claim, sweep
 
 
 def hidden(folder):
@@ -138,9 +137,6 @@ def test_the_last_name_of_an_old_file_stays_with_its_draft(tmp_path, monkeypatch
     assert len(before) == 2
 
 
-# ---------------------------------------------------------------- folders
-
-
 @pytest.mark.parametrize("again", [False, True])
 def test_a_draft_that_a_failing_disk_keeps_is_nobody_s_output(tmp_path, monkeypatch, again):
     """What was made to see whether it can be stays; nothing appeared under the name itself."""
@@ -165,55 +161,3 @@ def test_a_draft_that_a_failing_disk_keeps_is_nobody_s_output(tmp_path, monkeypa
         (name,) = hidden(tmp_path)
         assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-@pytest.fixture
-def filled(tmp_path):
-    """The folder that a run fills, and where the old one goes meanwhile, made as wanted."""
-
-    def make(run, *, draft=True, aside=False, target=False):
-        hidden = hidden_folders(tmp_path / "out", run)
-        wanted = {hidden[0]: draft, hidden[1]: aside, tmp_path / "out": target}
-        for path in (path for path, there in wanted.items() if there):
-            path.mkdir()
-            (path / path.name).touch()
-        return tuple(path.name for path in hidden)
-
-    return make
-
-
-def all_in(folder):
-    return {str(path.relative_to(folder)) for path in folder.rglob("*")}
-
-
-def test_what_a_dead_run_has_filled_goes_and_a_living_one_s_stays(tmp_path, filled):
-    name, _ = filled(owned_name())
-    other, _ = filled("0a1b")  # of a run that can go on
-    gone, _ = filled(ended_owner())
-    sweep(tmp_path)
-    assert gone not in all_in(tmp_path)
-    assert {path.name for path in tmp_path.iterdir()} == {name, other}
-    with Outputs() as out:  # and so does any run with an output there
-        filled(ended_owner())
-        out.reserve(tmp_path / "a")
-        assert len(list(tmp_path.iterdir())) == 2
-
-
-def test_what_a_dead_run_had_put_aside_comes_back(tmp_path, filled):
-    _, aside = filled(ended_owner(), aside=True)
-    sweep(tmp_path)
-    assert all_in(tmp_path) == {"out", f"out/{aside}"}
-
-
-def test_what_a_dead_run_had_replaced_goes(tmp_path, filled):
-    filled(ended_owner(), draft=False, aside=True, target=True)
-    sweep(tmp_path)
-    assert all_in(tmp_path) == {"out", "out/out"}
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_the_only_copy_of_an_old_folder_stays(tmp_path, filled, there):
-    filled(ended_owner(), draft=there, aside=True, target=there)
-    before = all_in(tmp_path)
-    sweep(tmp_path)
-    assert all_in(tmp_path) == before

@@ -22,7 +22,7 @@ from fuzz import odd
 from fuzz.damage import odd_json, struck
 from fuzz.whole import WHOLE, ledger, whole
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Layout, Voting
+from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord, record_beside
 from pate_cli.verbs.release import release
@@ -86,8 +86,6 @@ def read_votes(name: str, rng: Generator, layout: Layout | None = None) -> None:
         words["label_names"] = ["cat", "dog", "bird"]
     if rng.integers(0, 12) == 0:
         words["id_column"] = ("query_id", "label", "a\nb", "n" * 5000)[rng.integers(0, 4)]
-    if rng.integers(0, 8) == 0 and words.get("layout", Layout.COUNTS).multilabel:
-        words["voting"] = list(Voting)[rng.integers(0, 2)]
     if rng.integers(0, 4) == 0:
         words["batch_rows"] = 7
     if "label_names" in words and rng.integers(0, 3) == 0:
@@ -107,7 +105,7 @@ def _read_student(name: str, rng: Generator) -> None:
 
 
 def _read_truth(name: str, rng: Generator) -> None:
-    labels = (None, LabelSet(3), LabelSet(3, Voting.POWERSET))[rng.integers(0, 3)]
+    labels = (None, LabelSet(3))[rng.integers(0, 2)]
     found = load_truth(name, labels)
     found.named(("0", "1", "q1")).of(np.arange(2), 0, classes=3)
 
@@ -277,7 +275,6 @@ _WORDS = {
     "analysis": ("tight", "paper"),
     "release": ("none", "upper", "unbiased", "target"),
     "bound": ("two-tail", "conditional"),
-    "voting": ("binary", "powerset"),
     "aliases": ("v.npy", "none", ""),
     "groups": ("v.npy", "none", ""),
     "queries": ("v.npy", "none", ""),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import hashlib
 import json
 
 import numpy as np
@@ -22,7 +21,7 @@ from fuzz.whole import report as whole_report
 from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import Adjacency, PublicFact, Voting
+from pate_cli.core.words import Adjacency, PublicFact
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.external import External, read_part
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
@@ -32,6 +31,7 @@ from pate_cli.disclosure.report import SCHEMA_VERSION
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.verify import verify
 from pate_cli.votes import TeacherGroups
+from sealing import sealed
 from slices import EVERY, some
 
 GONE = object()
@@ -118,7 +118,7 @@ def ledger():
         draws=(Draw(0.02, 9.0, 3.0),),
         read_off=(PublicFact.QUERIES,),
         groups=groups,
-        label_set=LabelSet(2, Voting.BINARY, ("x", "y")),
+        label_set=LabelSet(2, ("x", "y")),
     )
     return Ledger(
         analysis="tight",
@@ -134,13 +134,6 @@ def ledger():
 def unsealed(data, version):
     content = {name: value for name, value in data.items() if name != "checksum"}
     return json.dumps({**content, "schema_version": version}).encode()
-
-
-def sealed(data):
-    """The file of a version that carries a checksum, as if pate had written it."""
-    content = {name: value for name, value in data.items() if name != "checksum"}
-    plain = json.dumps(content, sort_keys=True, separators=(",", ":"))
-    return json.dumps({**content, "checksum": hashlib.sha256(plain.encode()).hexdigest()}).encode()
 
 
 def from_file(path, reader, content):
@@ -203,7 +196,7 @@ def test_a_record(kind, tmp_path):
     data["runs"].insert(0, data["runs"].pop(at))
     assert check(
         damaged(data),
-        lambda altered: from_file(tmp_path / "r.json", SpendRecord.read, sealed(altered)),
+        lambda altered: from_file(tmp_path / "r.json", SpendRecord.read, sealed(altered).encode()),
         use_record,
         LedgerError,
     )
@@ -262,7 +255,7 @@ def cases_of_reports(version, kinds):
 
 
 def test_reports(tmp_path):
-    kinds = ["draws", "passed", "groups", "binary", "total", "stability"]
+    kinds = ["draws", "passed", "groups", "several labels", "total", "stability"]
     path = tmp_path / "r.json"
     with reports.costs_once():
         assert check(
@@ -322,7 +315,7 @@ def test_a_checkpoint(seed, tmp_path):
 
     def read(altered):
         run.write_bytes(
-            sealed(altered) if isinstance(altered, dict) else json.dumps(altered).encode()
+            (sealed(altered) if isinstance(altered, dict) else json.dumps(altered)).encode()
         )
         return Checkpoint.of(folder, "a run", seed=None).key
 
@@ -332,6 +325,6 @@ def test_a_checkpoint(seed, tmp_path):
         assert isinstance(key, RunKey)
 
     assert check(damaged(data), read, use, OutputError, UsageError)
-    run.write_bytes(sealed(data | {"seed": "7"}))
+    run.write_text(sealed(data | {"seed": "7"}))
     with pytest.raises(OutputError, match="reads: seed must be a whole number, or null; give an"):
         Checkpoint.of(folder, "a run", seed=None)

@@ -94,18 +94,18 @@ class Line:
     @property
     def question(self) -> tuple[Any, ...]:
         """What decides about labels."""
-        return (self.kind, self.votes, self.ledger is not None, self.output.endswith("/"))
+        return (self.kind, self.votes, self.ledger is not None)
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """All files and folders that it is to write."""
-        known = (self.output.rstrip("/"), self.report, self.ledger)
+        """All files that it is to write."""
+        known = (self.output, self.report, self.ledger)
         return tuple(name for name in known if name is not None)
 
     @property
     def report(self) -> str:
         """Beside the labels."""
-        return f"{self.output.rstrip('/').removesuffix('.csv')}.report.json"
+        return f"{self.output.removesuffix('.csv')}.report.json"
 
 
 @dataclass
@@ -351,11 +351,11 @@ class History:
         if known is not None and kind != "kept" and chance.random() < 0.75:
             return known
         kind = kind or chance.choice(["plain", "plain", "confident", "kept"])
-        output = chance.choice(["a.csv", "a.csv", "b.csv", "p/"])
+        output = chance.choice(["a.csv", "a.csv", "b.csv"])
         if chance.random() < 0.04:  # which are no outputs, whoever asks
             output = chance.choice(["votes.npy", self.record])
         votes = "bad.npy" if chance.random() < 0.08 else "votes.npy"
-        stem = output.rstrip("/").removesuffix(".csv")
+        stem = output.removesuffix(".csv")
         ledger = f"{stem}.ledger.json" if kind == "kept" else None
         line = Line(kind, votes, output, ledger, checkpoint, chance.random() < 0.4)
         if checkpoint is not None:
@@ -414,17 +414,9 @@ class History:
     def _check_done(self, line: Line, done: Any) -> None:
         """All of it is in place, and stays there without power."""
         report = self._stays(line.report)
-        if line.output.endswith("/"):
-            folder = self.system.node(line.output)
-            if not isinstance(folder, FolderNode):
-                raise BrokenError(f"{line.output} is not there")
-            for name in folder.names:
-                self._stays(f"{line.output}{name}")
-        else:
-            labels = self._stays(line.output)
-            told = json.loads(report)["labels"]["sha256"]
-            if hashlib.sha256(labels).hexdigest() != told:
-                raise BrokenError(f"{line.report} tells of other labels")
+        labels = self._stays(line.output)
+        if hashlib.sha256(labels).hexdigest() != json.loads(report)["labels"]["sha256"]:
+            raise BrokenError(f"{line.report} tells of other labels")
         if line.ledger is not None:
             self._stays(line.ledger)
         if run_of(report) != done.report.run:
@@ -450,7 +442,7 @@ class History:
 
     def _release(self) -> None:
         """Of a ledger, once or twice; one is made if there is none."""
-        names = ("a.ledger.json", "b.ledger.json", "p.ledger.json")
+        names = ("a.ledger.json", "b.ledger.json")
         there = [name for name in names if self.system.node(name) is not None]
         if not there:
             self._run(self._line("kept"))

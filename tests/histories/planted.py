@@ -14,7 +14,7 @@ from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.record import Outcome, SpendRecord
-from pate_cli.files import destinations, draft, journal, local_folder, transaction, unfinished
+from pate_cli.files import destinations, draft, journal, transaction, unfinished
 from pate_cli.files.destinations import File
 from pate_cli.files.journal import Journal
 from pate_cli.files.transaction import Outputs
@@ -52,11 +52,11 @@ def _unsynced_files() -> list[Place]:
         finally:
             os.close(descriptor)
 
-    return [(destinations, "on_disk", on_disk), (local_folder, "on_disk", on_disk)]
+    return [(destinations, "on_disk", on_disk)]
 
 
 def _unsynced_folders() -> list[Place]:
-    return [(module, "sync_folder", _nothing) for module in (transaction, local_folder)]
+    return [(transaction, "sync_folder", _nothing)]
 
 
 def _unsynced_home() -> list[Place]:
@@ -219,7 +219,7 @@ def _torn_pieces() -> list[Place]:
 
 
 def _open_drafts() -> list[Place]:
-    return [(module, "PRIVATE", 0o644) for module in (unfinished, destinations, local_folder)]
+    return [(module, "PRIVATE", 0o644) for module in (unfinished, destinations)]
 
 
 def _open_files() -> list[Place]:

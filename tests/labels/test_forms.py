@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import LabelsAs, Voting
+from pate_cli.core.words import LabelsAs
 from pate_cli.labels import labels as labels_module
 from pate_cli.labels.forms import form_of
 from pate_cli.labels.labels import LabelFormat, Labels, LabelWriter, concatenate, write_labels
@@ -24,7 +24,6 @@ from slices import tries
 
 NAMED = LabelSet(3, names=("mild", 'a "b", c', "süß"))
 PLAIN = LabelSet(3)
-SETS = LabelSet(3, Voting.POWERSET)
 LISTS, PAIRS = LabelsAs.LISTS, LabelsAs.PAIRS
 SOURCES = ("teachers", "student", "none")
 
@@ -34,10 +33,8 @@ def table_of(decided, label_set, ids=None):
     decided = np.array(decided, dtype=np.int64).reshape(-1, label_set.count)
     ids = np.arange(len(decided)) if ids is None else np.array(ids)
     rows = decided.reshape(-1)
-    if label_set.voting is Voting.POWERSET:
-        rows = np.where((decided < 0).any(axis=1), -1, decided @ (1 << np.arange(3)))
     sources = np.where(rows < 0, 2, 0).astype(np.uint8)
-    ids = np.repeat(ids, label_set.rows_per_query)
+    ids = np.repeat(ids, label_set.count)
     return Labels(ids, rows, sources, {"sigma": "4"}, label_set=label_set)
 
 
@@ -99,25 +96,6 @@ def test_every_form_says_the_same(label_set, ids):
     assert columns["yes"].tolist() == [row["yes"] for row in pairs]
 
 
-def test_sets_of_labels_come_out_as_labels():
-    table = table_of([[1, 0, 1], [-1, -1, -1], [0, 0, 0]], SETS)
-    assert table.labels.tolist() == [5, -1, 0]
-    text = encoded(table, LabelFormat.JSONL).decode()
-    assert text == (
-        '{"query_id":0,"labels":[0,2],"unanswered":[]}\n'
-        '{"query_id":1,"labels":[],"unanswered":[0,1,2]}\n'
-        '{"query_id":2,"labels":[],"unanswered":[]}\n'
-    )
-    text = encoded(table, LabelFormat.CSV).decode().splitlines()
-    assert text[:4] == [
-        "query_id,label,yes,source",
-        "0,0,true,teachers",
-        "0,1,false,teachers",
-        "0,2,true,teachers",
-    ]
-    assert text[4:7] == ["1,0,,none", "1,1,,none", "1,2,,none"]
-
-
 def test_who_said_it():
     rows = np.array([1, 0, -1])
     table = Labels(
@@ -135,7 +113,7 @@ def test_who_said_it():
 @settings(max_examples=tries(25))
 @given(st.data())
 def test_the_same_bytes_however_the_rows_are_cut(data):
-    label_set = data.draw(st.sampled_from([NAMED, PLAIN, SETS]))
+    label_set = data.draw(st.sampled_from([NAMED, PLAIN]))
     said = data.draw(st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), max_size=12))
     cuts = sorted(data.draw(st.lists(st.integers(0, len(said)), max_size=4)))
     table = table_of(said, label_set)
@@ -185,10 +163,7 @@ def test_what_is_refused():
     ) == ("row 1: the query id is not that of its query")
     assert refusal(
         ParameterError, Labels, zeros[:3], zeros[:3] + 2, codes[:3], {}, label_set=PLAIN
-    ) == ("row 0: no set of labels")
-    assert refusal(ParameterError, Labels, zeros, zeros + 8, codes, {}, None, SETS) == (
-        "row 0: no set of labels"
-    )
+    ) == ("row 0: is neither 0 nor 1")
     assert refusal(ParameterError, concatenate, [several, table_of(SAID, NAMED)]) == (
         "label tables of different mechanism parameters cannot be one table"
     )
@@ -216,7 +191,7 @@ def test_sets_that_are_none(words, text):
     assert refusal(ParameterError, LabelSet, **words) == text
 
 
-@pytest.mark.parametrize("label_set", [NAMED, PLAIN, SETS])
+@pytest.mark.parametrize("label_set", [NAMED, PLAIN])
 def test_facts_there_and_back(label_set):
     facts = json.loads(json.dumps(label_set.facts()))
     assert LabelSet.from_facts(facts) == label_set

@@ -20,12 +20,9 @@ from typer.testing import CliRunner
 
 import pate_cli as pate
 from pate_cli.cli.app import app
-from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.files.owner import owned_name
-from pate_cli.files.part_folder import PartFolder
-from pate_cli.files.part_names import MARKER
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run import passes
 from pate_cli.run.checkpoint import Checkpoint, reached
@@ -37,22 +34,18 @@ COUNTS = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agr
     5
 )[0]
 CONFIDENT = ["--threshold", "40", "--sigma1", "12", "--sigma2", "6"]
-PARTS = ["-o", "labels/", "--format", "npy"]
 TARGET = ["--target-epsilon", "7", "--spend", "spent.json", "--max-queries", str(ROWS)]
 TARGET += ["--bound", "two-tail"]
 KINDS = {
     "plain": CONFIDENT,
     "ledger": [*CONFIDENT, "--release", "upper", "--ledger", "ledger.json"],
     "target": [*CONFIDENT, *TARGET],
-    "parts": [*CONFIDENT, *PARTS],
     "capped": [*CONFIDENT, "--max-answers", "15"],
-    "capped-parts": [*CONFIDENT, *PARTS, "--max-answers", "15"],
     "in-order": ["--mechanism", "sparse-vector", "--query-epsilon", "2", "--query-delta", "1e-3"],
 }
 KINDS["in-order"] += ["--refusals", "10", "--delta", "0.2"]
 # Most of them where a run is short.
-KILLS = {"plain": 6, "ledger": 4, "target": 3, "parts": 6, "capped": 6, "capped-parts": 6}
-KILLS["in-order"] = 6
+KILLS = {"plain": 6, "ledger": 4, "target": 3, "capped": 6, "in-order": 6}
 
 
 @pytest.fixture(scope="module")
@@ -72,9 +65,8 @@ def here(tmp_path, monkeypatch):
 
 
 def words(votes, kind, *more, kept="kept"):
-    out = [] if "-o" in KINDS[kind] else ["-o", "labels.npy"]
-    always = ["aggregate", str(votes), *out, "--report", "report.json", "--workers", "1"]
-    always += ["--max-epsilon", "1000"]
+    always = ["aggregate", str(votes), "-o", "labels.npy", "--report", "report.json"]
+    always += ["--workers", "1", "--max-epsilon", "1000"]
     checkpoint = [] if kept is None else ["--checkpoint", kept]
     given = [*always, *checkpoint, *KINDS[kind], *more]
     return given if "--spend" in given else [*given, "--spend", "spent.json"]
@@ -121,7 +113,7 @@ def in_place(folder):
 
 def published(found):
     """Whether labels and report are both there."""
-    return "report.json" in found and bool({"labels.npy", f"labels/{MARKER}"} & set(found))
+    return {"report.json", "labels.npy"} <= set(found)
 
 
 def kept_key(folder):
@@ -191,7 +183,7 @@ def test_however_often_a_run_is_killed_it_gives_one_answer(kind, votes, here):
             if secret is None:
                 secret = known or (key.secret if published(found) else None)
             assert known in (None, secret)
-            for name in {"labels.npy", "report.json", f"labels/{MARKER}"} & set(found):
+            for name in {"labels.npy", "report.json"} & set(found):
                 assert seen.setdefault(name, found[name]) == found[name]
             if published(found) and known is None:
                 break
@@ -215,8 +207,6 @@ def cut(here, votes, monkeypatch):
         found = in_place(here)
         for name in found:
             (here / name).unlink()
-        if (here / "labels").exists():
-            (here / "labels").rmdir()
         return found
 
     return run
@@ -250,7 +240,6 @@ OTHER_FLAGS = [
     ["--target-epsilon", "25"],
     ["--seed", "1"],
     ["--mechanism", "gnmax", "--sigma2", "6"],
-    PARTS,
 ]
 
 
@@ -442,7 +431,7 @@ DAMAGES = {
         [
             *(("plain", damage) for damage in DAMAGES),
             ("target", "short"),
-            ("capped-parts", "short"),
+            ("capped", "short"),
         ],
         2,
     ),
@@ -456,30 +445,6 @@ def test_a_damaged_piece_is_done_again(kind, damage, votes, here, cut):
         else:
             path.write_bytes(DAMAGES[damage](path.read_bytes()))
     same_answer(votes, here, found, kind)
-
-
-@pytest.mark.parametrize("damage", ["content", "short", "gone"])
-def test_a_damaged_part_is_done_again(damage, votes, here, monkeypatch):
-    monkeypatch.setattr(RunKey, "fresh", classmethod(lambda _: RunKey(bytes(range(32)))))
-    assert CliRunner().invoke(app, words(votes, "parts", kept=None)).exit_code == 0
-    found = in_place(here)
-    line = words(votes, "parts", "--force")
-    with monkeypatch.context() as patch:
-        patch.setattr(PartFolder, "commit", no_commit)
-        assert CliRunner().invoke(app, line).exit_code == 6
-    (hidden,) = here.glob(".pate-unfinished-labels-*.tmp")
-    parts = sorted(hidden.iterdir())
-    untouched = {path.name: path.stat().st_ino for path in parts if path not in parts[::3]}
-    for path in parts[::3]:
-        if damage == "gone":
-            path.unlink()
-        else:
-            path.write_bytes(DAMAGES[damage](path.read_bytes()))
-    assert CliRunner().invoke(app, line).exit_code == 0
-    assert in_place(here) == found
-    assert untouched
-    for name, inode in untouched.items():  # and no other is
-        assert (here / "labels" / name).stat().st_ino == inode
 
 
 class Planted:
@@ -513,36 +478,6 @@ def test_a_piece_of_another_run_does_not_count(votes, here, cut):
     found = cut()
     (here / "kept" / "piece-1-0.bin").write_bytes(other)
     same_answer(votes, here, found)
-
-
-@pytest.mark.parametrize("damage", ["pieces", "parts"])
-def test_a_cap_holds_however_much_of_a_folder_is_done_again(damage, votes, here, monkeypatch):
-    """Parts of one size, capped or not: what is written again must be cut again."""
-    secret = bytes(range(32))
-    monkeypatch.setattr(RunKey, "fresh", classmethod(lambda _: RunKey(secret)))
-    assert CliRunner().invoke(app, words(votes, "capped-parts", kept=None)).exit_code == 0
-    found = in_place(here)
-    with monkeypatch.context() as patch:
-        patch.setattr(PartFolder, "commit", no_commit)
-        line = words(votes, "capped-parts", "--force")
-        assert CliRunner().invoke(app, line).exit_code == 6
-    (hidden,) = here.glob(".pate-unfinished-labels-*.tmp")
-    sizes = {path.stat().st_size for path in hidden.iterdir()}
-    assert len(sizes) == 1
-    if damage == "pieces":
-        for path in (here / "kept").glob("piece-1-*.bin"):
-            path.write_bytes(b"")
-    else:
-        for path in hidden.iterdir():
-            path.unlink()
-    assert CliRunner().invoke(app, line).exit_code == 0
-    assert in_place(here) == found
-    labels = [np.load(path) for path in sorted((here / "labels").glob("*.npy"))]
-    assert np.count_nonzero(np.concatenate(labels) != NO_LABEL) == 15
-
-
-def no_commit(self, run, parts, **_):
-    raise OutputError("cannot write labels: no")
 
 
 # ---------------------------------------------------------------- the end
@@ -629,11 +564,10 @@ def test_with_a_seed_too_an_attempt_is_one_attempt(votes, here, cut, monkeypatch
 # ---------------------------------------------------------------- two at once
 
 
-@pytest.mark.parametrize("kind", ["plain", "target", "parts"])
+@pytest.mark.parametrize("kind", ["plain", "target"])
 def test_two_processes_never_give_two_answers(kind, votes, here):
     """Whichever comes second goes on under the same key, or ends without an answer."""
     chance = np.random.default_rng(7)
-    answer = f"labels/{MARKER}" if kind == "parts" else "labels.npy"
     for turn in range(4):
         folder = here / f"turn{turn}"
         other = folder / "other"
@@ -653,7 +587,7 @@ def test_two_processes_never_give_two_answers(kind, votes, here):
         if held is None:
             continue  # it had ended before it could be held
         assert codes in ([0, 0], [6, 0])
-        given = [(place / answer, place / "report.json") for place in (folder, other)]
+        given = [(place / "labels.npy", place / "report.json") for place in (folder, other)]
         if codes[0] == 0:
             for one, two in zip(*given, strict=True):
                 assert one.read_bytes() == two.read_bytes()

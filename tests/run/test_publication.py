@@ -48,11 +48,6 @@ def test_labels_are_the_same_wherever_they_go(tmp_path):
     kept.labels.save("kept.parquet")
     pate.aggregate(VOTES, **GIVEN, into="written.parquet")
     assert (tmp_path / "kept.parquet").read_bytes() == (tmp_path / "written.parquet").read_bytes()
-    np.save("votes.npy", VOTES)
-    parts = pate.aggregate("votes.npy", **GIVEN, into="parts/")
-    assert names(tmp_path / "parts") == ["_SUCCESS", "part-00000.parquet"]
-    assert parts.report.labels.parts == 1
-    assert parts.report.epsilon == kept.report.epsilon
 
 
 @pytest.fixture
@@ -115,8 +110,7 @@ def test_what_is_there_stays_and_nothing_else_comes(tmp_path):
     assert json.loads((tmp_path / "l.report.json").read_text())["queries"] == 60
 
 
-@pytest.mark.parametrize("labels", ["l.csv", "parts/"])
-def test_a_failure_at_the_last_moment_leaves_nothing(tmp_path, monkeypatch, labels):
+def test_a_failure_at_the_last_moment_leaves_nothing(tmp_path, monkeypatch):
     real = Outputs.write
 
     def full(self, path, data):
@@ -127,7 +121,7 @@ def test_a_failure_at_the_last_moment_leaves_nothing(tmp_path, monkeypatch, labe
     monkeypatch.setattr(Outputs, "write", full)
     np.save("votes.npy", VOTES)
     with pytest.raises(OutputError, match="the disk is full"):
-        pate.aggregate("votes.npy", **GIVEN, into=pate.Destination(labels, ledger="s.json"))
+        pate.aggregate("votes.npy", **GIVEN, into=pate.Destination("l.csv", ledger="s.json"))
     assert names(tmp_path) == ["votes.npy"]
 
 
@@ -166,11 +160,22 @@ def test_a_destination_that_makes_no_sense(asked, error, text):
     assert text in str(refused.value)
 
 
-def test_where_labels_go_tells_their_format(tmp_path):
+def test_where_labels_go_tells_their_format():
     assert pate.Destination("a.npy").label_format is LabelFormat.NPY
-    assert pate.Destination(tmp_path).label_format is LabelFormat.PARQUET
-    assert pate.Destination("s3://bucket/labels", label_format="csv").folder is not None
-    assert pate.Destination("s3://bucket/labels.csv").folder is None
+    assert pate.Destination("s3://bucket/labels.csv").label_format is LabelFormat.CSV
+
+
+@pytest.mark.parametrize("labels", ["labels/", "there", "s3://bucket/labels", "s3://bucket/l.csv/"])
+@pytest.mark.parametrize("label_format", [None, "csv"])
+def test_labels_go_to_one_file_and_to_no_folder(tmp_path, labels, label_format):
+    (tmp_path / "there").mkdir()
+    with pytest.raises(UsageError) as refused:
+        pate.aggregate(VOTES, **GIVEN, into=pate.Destination(labels, label_format=label_format))
+    assert str(refused.value) == (
+        f"labels in a folder, as {labels} asks for, are gone: write one file, for example "
+        "labels.parquet"
+    )
+    assert names(tmp_path) == ["there"]
 
 
 @pytest.mark.parametrize(

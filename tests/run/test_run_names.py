@@ -39,7 +39,7 @@ def test_a_run_that_goes_on_keeps_its_name(tmp_path):
 def test_a_name_tells_nothing_of_the_key():
     key = RunKey.fresh()
     assert key.run_id == key.run_id
-    assert key.run_id not in (key.secret.hex(), key.name("parts"))
+    assert key.run_id not in (key.secret.hex(), key.name("round"))
     assert bytes.fromhex(key.run_id) not in key.secret
 
 

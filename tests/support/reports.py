@@ -144,9 +144,9 @@ def _long():
     return pa.table(columns)
 
 
-def _several(voting):
+def _several():
     answers = np.random.default_rng(2).random((12, 60, 3)) < (0.9, 0.2, 0.5)
-    return _opened(answers.astype(np.int8), layout="multilabel", teachers=60, voting=voting)
+    return _opened(answers.astype(np.int8), layout="multilabel", teachers=60)
 
 
 def _groups(mechanism="confident", *, heavy=2, **asked):
@@ -193,8 +193,7 @@ KINDS = {
     "prior": lambda: _run("gnmax", prior=guesses(), prior_weight=12),
     "prior, confident": lambda: _run(prior=guesses(), prior_weight=12, release="upper"),
     "prior, passed": lambda: _test(refuse=False, prior=guesses(), prior_weight=12),
-    "binary": lambda: _several("binary"),
-    "powerset": lambda: _several("powerset"),
+    "several labels": _several,
     "a round": lambda: _release((0, 40), release="none"),
     "rounds": lambda: _release((0, 15), (15, 40), release="upper"),
     "draws": lambda: _release((0, 15), (15, 40), again=2, release="upper"),

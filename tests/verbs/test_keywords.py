@@ -11,6 +11,7 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.gone import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs.keywords import GROUPS, ParameterWords, ReadingWords, VotesWords
 from slices import some
@@ -123,6 +124,14 @@ def test_a_keyword_near_none_is_refused_as_well():
     assert str(refused.value) == "aggregate takes no `xyzzy`"
 
 
+@pytest.mark.parametrize("name", GONE)
+def test_a_keyword_that_is_gone_says_what_to_use_instead(name):
+    for verb in VERBS:
+        with pytest.raises(UsageError) as refused:
+            verb(VOTES, **{name: 1})
+        assert str(refused.value) == f"`{name}` is gone: {GONE[name]}"
+
+
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
@@ -144,7 +153,7 @@ def test_a_wrong_type_is_refused_in_a_line(name, value, wanted):
     assert str(refused.value) == f"`{name}` must be {wanted}, got {value!r}"
 
 
-@pytest.mark.parametrize("word", ["layout", "mechanism", "release", "analysis", "bound", "voting"])
+@pytest.mark.parametrize("word", ["layout", "mechanism", "release", "analysis", "bound"])
 @pytest.mark.parametrize("value", [3, "nothing", 2.5])
 def test_another_word_is_refused_with_the_choices(word, value):
     with pytest.raises(ParameterError, match=f"`{word}` must be one of"):

@@ -275,7 +275,6 @@ def test_the_query_of_an_address_is_kept_for_the_store(parquet, tmp_path, drain,
         ".part-2.parquet.inprogress.7f3a",
         ".part-2.csv.gz.aB3xYz",
         "part-2.parquet.tmp",
-        "_pate-unfinished-0a1b/part-00000.parquet",
     ],
 )
 def test_a_folder_that_is_not_finished(left, parquet, refusal, tmp_path):

@@ -353,8 +353,8 @@ def test_a_list_that_is_too_short_does_not_tell_whose_votes_it_holds(refusal, dr
     lists = pa.table({"labels": pa.array(rows, type=pa.list_(pa.int64()))})
     words = {"layout": "labels", "classes": 3, "teachers": 4}
     assert refusal(lists, groups=GROUPS, **words) == (
-        "table: row 1 is the first whose list is not as long as row 0's; with `groups` or "
-        "`pool` keep an entry for each teacher, null where a vote is missing"
+        "table: row 1 is the first whose list is not as long as row 0's; with `groups` keep "
+        "an entry for each teacher, null where a vote is missing"
     )
     assert drain(lists, **words).sum() == 10
 

@@ -267,7 +267,6 @@ WORDS = [
     ({"max_queries": 1.5}, "`max_queries` must be a whole number, got 1.5"),
     ({"layout": 3}, "`layout` must be one of counts, "),
     ({"layout": []}, "`layout` must be one of counts, "),
-    ({"voting": 1}, "`voting` must be one of binary, powerset, got 1"),
     ({"label_names": 5}, "`label_names` must be a list of texts, or a file of them, in order, not"),
     ({"label_names": b"a,b"}, "`label_names` must be a list of texts"),
     ({"label_names": {"a", "b"}}, "`label_names` must be a list of texts"),

@@ -88,7 +88,6 @@ else:
     [
         ("Prior", "guesses", "the prior"),
         ("Truth", "labels", "true labels"),
-        ("Pool", "places", "the pool"),
     ],
 )
 def test_what_is_mapped_beside_the_votes_is_copied(kind, kept, noun, tmp_path):

@@ -16,7 +16,6 @@ from advice import FRACTION, MISSING, NO_VOTES
 from graphs import votes_apart
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Voting
 from pate_cli.votes import open_votes
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.ranges import Stretch, cut
@@ -52,7 +51,7 @@ def test_every_layout_gives_the_same_pairs(ballots, kind, batch_rows, npy, parqu
     named = {f"l{label}": yes[:, label] for label in range(LABELS)}
     sources = [
         (npy(ballots.astype(kind), "a.npy"), {"layout": "multilabel"}),
-        (ballots.astype(kind), {"layout": "multilabel", "voting": "binary"}),
+        (ballots.astype(kind), {"layout": "multilabel"}),
         (npy(turned.astype(kind), "b.npy"), {"layout": "multilabel-by-teacher"}),
     ]
     if kind is not np.bool_:
@@ -81,10 +80,6 @@ def test_what_is_said_of_the_file(ballots, npy, parquet):
             "24 queries x 3 labels = 72 pairs, yes or no each, 6 teachers, layout multilabel "
             "(as told)"
         )
-    with open_votes(npy(ballots), layout="multilabel", voting="powerset") as file:
-        assert file.describe().endswith(
-            "24 queries x 3 labels, 8 sets of labels, 6 teachers, layout multilabel (as told)"
-        )
     table = parquet({"query_id": ["q", "r"], "mild": [1, 0], "severe": [0, 3]})
     with open_votes(table, layout="multilabel-counts", teachers=4) as file:
         assert file.label_names == ("mild", "severe")
@@ -99,8 +94,6 @@ def test_names_of_labels(ballots, npy, parquet, refusal):
     with open_votes(npy(ballots), **names) as file:
         assert file.label_set == LabelSet(3, names=("a", "b", "c"))
         assert file.classes == 2
-    with open_votes(npy(ballots), voting="powerset", **names) as file:
-        assert file.classes == 8
     assert refusal(npy(ballots), layout="multilabel", label_names="a,b") == (
         "v.npy: has 3 labels, but 2 `label_names`"
     )
@@ -111,18 +104,6 @@ def test_names_of_labels(ballots, npy, parquet, refusal):
     assert refusal(table, layout="multilabel-counts", teachers=2, label_names=["a", "c"]) == (
         "v.parquet: the columns and `label_names` do not name the same labels in the same order"
     )
-
-
-def test_sets_of_labels_are_classes_whether_anybody_gave_them_or_not(ballots, read):
-    file, ids, counts = read(ballots, layout="multilabel", voting="powerset", batch_rows=5)
-    assert counts.shape == (QUERIES, 8)
-    assert ids == list(range(QUERIES))
-    for query, row in enumerate(counts):
-        expected = [0] * 8
-        for one, two, four in ballots[query].tolist():
-            expected[one + 2 * two + 4 * four] += 1
-        assert row.tolist() == expected
-    assert file.rows_per_query == 1
 
 
 def test_missing_votes(ballots, read, refusal):
@@ -138,14 +119,6 @@ def test_missing_votes(ballots, read, refusal):
     assert refusal(votes, layout="multilabel") == (
         f"array: row 2, label 0 has {odd}, and give `teachers` N if -1 or NaN is none"
     )
-    assert refusal(votes, layout="multilabel", teachers=TEACHERS, voting="powerset") == (
-        "array: row 2 has a teacher who votes on some labels only, which is no set of labels; "
-        "give `voting` binary"
-    )
-    votes = ballots.astype(float)
-    votes[2, 1] = np.nan
-    _, _, counts = read(votes, layout="multilabel", teachers=TEACHERS, voting="powerset")
-    assert counts.sum(axis=1).tolist() == [6, 6, 5] + [6] * (QUERIES - 3)
     both = pairs_of(ballots).reshape(QUERIES, LABELS, 2)
     both[1, 1] = [2, 0]
     _, _, counts = read(both, layout="multilabel-counts", teachers=TEACHERS)
@@ -276,46 +249,14 @@ def test_columns_may_be_called_as_labels_are(parquet):
         assert file.label_names == ("covid19", "flu", "label_10", "label_9")
 
 
-@pytest.mark.parametrize(
-    ("error", "options", "text"),
-    [
-        (
-            UsageError,
-            {"voting": "binary"},
-            "`voting` goes with several labels a query: `layout` "
-            "multilabel-counts|multilabel|multilabel-by-teacher",
-        ),
-        (
-            UsageError,
-            {"voting": "powerset", "layout": "scores"},
-            "`voting` goes with several "
-            "labels a query: `layout` multilabel-counts|multilabel|multilabel-by-teacher",
-        ),
-        (
-            UsageError,
-            {"voting": "powerset", "layout": "multilabel-counts"},
-            "`voting` powerset "
-            "does not go with `layout` multilabel-counts: counts by label do not tell how many "
-            "teachers gave which set of labels",
-        ),
-        (
-            ParameterError,
-            {"voting": "often", "layout": "multilabel"},
-            "`voting` must be one of binary, powerset, got 'often'",
-        ),
-        (
-            ParameterError,
-            {"layout": "multilabel", "classes": 3},
-            "`classes` 3 does not fit 3 labels with `voting` binary, which has 2; leave it out",
-        ),
-    ],
-)
-def test_words_that_do_not_fit(error, options, text):
+def test_classes_that_do_not_fit():
     def opened():
-        with open_votes(ZEROS, **options):
+        with open_votes(ZEROS, layout="multilabel", classes=3):
             pass
 
-    assert refused(error, opened) == text
+    assert refused(ParameterError, opened) == (
+        "`classes` 3 does not fit 3 labels, each of which has 2; leave it out"
+    )
 
 
 WEIGHTS = np.array([1, 3, 2, 1, 5])
@@ -351,21 +292,6 @@ def test_counts_do_not_tell_who_voted(votes):
     assert refused(UsageError, opened).startswith("`groups` needs to know who voted")
 
 
-def test_too_many_labels_for_sets_of_them():
-    with open_votes(np.zeros((3, 2, 12), dtype=int), layout="multilabel", voting="powerset") as f:
-        assert f.classes == 4096
-    text = (
-        "`voting` powerset is for at most 12 labels, got 13: each of the 2^13 sets of them would "
-        "get its own noise; give `voting` binary"
-    )
-
-    def opened():
-        with open_votes(np.zeros((3, 2, 13), dtype=int), layout="multilabel", voting="powerset"):
-            pass
-
-    assert refused(ParameterError, opened) == text
-
-
 def test_limits_and_caps_count_queries(ballots):
     with open_votes(ballots, layout="multilabel") as file:
         assert file.limited(None) == 72
@@ -377,9 +303,8 @@ def test_limits_and_caps_count_queries(ballots):
         assert refused(ParameterError, file.capped, 0) == "`max_answers` must be at least 1, got 0"
 
 
-@pytest.mark.parametrize("voting", ["binary", "powerset"])
-def test_any_rows_can_be_read_and_a_copy_reads_the_same(ballots, voting, npy):
-    with open_votes(npy(ballots), layout="multilabel", voting=voting, batch_rows=7) as file:
+def test_any_rows_can_be_read_and_a_copy_reads_the_same(ballots, npy):
+    with open_votes(npy(ballots), layout="multilabel", batch_rows=7) as file:
         assert file.portable
         copy = pickle.loads(pickle.dumps(file))  # noqa: S301 - our own
         whole = np.concatenate([batch.counts for batch in file.batches()])
@@ -446,8 +371,8 @@ def test_one_teacher_moves_one_vote_in_each_row(data):
     drawn = data.draw(st.lists(votes, min_size=queries * labels, max_size=queries * labels))
     other[:, data.draw(st.integers(0, teachers - 1))] = np.array(drawn).reshape(queries, labels)
 
-    def rows(array, **how):
-        options = {"layout": "multilabel", "teachers": teachers, **how}
+    def rows(array):
+        options = {"layout": "multilabel", "teachers": teachers}
         if array.shape[0] == teachers:
             array = np.ascontiguousarray(array.transpose(1, 0, 2))
             options["layout"] = "multilabel-by-teacher"
@@ -456,9 +381,6 @@ def test_one_teacher_moves_one_vote_in_each_row(data):
 
     here, there = rows(one), rows(other)
     assert here.shape == there.shape
-    assert all(votes_apart(a[None], b[None])[0, 0] <= 1 for a, b in zip(here, there, strict=True))
-    whole = [np.where((each < 0).any(axis=2, keepdims=True), -1, each) for each in (one, other)]
-    here, there = (rows(each, voting=Voting.POWERSET) for each in whole)
     assert all(votes_apart(a[None], b[None])[0, 0] <= 1 for a, b in zip(here, there, strict=True))
 
 
@@ -469,11 +391,10 @@ def test_votes_of_teachers_that_count_differently(ballots, read, tmp_path):
     path.write_text(f"group,weight\n{rows}")
     # A vote of weight w is w votes of one teacher each.
     repeated = np.repeat(ballots, weights, axis=1)
-    for options in ({"layout": "multilabel"}, {"layout": "multilabel", "voting": "powerset"}):
-        file, _, counts = read(ballots, groups=path, **options)
-        _, _, expected = read(repeated, teachers=13, **options)
-        np.testing.assert_array_equal(counts, expected)
-        assert file.teachers == 13
+    file, _, counts = read(ballots, groups=path, layout="multilabel")
+    _, _, expected = read(repeated, teachers=13, layout="multilabel")
+    np.testing.assert_array_equal(counts, expected)
+    assert file.teachers == 13
     scores = np.random.default_rng(4).random((QUERIES, TEACHERS, 5))
     _, _, counts = read(scores, layout="scores", groups=path)
     _, _, expected = read(np.repeat(scores, weights, axis=1), layout="scores", teachers=13)

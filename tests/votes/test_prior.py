@@ -19,9 +19,7 @@ import pate_cli as pate
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Voting
 from pate_cli.votes import open_votes
-from pate_cli.votes.beside.pool import pool_of
 from pate_cli.votes.beside.prior import NO_GUESS, Prior, prior_of, shared_out, with_votes
 from pate_cli.votes.facts import PriorFacts
 from refusals import refusal
@@ -133,7 +131,7 @@ PAIRS = [[1, 0, NO_GUESS], [0, 0, 1], [NO_GUESS, NO_GUESS, NO_GUESS], [1, 1, 1]]
 
 
 def test_several_labels_each_by_itself(files, npy):
-    label_set = LabelSet(3, Voting.BINARY, names=("a", "b", "c"))
+    label_set = LabelSet(3, names=("a", "b", "c"))
     columns = {name: [row[at] for row in PAIRS] for at, name in enumerate("abc")}
     gaps = {name: [None if v < 0 else v for v in column] for name, column in columns.items()}
     paths = [*files(**columns), *files(**gaps), npy(np.array(PAIRS), "prior.npy")]
@@ -148,21 +146,9 @@ def test_several_labels_each_by_itself(files, npy):
     assert cast(held, range(12), classes=2) == np.ravel(PAIRS).tolist()
 
 
-def test_sets_of_labels_are_classes(files, npy):
-    label_set = LabelSet(3, Voting.POWERSET, names=("a", "b", "c"))
-    columns = {name: [row[at] for row in PAIRS] for at, name in enumerate("abc")}
-    whole = npy(np.array([NO_GUESS, 4, NO_GUESS, 7]), "sets.npy")
-    for path in [*files(**columns), npy(np.array(PAIRS), "prior.npy"), whole]:
-        assert cast(prior_of(path, label_set), classes=8) == [NO_GUESS, 4, NO_GUESS, 7]
-    shares = np.random.default_rng(1).dirichlet(np.ones(8), size=4)
-    prior = prior_of(npy(shares, "shares.npy"), label_set)
-    assert cast(prior, classes=8) == shared_out(shares, 7).tolist()
-
-
-@pytest.mark.parametrize("voting", list(Voting))
 @pytest.mark.parametrize("bad", [2, 0.7, -2])
-def test_a_guess_at_a_label_is_yes_or_no_and_never_rounded(files, npy, voting, bad):
-    label_set = LabelSet(2, voting, names=("a", "b"))
+def test_a_guess_at_a_label_is_yes_or_no_and_never_rounded(files, npy, bad):
+    label_set = LabelSet(2, names=("a", "b"))
     array = npy(np.array([[1, 0], [0, bad]]), "prior.npy")
     for path in [*files(a=[1, 0], b=[0, bad]), array]:
         text = refusal(VoteError, prior_of, path, label_set)
@@ -170,16 +156,15 @@ def test_a_guess_at_a_label_is_yes_or_no_and_never_rounded(files, npy, voting, b
 
 
 def test_labels_are_those_of_the_votes(files, npy):
-    for voting in Voting:
-        label_set = LabelSet(2, voting, names=("a", "b"))
-        for path in files(b=[1, 0], a=[0, 1]):
-            assert "name other labels" in refusal(VoteError, prior_of, path, label_set)
-        for path in files(a=[1, 0], b=[0, 1], c=[0, 0]):
-            assert "have 3 labels, the votes 2" in refusal(VoteError, prior_of, path, label_set)
+    label_set = LabelSet(2, names=("a", "b"))
+    for path in files(b=[1, 0], a=[0, 1]):
+        assert "name other labels" in refusal(VoteError, prior_of, path, label_set)
+    for path in files(a=[1, 0], b=[0, 1], c=[0, 0]):
+        assert "have 3 labels, the votes 2" in refusal(VoteError, prior_of, path, label_set)
     with pytest.raises(VoteError):
-        prior_of(npy(np.array([[1, 0, 1]]), "prior.npy"), LabelSet(2, Voting.BINARY))
+        prior_of(npy(np.array([[1, 0, 1]]), "prior.npy"), LabelSet(2))
     with pytest.raises(VoteError):
-        prior_of(np.array([0, 1]), LabelSet(2, Voting.BINARY))
+        prior_of(np.array([0, 1]), LabelSet(2))
     with pytest.raises(VoteError):
         prior_of(np.array([[0, 1]]), None)
 
@@ -276,21 +261,16 @@ def test_several_files_are_one_prior(parquet, tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-@pytest.mark.parametrize(
-    ("load", "column"),
-    [(lambda path: prior_of(path, None), "label"), (pool_of, "cluster")],
-    ids=["prior", "pool"],
-)
-def test_a_pipe_is_read_once_and_what_it_held_is_hashed(load, column, tmp_path):
-    content = f"{column}\n1\n0\n2\n".encode()
+def test_a_pipe_is_read_once_and_what_it_held_is_hashed(tmp_path):
+    content = b"label\n1\n0\n2\n"
     whole = tmp_path / "whole.csv"
     whole.write_bytes(content)
     os.mkfifo(tmp_path / "pipe")
     with ThreadPoolExecutor(1) as elsewhere:
         elsewhere.submit((tmp_path / "pipe").write_bytes, content)
-        found = load(tmp_path / "pipe")
-    assert found.sha256 == load(np.array([1, 0, 2])).sha256
-    assert load(whole).sha256 == hashlib.sha256(content).hexdigest()
+        found = prior_of(tmp_path / "pipe", None)
+    assert found.sha256 == prior_of(np.array([1, 0, 2]), None).sha256
+    assert prior_of(whole, None).sha256 == hashlib.sha256(content).hexdigest()
 
 
 def test_a_prior_keeps_what_it_was_given():
@@ -540,19 +520,15 @@ def test_workers_change_nothing(opened, workers):
     assert list(done.labels) == list(alone.labels)
 
 
-@pytest.mark.parametrize("voting", list(Voting))
-def test_runs_of_several_labels(voting):
+def test_runs_of_several_labels():
     """A guess that outvotes all teachers is what comes out; where there is none, they decide."""
     ballots = np.zeros((12, 9, 3), dtype=np.int64)
     guesses = np.tile([[1, 0, 1], [0, 1, NO_GUESS]], (6, 1))
-    asked = {"layout": "multilabel", "voting": voting, "teachers": 9, "sigma2": "0.01 votes"}
-    if voting is Voting.POWERSET:
-        guesses = np.tile([5, NO_GUESS], 6)
+    asked = {"layout": "multilabel", "teachers": 9, "sigma2": "0.01 votes"}
     done = pate.aggregate(
         ballots, "gnmax", seed=1, prior=guesses, prior_weight=20, max_queries=10, **asked
     )
-    wanted = [5, 0] * 5 if voting is Voting.POWERSET else [1, 0, 1, 0, 1, 0] * 5
-    assert done.labels.labels.ravel().tolist() == wanted
+    assert done.labels.labels.ravel().tolist() == [1, 0, 1, 0, 1, 0] * 5
 
 
 def test_weights_are_whole_votes_or_a_share_rounded(histograms):

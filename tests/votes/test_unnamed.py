@@ -72,7 +72,6 @@ def written(folder, kind):
         ),
         "lists": (lists, wide),
         "long table": (pa.table(LONG), long),
-        "pool": (pa.table(COLUMNS), {**wide, "pool": np.arange(QUERIES)}),
     }
     if kind in in_memory:
         return in_memory[kind]
@@ -92,7 +91,7 @@ def written(folder, kind):
 
 KINDS = [
     *("array", "array by teacher", "big endian", "rows", "table", "dictionaries", "lists"),
-    *("long table", "pool", "npy", "npy by teacher", "parquet", "parquet lists", "parquet long"),
+    *("long table", "npy", "npy by teacher", "parquet", "parquet lists", "parquet long"),
     *("csv", "csv long", "jsonl", "jsonl long"),
 ]
 
@@ -133,7 +132,7 @@ def test_every_layout_counts_alike(tmp_path, kind):
         assert found.texts[0].text == "Cat"
         assert pickle.loads(pickle.dumps(votes)).unnamed() == found  # noqa: S301 - our own
         some = votes.unnamed(1)
-        whole = votes.layout is Layout.LONG or votes.pool is not None
+        whole = votes.layout is Layout.LONG
         assert some == (found if whole else Unnamed(3, 2, 2, some.texts))
         votes.refuse_unnamed()
     with open_votes(source, label_names=NAMES, normalise=True, **told) as votes:

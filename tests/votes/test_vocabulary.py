@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import pickle
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -261,24 +260,13 @@ def test_an_empty_long_file_is_the_neighbour_of_one_with_a_vote():
         assert histograms(file) == [{}, {}]
 
 
-def test_weights_of_groups_and_clusters_of_a_pool_count_names(words):
+def test_weights_of_groups_count_names(words):
     groups = TeacherGroups(["one"] * 5 + ["two"] * 4, [1] * 5 + [3] * 4)
     with open_votes(texts(words), layout="labels", any_name=True, groups=groups) as file:
         reader = BallotReader(17, None, groups=groups)
         for row, found in zip(words.tolist(), histograms(file), strict=True):
             ballot = reader.ballot(row)
             assert found == dict(zip(ballot.names, ballot.counts.tolist(), strict=True))
-    pool = np.arange(QUERIES) // 4
-    with open_votes(texts(words), layout="labels", any_name=True, pool=pool) as file:
-        found = histograms(file)
-    for cluster, row in enumerate(found):
-        votes = Counter()
-        for said in words[4 * cluster : 4 * cluster + 4].T:
-            often = Counter(text for text in said if text.strip())
-            if often:
-                # Of names said equally often the first in order, whatever others said.
-                votes[min(often, key=lambda text: (-often[text], text))] += 1
-        assert row == votes
 
 
 def test_a_text_that_no_file_could_hold_is_a_missing_vote():

@@ -360,24 +360,3 @@ def test_rounds_together_need_a_larger_delta_than_each():
     assert pate.release(rounds[0], seed=3).report.delta == 2.7e-10
     with pytest.raises(ParameterError, match="these rounds together need a `delta` of at least"):
         pate.release(rounds, seed=3)
-
-
-def test_parts_never_replace_the_votes_they_are_made_from(counts, tmp_path):
-    folder = tmp_path / "votes"
-    folder.mkdir()
-    table = pa.table({f"class_{j}": column for j, column in enumerate(counts.T)})
-    parquet.write_table(table, folder / "part-00000.parquet")
-    given = {"teachers": 60, **CONFIDENT, "seed": 7}
-    with pytest.raises(UsageError, match="votes holds a file that is among the votes; name anoth"):
-        pate.aggregate(folder, **given, into=pate.Destination(folder, force=True))
-    (tmp_path / "labels").mkdir()
-    held = tmp_path / "labels" / "part-00000.parquet"
-    held.hardlink_to(folder / "part-00000.parquet")
-    with pytest.raises(UsageError, match="labels holds a file that is among the votes"):
-        pate.aggregate(folder, **given, into=pate.Destination(tmp_path / "labels", force=True))
-    assert parquet.read_table(folder / "part-00000.parquet") == table
-    held.unlink()
-    done = pate.aggregate(folder, **given, into=tmp_path / "labels")
-    assert len(list((tmp_path / "labels").iterdir())) == 2
-    assert done.report.labels.parts == 1
-    assert (tmp_path / "labels.report.json").read_text() == done.report.to_json()

@@ -173,7 +173,7 @@ def test_a_page_is_in_order_for_whoever_hears_it(kind):
     "kind", some([*sorted(set(reports.KINDS) - set(reports.NO_PROMISE)), "external"], 3)
 )
 def test_a_promise_is_told_in_the_words_of_explain(kind):
-    report = replace(made(kind), labels=LabelFile("csv", 5310, SHA256, None))
+    report = replace(made(kind), labels=LabelFile("csv", 5310, SHA256))
     page = read(report)
     assert page.of("h1") == ["Privacy statement"]
     for title, told in texts(report).items():
@@ -404,7 +404,7 @@ def strange(text, kind):
     report = replace(
         made(kind), tool=text, run=text, time=text, warnings=(text, f"{text} again"),
         summary=text, adjacency=text, covers=text,
-        labels=LabelFile("csv", 1, text, None),
+        labels=LabelFile("csv", 1, text),
     )  # fmt: skip
     report = replace(report, statements=tuple(
         replace(one, text=text) for one in report.statements

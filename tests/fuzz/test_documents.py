@@ -16,6 +16,7 @@ import pytest
 
 import pate_cli as pate
 import reports
+import sealing
 from fuzz.whole import older_record, record
 from fuzz.whole import report as whole_report
 from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
@@ -31,7 +32,6 @@ from pate_cli.disclosure.report import SCHEMA_VERSION
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.verify import verify
 from pate_cli.votes import TeacherGroups
-from sealing import sealed
 from slices import EVERY, some
 
 GONE = object()
@@ -136,6 +136,11 @@ def unsealed(data, version):
     return json.dumps({**content, "schema_version": version}).encode()
 
 
+def sealed(data):
+    """The file of a version that carries a checksum, as if pate had written it."""
+    return sealing.sealed(data).encode()
+
+
 def from_file(path, reader, content):
     path.write_bytes(content)
     return reader(path)
@@ -196,7 +201,7 @@ def test_a_record(kind, tmp_path):
     data["runs"].insert(0, data["runs"].pop(at))
     assert check(
         damaged(data),
-        lambda altered: from_file(tmp_path / "r.json", SpendRecord.read, sealed(altered).encode()),
+        lambda altered: from_file(tmp_path / "r.json", SpendRecord.read, sealed(altered)),
         use_record,
         LedgerError,
     )
@@ -315,7 +320,7 @@ def test_a_checkpoint(seed, tmp_path):
 
     def read(altered):
         run.write_bytes(
-            (sealed(altered) if isinstance(altered, dict) else json.dumps(altered)).encode()
+            sealed(altered) if isinstance(altered, dict) else json.dumps(altered).encode()
         )
         return Checkpoint.of(folder, "a run", seed=None).key
 
@@ -325,6 +330,6 @@ def test_a_checkpoint(seed, tmp_path):
         assert isinstance(key, RunKey)
 
     assert check(damaged(data), read, use, OutputError, UsageError)
-    run.write_text(sealed(data | {"seed": "7"}))
+    run.write_bytes(sealed(data | {"seed": "7"}))
     with pytest.raises(OutputError, match="reads: seed must be a whole number, or null; give an"):
         Checkpoint.of(folder, "a run", seed=None)

@@ -480,7 +480,7 @@ def test_an_account_says_what_its_runs_cost(kind, lie):
 )  # fmt: skip
 def test_this_run_stands_in_it_as_it_is(changes):
     report, _ = reports.made("kept")
-    labelled = dataclasses.replace(report, labels=LabelFile(LabelFormat.CSV, 9, "0" * 64, None))
+    labelled = dataclasses.replace(report, labels=LabelFile(LabelFormat.CSV, 9, "0" * 64))
     *earlier, own = report.spent.runs
     assert own.id == report.run
     spent = Spent.of([*earlier, dataclasses.replace(own, **changes)])

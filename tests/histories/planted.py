@@ -225,8 +225,8 @@ def _open_drafts() -> list[Place]:
 def _open_files() -> list[Place]:
     reserve = Outputs.reserve
 
-    def reserved(self: Outputs, path: Any, mode: int = 0o644, *, replace: bool = False) -> None:
-        reserve(self, path, 0o644, replace=replace)
+    def reserved(self: Outputs, path: Any, mode: int = 0o644, **more: bool) -> None:
+        reserve(self, path, 0o644, **more)
 
     return [(Outputs, "reserve", reserved)]
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-if TYPE_CHECKING:  # help needs no numbers
-    from pate_cli.core.codec import Refusal
+from pate_cli.core.errors import PateError
 
 GONE: Final = {
     "pool": "put the queries of a cluster into one row before aggregating",
@@ -21,17 +20,22 @@ _FIELDS: Final = {"pool": None, "voting": "binary", "parts": None}
 """Fields that are gone, and what each said of a run or a file as there still are."""
 
 
-def without_gone(document: dict[str, Any], refusal: Refusal) -> dict[str, Any]:
-    """A JSON document of an earlier version, without the fields that are gone since.
+def without_gone(document: dict[str, Any], error: type[PateError], called: str) -> dict[str, Any]:
+    """Return a JSON document of an earlier version, without the fields that are gone since.
 
-    Raises:
-        PateError: the refusal's, where such a field tells of what there is no more.
+    Args:
+        document: what was read.
+        error: raised where such a field tells of what there is no more.
+        called: begins its message: which document of which version it is.
     """
 
     def kept(facts: dict[str, Any]) -> dict[str, Any]:
         for name, usual in _FIELDS.items():
             if facts.get(name, usual) != usual:
-                raise refusal.of(f"it tells of {name!r}, which is gone")
+                raise error(
+                    f"{called}: it tells of {name!r}, which is gone; use the version of pate that "
+                    "wrote it"
+                )
         return {name: fact for name, fact in facts.items() if name not in _FIELDS}
 
     # The parser calls it for every object, however deep: Python itself would not go so deep.

@@ -19,7 +19,7 @@ import numpy as np
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
-from pate_cli.core.codec import SPARING, Refusal, encoded
+from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.gone import without_gone
@@ -40,9 +40,6 @@ _LEDGER: Final = Form(
     unsealed=(1,),
     earlier=(2, 3),
     marks={"releasable": False},
-)
-_OTHER: Final = Refusal(
-    LedgerError, "the ledger is of another version: ", "; use the version of pate that wrote it"
 )
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
@@ -380,7 +377,7 @@ def _older_ledger(data: dict[str, Any], version: int) -> None:
     """
     if version < 3 and "records" in data:
         raise LedgerError(f"version {version} of a ledger names no records")
-    data.update(without_gone(data, _OTHER))
+    data.update(without_gone(data, LedgerError, "the ledger is of another version"))
     for done in _objects(data.get("rounds")):
         done.setdefault("read_off", [])
 

@@ -139,12 +139,8 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
         foreign = next((field for field in later if _has(data, field)), None)
         if foreign is not None:
             raise damaged.of(f"version {version} has no field {foreign!r}")
-        other = Refusal(
-            ReportError,
-            f"{name} is of version {version}: ",
-            "; use the version of pate that wrote it",
-        )
-        data = _raised(without_gone(data, other), version)
+        known = without_gone(data, ReportError, f"{name} is of version {version}")
+        data = _raised(known, version)
     fault = next(faults(data, _schema()), None)
     if fault is not None:
         raise damaged.of(fault)

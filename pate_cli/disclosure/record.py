@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
-from pate_cli.core.codec import SPARING, Refusal
+from pate_cli.core.codec import SPARING
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.core.gone import without_gone
@@ -40,9 +40,6 @@ _RECORD: Final = Form(
     "pate-spend-record", "record", "spend", version=6, unsealed=(1, 2), earlier=(3, 4, 5),
     marks={"releasable": True}, copy="the newest copy, for an older one forgets what was spent",
 )  # fmt: skip
-_OTHER: Final = Refusal(
-    LedgerError, "the record is of another version: ", "; use the version of pate that wrote it"
-)
 
 
 class RunKind(enum.StrEnum):
@@ -519,7 +516,7 @@ def _older(data: dict[str, Any], version: int) -> None:
     Version 1 knew of no targets, and its releases had no names; version 4 of all but sessions.
     """
     if version > 3:
-        data.update(without_gone(data, _OTHER))
+        data.update(without_gone(data, LedgerError, "the record is of another version"))
         return
     runs: list[Any] = []
     seen: Counter[str] = Counter()

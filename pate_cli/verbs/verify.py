@@ -886,7 +886,7 @@ def _hash_of(path: str | PathLike[str]) -> str:
         if folder or re.search(r"[*?\[]", shown):
             raise UsageError(
                 f"{shown}: is no one file, and a run knows what it read of several by a hash of "
-                f"its own; from Python give a Prior of what they hold"
+                "its own; from Python give a Prior of what they hold"
             ) from error
         raise
 

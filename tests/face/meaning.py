@@ -162,7 +162,7 @@ def _plain(value):
 
 
 def labels(source):
-    """What a file, a folder of parts or a table of labels says: how many rows, and their hash."""
+    """What a file or a table of labels says: how many rows, and their hash."""
     rows = source.to_pylist() if isinstance(source, pa.Table) else list(_rows(Path(source)))
     rows = [row for row in rows if not isinstance(row, dict) or row.get("source") != _UNASKED]
     said = "".join(json.dumps(row, default=str, sort_keys=True) + "\n" for row in map(_same, rows))
@@ -183,10 +183,7 @@ def _text(value):
 
 
 def _rows(path):
-    if path.is_dir():
-        for part in sorted(path.iterdir()):
-            yield from _rows(part)
-    elif path.suffix == ".npy":
+    if path.suffix == ".npy":
         yield from np.load(path).tolist()
     elif path.suffix == ".parquet":
         yield from pq.read_table(path).to_pylist()

@@ -143,18 +143,29 @@ class SparseCounts:
         return cls.of_entries(rows, ordered[rows, at], counts, (len(votes), classes))
 
     @classmethod
-    def of_entries(cls, rows: Ints, labels: Ints, counts: Counts, shape: tuple[int, ...]) -> Self:
-        """Entries one by one: rows and, within a row, labels ascending; [entries] each.
-
-        `shape` is (queries, classes).
-        """
+    def of_entries(cls, rows: Ints, labels: Ints, votes: Ints, shape: tuple[int, ...]) -> Self:
+        """Return the sums of votes by row and label, all [entries]; shape is (queries, classes)."""
+        key, inverse = np.unique(rows * np.int64(shape[1]) + labels, return_inverse=True)
+        summed = np.bincount(inverse, votes, minlength=key.size).astype(np.int64)
+        rows, labels = np.divmod(key, np.int64(shape[1]))
         voted = np.bincount(rows, minlength=shape[0])
-        width = max(1, int(voted.max(initial=0)))
-        place = np.arange(rows.size) - np.repeat(np.cumsum(voted) - voted, voted)
+        width = max(int(voted.max(initial=0)), 1)
+        place = np.arange(key.size) - np.repeat(np.cumsum(voted) - voted, voted)
         padded = np.full((shape[0], width), shape[1], dtype=np.int64)
         found = np.zeros((shape[0], width), dtype=np.int64)
-        padded[rows, place], found[rows, place] = labels, counts
+        padded[rows, place], found[rows, place] = labels, summed
         return cls(padded, found, shape[1])
+
+    def plus(self, votes: Ints) -> SparseCounts:
+        """Return these histograms with dense votes [queries, classes] added."""
+        own, place = np.nonzero(self.counts)
+        rows, labels = np.nonzero(votes)
+        return SparseCounts.of_entries(
+            np.concatenate([own, rows]),
+            np.concatenate([self.labels[own, place], labels]),
+            np.concatenate([self.counts[own, place], votes[rows, labels]]),
+            self.shape,
+        )
 
     @property
     def entries(self) -> tuple[Ints, Counts]:

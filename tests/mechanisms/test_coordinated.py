@@ -1,0 +1,359 @@
+"""Shared clocks: the law of one vote and of two, the race whatever its form, and what is refused.
+
+Draws follow from seeds, so nothing here fails by chance; were other clocks taken, all checks of
+laws together would raise a false alarm with 1e-6 at most.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+
+import mpmath
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from scipy.stats import binom, chi2, kstest
+
+from pate_cli.core.errors import ParameterError
+from pate_cli.votes import coordinated
+from pate_cli.mechanisms.coordinated import PublicClocks, coordinated_choice
+from refusals import refusal
+from slices import some
+
+FALSE_ALARM = 1e-8  # of either side of one check; there are fewer than fifty
+POSITIONS = 4_000
+COMMON = np.array([0.4, 0.25, 0.2, 0.1, 0.05])
+
+
+def agreement(p, q):
+    """The chance of the same token, exactly: the sum of 1 / Σ_i max(p_i/p_j, q_i/q_j)."""
+    both = [j for j in range(len(p)) if p[j] > 0.0 and q[j] > 0.0]
+    return sum(1.0 / np.maximum(p / p[j], q / q[j]).sum() for j in both)
+
+
+def apart(p, q):
+    return 0.5 * np.abs(p - q).sum()
+
+
+def in_law(seen, draws, chance):
+    return binom.cdf(seen, draws, chance) > FALSE_ALARM < binom.sf(seen - 1, draws, chance)
+
+
+def rows(seed, teachers, tokens, *, spread=1.0):
+    weights = np.exp(spread * np.random.default_rng(seed).standard_normal((teachers, tokens)))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+def votes(probabilities, positions=POSITIONS, **asked):
+    return np.stack(
+        [
+            coordinated_choice(probabilities, position=position, **{"seed": 7, **asked})
+            for position in range(positions)
+        ]
+    )
+
+
+# --------------------------------------------------------------------------------------- the laws
+
+
+@pytest.fixture(scope="module")
+def race():
+    """Three teachers over many asks: two near each other, one that knows other tokens."""
+    table = np.array([COMMON, [0.3, 0.3, 0.25, 0.1, 0.05], [0.0, 0.1, 0.1, 0.2, 0.6]])
+    return table, votes(table)
+
+
+def test_every_vote_has_its_teachers_probabilities(race):
+    table, drawn = race
+    for row, own in zip(table, drawn.T, strict=True):
+        seen = np.bincount(own, minlength=len(row))
+        assert not seen[row == 0.0].any()
+        assert all(in_law(n, len(own), p) for n, p in zip(seen, row, strict=True))
+        expected = row[row > 0.0] * len(own)
+        chi_square = ((seen[row > 0.0] - expected) ** 2 / expected).sum()
+        # The least expected number is 200, where the limit is close enough for a factor of two.
+        assert chi_square < chi2.isf(FALSE_ALARM / 2.0, len(expected) - 1)
+
+
+def test_texts_have_their_probabilities():
+    law = {" yes": 0.7, " no": 0.2, "": 0.1}
+    drawn = [coordinated_choice(law, seed="s", position=place) for place in range(POSITIONS)]
+    assert all(in_law(drawn.count(token), POSITIONS, chance) for token, chance in law.items())
+
+
+def test_two_teachers_agree_as_often_as_they_should(race):
+    table, drawn = race
+    for i, j in itertools.combinations(range(3), 2):
+        seen = int((drawn[:, i] == drawn[:, j]).sum())
+        assert in_law(seen, len(drawn), agreement(table[i], table[j]))
+    # By far more often than by themselves.
+    assert agreement(table[0], table[1]) > 0.8 > 0.3 > table[0] @ table[1]
+
+
+def test_the_bound_holds_of_what_is_drawn():
+    """Whatever the formula says: no fewer agree than the bound lets, but for chance."""
+    for seed, spread in itertools.product(range(3), (0.2, 1.0, 3.0)):
+        pair = rows(seed, 2, 6, spread=spread)
+        drawn = votes(pair, 500, seed=seed)
+        seen, distance = int((drawn[:, 0] == drawn[:, 1]).sum()), apart(*pair)
+        assert binom.cdf(seen, len(drawn), (1.0 - distance) / (1.0 + distance)) > FALSE_ALARM
+
+
+weights = st.lists(st.integers(0, 20), min_size=4, max_size=4).filter(any)
+
+
+@given(weights, weights)
+def test_the_bound_is_one_of_the_exact_chance(p, q):
+    p, q = np.array(p) / sum(p), np.array(q) / sum(q)
+    distance = apart(p, q)
+    assert agreement(p, q) >= (1.0 - distance) / (1.0 + distance) - 1e-12
+    assert agreement(p, q) <= 1.0 - distance + 1e-12  # which no way to draw exceeds
+
+
+def test_the_exact_chance_by_integration():
+    """Of three tokens, over the clocks themselves: all of a square of quantiles of two of them."""
+    p, q = np.array([0.5, 0.3, 0.2]), np.array([0.2, 0.3, 0.5])
+
+    def same(u, v):
+        first, second = -np.log1p(-u), -np.log1p(-v)
+        chance = 0.0
+        # The third clock e rings first for both, or is too late for both, where they agree.
+        ends = [min(first / own[0], second / own[1]) * own[2] for own in (p, q)]
+        chance += -np.expm1(-min(ends))
+        if (first / p[0] < second / p[1]) == (first / q[0] < second / q[1]):
+            chance += np.exp(-max(ends))
+        return chance
+
+    steps = (np.arange(300) + 0.5) / 300
+    table = np.vectorize(same)(steps[:, np.newaxis], steps[np.newaxis, :])
+    assert table.mean() == pytest.approx(agreement(p, q), abs=5e-3)
+
+
+@given(st.floats(0.001, 0.999), st.floats(0.001, 0.999))
+def test_of_two_tokens_agreement_is_all_that_can_be(p, q):
+    """A ratio of exponentials is below r with chance r/(1 + r): both are on one side of it."""
+    first, second = np.array([p, 1.0 - p]), np.array([q, 1.0 - q])
+    assert agreement(first, second) == pytest.approx(1.0 - abs(p - q), rel=1e-12)
+
+
+def test_who_is_alike_votes_alike():
+    table = np.tile(COMMON, (40, 1))
+    drawn = votes(table, 50)
+    assert (drawn == drawn[:, :1]).all()
+    assert len(set(drawn[:, 0])) > 2
+
+
+def test_asks_are_independent():
+    """The token of one position says nothing about that of the next, of this seed or another."""
+    first, other = votes(COMMON), votes(COMMON, seed=8)
+    again = COMMON @ COMMON
+    assert in_law(int((first[::2] == first[1::2]).sum()), POSITIONS // 2, again)
+    assert in_law(int((first == other).sum()), POSITIONS, again)
+
+
+def test_clocks_are_exponential():
+    clocks = PublicClocks(seed=3, position=5)
+    for drawn in (clocks.first(20_000), clocks.of([f"token {i}" for i in range(20_000)])):
+        assert kstest(drawn, "expon").pvalue > FALSE_ALARM
+
+
+@given(st.integers(0, 2**64 - 1))
+@example(0)
+@example(2**63 - 1)
+@example(2**63)
+@example(2**64 - 1)
+def test_a_clock_is_the_quantile_of_its_word(word):
+    """To the last digits at both ends: none rings at once, and none never."""
+    with mpmath.workdps(50):
+        exact = -mpmath.log1p(-(mpmath.mpf(word) + 0.5) / mpmath.mpf(2) ** 64)
+        found = coordinated._exponentials(np.array([word], dtype=np.uint64))[0]
+        assert found == pytest.approx(float(exact), rel=1e-15)
+
+
+# ------------------------------------------------------------------------------- the same race
+
+
+@pytest.mark.parametrize("tokens", [1, 7, 256, 257, 3_000])
+def test_known_tokens_alone_are_the_same_race(tokens):
+    table = rows(tokens, 6, tokens, spread=2.0)
+    table[:, 1::3] = 0.0
+    for position in range(5):
+        asked = {"seed": 11, "position": position}
+        dense = coordinated_choice(table, **asked)
+        sparse = [{j: row[j] for j in np.flatnonzero(row)} for row in table]
+        assert coordinated_choice(sparse, **asked) == dense.tolist()
+        alone = [coordinated_choice(row, **asked) for row in table]
+        assert alone == dense.tolist()
+        assert [coordinated_choice(one, **asked) for one in sparse] == alone
+        assert all(table[range(6), dense] > 0.0)
+
+
+@given(st.permutations(range(8)), st.integers(0, 50), st.booleans())
+def test_the_order_of_a_mapping_says_nothing(order, position, texts):
+    name = (lambda j: f"t{j}") if texts else int
+    law = {name(j): 1.0 / (1 + j) for j in range(8)}
+    turned = {name(j): law[name(j)] for j in order}
+    asked = {"seed": 1, "position": position}
+    assert coordinated_choice(turned, **asked) == coordinated_choice(law, **asked)
+
+
+@pytest.mark.parametrize("at_once", some([1, 17, 40, 1 << 21], 2))
+def test_a_vote_is_of_its_own_row_alone(monkeypatch, at_once):
+    """One teacher's distribution replaced moves one vote, however rows are worked through."""
+    table = rows(2, 12, 8)
+    before = votes(table, 30)
+    monkeypatch.setattr(coordinated, "_AT_ONCE", at_once)
+    np.testing.assert_array_equal(votes(table, 30), before)
+    moved = 0
+    for teacher in range(12):
+        other = table.copy()
+        other[teacher] = 0.0
+        other[teacher, teacher % 8] = 1.0
+        after = votes(other, 30)
+        rest = np.arange(12) != teacher
+        np.testing.assert_array_equal(after[:, rest], before[:, rest])
+        moved += int((after != before).sum())
+    assert moved > 100
+
+
+def test_a_scale_says_nothing():
+    table = rows(4, 5, 300)
+    plain = votes(table, 20)
+    np.testing.assert_array_equal(votes(table * 2.0**20, 20), plain)
+    np.testing.assert_array_equal(votes(np.log(table) + 3.0, 20, log=True), plain)
+    assert [
+        coordinated_choice(dict(enumerate(np.log(table[0]))), seed=7, position=place, log=True)
+        for place in range(20)
+    ] == plain[:, 0].tolist()
+    narrow = table.astype(np.float32)
+    np.testing.assert_array_equal(votes(narrow, 20), votes(narrow.astype(np.float64), 20))
+
+
+@pytest.mark.parametrize("log", [False, True])
+def test_what_cannot_be_said_is_never_chosen(log):
+    law = np.array([0.0, 5e-324, 0.0, 1e-15, 0.0])
+    with np.errstate(divide="ignore"):
+        law = np.log(law) if log else law
+    drawn = {coordinated_choice(law, seed=0, position=place, log=log) for place in range(50)}
+    assert drawn == {3}
+
+
+def test_whole_numbers_count_as_weights():
+    counted = np.array([[3, 1, 0], [0, 2, 9]])
+    np.testing.assert_array_equal(votes(counted, 20), votes(counted / 4.0, 20))
+
+
+def test_types_of_what_comes_out():
+    asked = {"seed": 1, "position": "query 7, token 3"}
+    assert type(coordinated_choice([0.5, 0.5], **asked)) is int
+    several = coordinated_choice(rows(0, 3, 4), **asked)
+    assert (several.dtype, several.shape) == (np.int64, (3,))
+    assert coordinated_choice(np.zeros((0, 4)), **asked).shape == (0,)
+    assert type(coordinated_choice({np.int32(5): np.float32(1)}, **asked)) is int
+    assert type(coordinated_choice({np.str_("a"): 1}, **asked)) is str
+    half = "\ud83d"  # of a character that takes two
+    assert coordinated_choice([{half: 1.0}, {"b": 2.0}], **asked) == [half, "b"]
+
+
+# ------------------------------------------------------------------------- as it is written down
+
+
+def by_hand(ask, what, length):
+    return hashlib.shake_256(b"pate coordinated 1" + ask + what).digest(length)
+
+
+def test_the_words_are_those_of_the_page():
+    """Whoever writes it again, in whatever language, is in the same race."""
+    ask = (
+        b"#" + (2).to_bytes(8, "little") + (2026).to_bytes(2, "little")
+        + b"$" + (3).to_bytes(8, "little") + "é1".encode()
+    )  # fmt: skip
+    clocks = PublicClocks(seed=2026, position="é1")
+    block = by_hand(ask, b"#" + (1).to_bytes(8, "little"), 2048)
+    word = int.from_bytes(block[8 * 44 : 8 * 45], "little")
+    assert clocks.first(301)[300] == pytest.approx(-np.log1p(-(word + 0.5) / 2**64), rel=1e-14)
+    assert clocks.of([300])[0] == clocks.first(301)[300]
+    word = int.from_bytes(by_hand(ask, b"$ yes", 8), "little")
+    assert clocks.of([" yes"])[0] == pytest.approx(-np.log1p(-(word + 0.5) / 2**64), rel=1e-14)
+
+
+def test_other_asks_have_other_clocks():
+    asks = [
+        (1, 0),
+        (0, 1),
+        ("1", 0),
+        (1, "0"),
+        (256, 0),
+        (1, 256),
+        ("ab", "c"),
+        ("a", "bc"),
+        (0, 0),
+    ]
+    found = {PublicClocks(seed=s, position=p).of(["t", "u"])[0] for s, p in asks}
+    found |= {PublicClocks(seed=s, position=p).first(1)[0] for s, p in asks}
+    assert len(found) == 2 * len(asks)
+
+
+# ------------------------------------------------------------------------------- what is refused
+
+
+@pytest.mark.parametrize("bad", [[0.5, -0.1], [np.nan, 1.0], [np.inf, 1.0], [0.0, 0.0], [1e300, 1]])
+def test_a_row_without_probabilities_is_named(bad):
+    table = np.array([[0.5, 0.5], [1.0, 0.0], bad])
+    for given_ in (table, table.tolist(), [dict(enumerate(row)) for row in table.tolist()]):
+        told = refusal(ParameterError, coordinated_choice, given_, seed=1, position=1)
+        assert told == (
+            "row 2 must have probabilities: finite, at least 0, with a sum from 1e-15 to 1e+15"
+        )
+
+
+@pytest.mark.parametrize("bad", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, -np.inf], [2e6, 0.0]])
+def test_a_row_without_logarithms_is_named(bad):
+    table = np.array([[-1.0, -np.inf], bad])
+    told = refusal(ParameterError, coordinated_choice, table, seed=1, position=1, log=True)
+    assert told.startswith("row 1 must have log-probabilities: not NaN")
+
+
+def test_the_row_is_that_of_the_whole(monkeypatch):
+    monkeypatch.setattr(coordinated, "_AT_ONCE", 4)
+    table = np.ones((9, 2))
+    table[7] = 0.0
+    told = refusal(ParameterError, coordinated_choice, table, seed=1, position=1)
+    assert told.startswith("row 7 ")
+
+
+MAPPED = "row 0 must map texts, or whole numbers from 0 to 16777215, to numbers"
+
+
+@pytest.mark.parametrize(
+    ("given_", "words"),
+    [
+        ([], "tokens must be 1 to"),
+        (np.ones((2, 0)), "tokens must be 1 to"),
+        (np.ones((2, 2, 2)), "numbers [tokens] or [teachers, tokens], or mappings"),
+        (0.5, "numbers [tokens]"),
+        (["a", "b"], "numbers [tokens]"),
+        ([[1.0], [0.5, 0.5]], "as many tokens in every row"),
+        ({}, "row 0 must be a mapping of one token or more"),
+        ([{1: 1.0}, {}], "row 1 must be a mapping of one token or more"),
+        ([{1: 1.0}, [0.5, 0.5]], "row 1 must be a mapping"),
+        ({"a": "b"}, MAPPED),
+        ({b"a": 1.0}, MAPPED),
+        ({0.5: 1.0}, MAPPED),
+        ({-1: 1.0}, MAPPED),
+        ({1 << 24: 1.0}, MAPPED),
+        ([{1: 1.0}, {"1": 1.0}], "tokens must all be whole numbers or all be texts"),
+    ],
+)
+def test_what_is_no_distribution_is_refused(given_, words):
+    assert words in refusal(ParameterError, coordinated_choice, given_, seed=1, position=1)
+
+
+@pytest.mark.parametrize("bad", [-1, 0.5, None, b"x"])
+@pytest.mark.parametrize("name", ["seed", "position"])
+def test_no_seed_and_no_position(name, bad):
+    asked = {"seed": 1, "position": 1, name: bad}
+    told = refusal(ParameterError, coordinated_choice, [1.0], **asked)
+    assert told == f"{name} must be a whole number >= 0 or a text, not {bad!r}"

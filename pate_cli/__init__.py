@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report as Report
     from pate_cli.labels.labels import Labels as Labels
     from pate_cli.mechanisms import *  # noqa: F403 - whichever there are
+    from pate_cli.mechanisms.coordinated import coordinated_choice as coordinated_choice
     from pate_cli.mechanisms.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.run.publication import Destination as Destination
     from pate_cli.verbs.measure import accuracy as accuracy
@@ -49,14 +50,8 @@ if TYPE_CHECKING:
     from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.verbs.verify import verify as verify
-    from pate_cli.votes import TeacherGroups as TeacherGroups
-    from pate_cli.votes import open_votes as open_votes
-    from pate_cli.votes.beside.prior import Prior as Prior
-    from pate_cli.votes.beside.student import StudentPredictions as StudentPredictions
-    from pate_cli.votes.beside.student import YesProbabilities as YesProbabilities
-    from pate_cli.votes.beside.truth import PairTruth as PairTruth
-    from pate_cli.votes.beside.truth import Truth as Truth
-    from pate_cli.votes.coordinated import coordinated_choice as coordinated_choice
+    from pate_cli.votes.groups import TeacherGroups as TeacherGroups
+    from pate_cli.votes.opening import open_votes as open_votes
 
 _HOMES = {
     "Ask": "verbs.session",
@@ -66,27 +61,22 @@ _HOMES = {
     "ExternalPair": "disclosure.external",
     "Labels": "labels.labels",
     "Ledger": "disclosure.ledger",
-    "PairTruth": "votes.beside.truth",
     "PateError": "core.errors",
-    "Prior": "votes.beside.prior",
     "RefusedError": "disclosure.report",
     "Report": "disclosure.report",
     "Session": "verbs.session",
     "SpendRecord": "disclosure.record",
-    "StudentPredictions": "votes.beside.student",
     "SyntheticEnsemble": "mechanisms.synthetic",
-    "TeacherGroups": "votes",
-    "Truth": "votes.beside.truth",
-    "YesProbabilities": "votes.beside.student",
+    "TeacherGroups": "votes.groups",
     "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",
-    "coordinated_choice": "votes.coordinated",
+    "coordinated_choice": "mechanisms.coordinated",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
     "explain": "disclosure.explain",
     "growth": "verbs.measure",
-    "open_votes": "votes",
+    "open_votes": "votes.opening",
     "plan": "verbs.plan",
     "quote": "verbs.spend",
     "rdp_curve": "disclosure.exchange",

@@ -14,6 +14,7 @@ from pate_cli.cli.terminal import (
     take_closed_places,
 )
 from pate_cli.core.errors import OutputError
+from pate_cli.core.memory import bound_reading
 
 
 def main() -> None:
@@ -25,6 +26,7 @@ def main() -> None:
         # Nor do threads that numpy starts for large matrices: ours are small, and a run that wants
         # more processors has ways of its own.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+        bound_reading()
         # It takes a moment, in which a signal may come.
         from pate_cli.cli.app import app
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.run.labelling import Aggregation
     from pate_cli.run.publication import Destination, Publication
-    from pate_cli.votes import VoteFile
+    from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ def aggregate(
         **kept.keywords,
     }
     check_numbers({**asked, **engine.keywords, "seed": report.seed})
-    choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
+    choice = described.choice()
     to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
     asked["keep_ledger"] = ledger is not None

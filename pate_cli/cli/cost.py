@@ -146,7 +146,7 @@ def cost(
     question.check(described, reading, account, view)
     if target != TargetOptions() and (question.compare or question.accuracy):
         raise UsageError("--target-epsilon does not go with --compare or --accuracy")
-    choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
+    choice = described.choice()
     delta = account.delta
     with output.outputs() as out:
         view.reserve(out)

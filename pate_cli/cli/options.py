@@ -64,7 +64,7 @@ if TYPE_CHECKING:
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.verbs.book import Places
-    from pate_cli.votes import VoteFile
+    from pate_cli.votes.vote_file import VoteFile
 
 # Seconds that need no word.
 _PATIENCE = 10.0
@@ -253,6 +253,13 @@ class VoteOptions:
             "`alias` and `name`.",
         ),
     ] = None
+    accept_unmatched: Annotated[
+        bool,
+        _votes(
+            "--accept-unmatched",
+            help="Go on where most votes are no label name; without it such a file is refused.",
+        ),
+    ] = False
     groups: Annotated[
         str | None,
         _shared(
@@ -271,7 +278,7 @@ class VoteOptions:
 
         `any_name`: as in `open_votes`.
         """
-        from pate_cli.votes import open_votes
+        from pate_cli.votes.opening import open_votes
 
         with contextlib.ExitStack() as stack:
             with output.progress("reading, MB", None) as advance:
@@ -286,6 +293,7 @@ class VoteOptions:
                         label_names=self.label_names,
                         normalise=self.normalise,
                         aliases=self.aliases,
+                        accept_unmatched=self.accept_unmatched,
                         any_name=any_name,
                         groups=self.groups,
                         max_queries=self.max_queries,
@@ -294,14 +302,9 @@ class VoteOptions:
                 )
             yield file
 
-    @property
-    def pairs(self) -> bool:
-        """Whether rows will be pairs of a query and a label."""
-        return self.layout is not None and self.layout.multilabel
-
     def rows(self, file: VoteFile) -> int:
         """How many rows are asked, for a bar of progress."""
-        return file.limited(self.max_queries)
+        return file.rows_for("max_queries", self.max_queries)
 
     @property
     def words(self) -> list[str]:
@@ -448,20 +451,14 @@ class MechanismOptions:
         ),
     ] = None
 
-    def choice(self, *, pairs: bool = False, id_column: str | None = None) -> MechanismChoice:
-        """What the library is asked for, with the student's predictions read.
-
-        Args:
-            pairs: rows of the votes are pairs of a query and a label.
-            id_column: names the queries in the votes, and may do so here.
+    def choice(self) -> MechanismChoice:
+        """What the library is asked for, with the name of the file of the student's predictions.
 
         Raises:
             UsageError: an option that the mechanism does not take, or one that it needs; a number
                 out of range, before any file is read.
-            VoteError: the predictions cannot be read.
         """
         from pate_cli.mechanisms import MechanismChoice, mechanism_class
-        from pate_cli.votes.beside.student import load_predictions
 
         kind = mechanism_class(self.mechanism)
         takes = [_option(name) for name in kind.options()]
@@ -483,8 +480,7 @@ class MechanismOptions:
         choice.check()
         if self.student is None:
             return choice
-        predictions = load_predictions(self.student, pairs=pairs, id_column=id_column)
-        return dataclasses.replace(choice, given={**given, "predictions": predictions})
+        return dataclasses.replace(choice, given={**given, "predictions": self.student})
 
     @property
     def _own(self) -> list[str]:
@@ -975,7 +971,7 @@ class OutputOptions:
         """
         self.note(file.describe())
         if not self.quiet and terminal.told_to_person():
-            for sentence in file.unnamed(rows).sentences():
+            for sentence in file.unmatched(rows).sentences():
                 self.note(sentence)
 
     def note(self, message: str) -> None:

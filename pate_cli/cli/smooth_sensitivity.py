@@ -41,7 +41,7 @@ def smooth_sensitivity(
     import pate_cli as pate
     from pate_cli.pricing import plots
 
-    choice = described.choice(pairs=reading.pairs, id_column=reading.id_column)
+    choice = described.choice()
     with output.outputs() as out, reading.open(votes, output, any_name=not choice.listed) as file:
         view.reserve(out)
         output.note_votes(file, reading.rows(file))

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
-    from pate_cli.votes.beside.student import StudentPredictions
-    from pate_cli.votes.matching import Names
 
 __all__ = [
     "CLASSES",
@@ -128,13 +126,6 @@ class MechanismChoice:
     def check(self) -> None:
         """ParameterError for a number that is out of range for any votes."""
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
-
-    def named(self, names: Names | None) -> MechanismChoice:
-        """The same with the student's columns in the order of the classes, if it is called so."""
-        predictions: StudentPredictions | None = self.given.get("predictions")
-        if predictions is None:
-            return self
-        return replace(self, given={**self.given, "predictions": predictions.named(names)})
 
     @property
     def complete(self) -> bool:

@@ -17,12 +17,12 @@ from pate_cli.core.arrays import (
     winners,
 )
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import ndtr
 from pate_cli.core.words import CONFIDENCE, MechanismName
 from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.votes.beside.student import StudentPredictions, YesProbabilities, refuse_others
+from pate_cli.votes.join import predictions
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class InteractiveGNMax(ConfidentGNMax):
 
         >>> mechanism = pate.InteractiveGNMax(
         ...     teachers=100, classes=2, threshold=40, sigma1=10, sigma2=8,
-        ...     predictions=pate.StudentPredictions([[0.97, 0.03], [0.97, 0.03]]),
+        ...     predictions=[[0.97, 0.03], [0.97, 0.03]],
         ... )
         >>> given = {"layout": "counts", "order": 8, "release": "none", "seed": 1}
         >>> pate.aggregate([[95, 5], [8, 92]], mechanism, **given).labels.sources.tolist()
@@ -52,8 +52,9 @@ class InteractiveGNMax(ConfidentGNMax):
 
     Attributes:
         confidence: γ in [0, 1].
-        predictions: of all rows, or of a batch of them once bound by `for_rows`; they are public
-            and stay in their own file.
+        predictions: the student's probabilities of all rows, whatever holds them; once bound by
+            `for_rows` an array of those of a batch, [rows, classes]. They are public and stay in
+            their own file.
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
@@ -67,28 +68,18 @@ class InteractiveGNMax(ConfidentGNMax):
 
     _: KW_ONLY
     confidence: float = CONFIDENCE
-    predictions: StudentPredictions | YesProbabilities | None = field(
-        default=None, metadata={"public": False}
-    )
+    predictions: Any = field(default=None, compare=False, metadata={"public": False})
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 0.0 <= self.confidence <= 1.0:
             raise ParameterError(f"confidence must be between 0 and 1, got {self.confidence}")
-        if self.predictions is None:
-            return
-        refuse_others(self.predictions)
-        if self.predictions.classes != self.classes:
-            raise VoteError(
-                f"the student predicts {self.predictions.classes} classes, the votes have "
-                f"{self.classes}"
-            )
 
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
         """This mechanism with the predictions of these rows only, in their order."""
         if self.predictions is None:
             raise ParameterError("interactive needs the student's predictions; give `predictions`")
-        return replace(self, predictions=StudentPredictions(self.predictions.of(ids, first_row)))
+        return replace(self, predictions=predictions(self.predictions, ids, first_row))
 
     def for_reference(self, counts: Histograms, seed: int) -> InteractiveGNMax:
         """With a made-up student: right and sure on three reference queries of four, else clueless.
@@ -99,13 +90,14 @@ class InteractiveGNMax(ConfidentGNMax):
         values = np.full(counts.shape, 1.0 / self.classes)
         values[sure] = 0.1 / (self.classes - 1)
         values[sure, winners(counts)[sure]] = 0.9
-        return replace(self, predictions=StudentPredictions(values))
+        return replace(self, predictions=values)
 
     def test_score(self, counts: Histograms) -> Floats:
         """max_j (n_j − τ p_j) for the rows this mechanism is bound to."""
-        if self.predictions is None or len(self.predictions.probabilities) != len(counts):
+        bound = isinstance(self.predictions, np.ndarray) and len(self.predictions) == len(counts)
+        if not bound:
             raise ParameterError("interactive must be bound to the rows it is asked about")
-        distance = dense(counts) - self.most_votes * self.predictions.probabilities
+        distance = dense(counts) - self.most_votes * self.predictions
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
     def _most_answered(self, votes: Histograms) -> float:
@@ -114,8 +106,8 @@ class InteractiveGNMax(ConfidentGNMax):
 
     def fallback(self) -> LabelArray | None:
         """The student's label where it is confident, NO_LABEL elsewhere; public."""
-        if self.predictions is None:
+        values = self.predictions
+        if values is None:
             return None
-        values = self.predictions.probabilities
         sure = values.max(axis=1) > self.confidence
         return np.where(sure, values.argmax(axis=1), NO_LABEL).astype(np.int32)

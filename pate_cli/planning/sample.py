@@ -16,6 +16,7 @@ from pate_cli.core.arrays import (
     Ints,
     SparseCounts,
     row_width,
+    stacked,
     votes_for,
     winners,
 )
@@ -28,7 +29,10 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.setting import Setting
-from pate_cli.votes.beside.prior import Prior, with_votes
+from pate_cli.votes.entries import Ids
+from pate_cli.votes.join import with_guesses
+from pate_cli.votes.joined import Joined
+from pate_cli.votes.vote_file import VoteBatch
 
 # Of the trapezoid rule for the chance that a class wins, and numbers looked at in one go.
 _STEP, _BLOCK = 0.1, 2_000_000
@@ -76,29 +80,28 @@ class Guesses:
     """A public prior and the queries that it votes on.
 
     Attributes:
-        prior: its guesses are classes.
-        places: (ids, first row) of every stretch of queries, in order; as `Prior.votes` takes them.
-        classes: m.
+        prior: its guesses are classes, or probabilities of them.
+        places: (ids, first row) of every stretch of queries, in order.
         name: what stands for it on a command line.
     """
 
-    prior: Prior
-    places: Sequence[tuple[Any, int]]
-    classes: int
+    prior: Joined
+    places: Sequence[tuple[Ids, int]]
     name: str = "PRIOR"
 
     def among(self, counts: Histograms, weight: int) -> Histograms:
-        """The histograms of all queries with `weight` votes more."""
-        votes = [
-            self.prior.votes(ids, first, weight=weight, classes=self.classes)
-            for ids, first in self.places
-        ]
-        return with_votes(counts, np.concatenate(votes), weight)
+        """Return the histograms of all queries with `weight` votes more."""
+        found, row = [], 0
+        for ids, first in self.places:
+            batch = VoteBatch(first, ids, counts[row : row + len(ids)])
+            found.append(with_guesses(batch, self.prior, weight).counts)
+            row += len(ids)
+        return stacked(found)
 
     @cached_property
     def number(self) -> int:
         """On how many queries there is a guess."""
-        return sum(self.prior.guessed(ids, first) for ids, first in self.places)
+        return sum(self.prior.said_of(ids, first) for ids, first in self.places)
 
 
 @dataclass(frozen=True, eq=False)

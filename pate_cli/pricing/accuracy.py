@@ -17,8 +17,9 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.run.passes import Passes
-from pate_cli.votes import VoteBatch
-from pate_cli.votes.beside.truth import UNKNOWN, Truth
+from pate_cli.votes.vote_file import VoteBatch
+from pate_cli.votes.checks import ABSENT
+from pate_cli.votes.joined import Joined
 
 NOISE_SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)
 """Standard deviations of the noise on a count, in units of the number of teachers."""
@@ -76,7 +77,7 @@ class Accuracy(Result):
 
 def measure_accuracy(
     passes: Passes,
-    truth: Truth,
+    truth: Joined,
     *,
     teachers: int,
     classes: int,
@@ -115,22 +116,22 @@ def measure_accuracy(
 class _CountRight:
     """How many labels of a batch are right, and of how many that is known."""
 
-    truth: Truth
+    truth: Joined
 
     def __call__(self, mechanism: OneScoreMechanism, batch: VoteBatch) -> tuple[int, int]:
-        wanted = self.truth.of(batch.ids, batch.first_row, classes=mechanism.classes)
+        wanted = self.truth.at(batch.ids, batch.first_row, ABSENT)
         right = 0
         for seed in range(_DRAWS):
             # These draws are for an estimate that stays secret; fixed seeds make it repeatable.
             noise = RunKey.from_seed(seed).rows(batch.first_row, mechanism.draws)
             labels = mechanism.label(batch.counts, noise)
-            right += int(np.count_nonzero((labels == wanted) & (wanted != UNKNOWN)))
-        return right, _DRAWS * int(np.count_nonzero(wanted != UNKNOWN))
+            right += int(np.count_nonzero((labels == wanted) & (wanted != ABSENT)))
+        return right, _DRAWS * int(np.count_nonzero(wanted != ABSENT))
 
 
 def _point(
     passes: Passes,
-    truth: Truth,
+    truth: Joined,
     mechanism: OneScoreMechanism,
     parameter: float,
     deviation: float,

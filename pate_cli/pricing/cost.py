@@ -28,9 +28,9 @@ from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.pricing.prospect import Prospect
 from pate_cli.run.engine import beside
 from pate_cli.run.passes import Passes
-from pate_cli.votes import VoteBatch
-from pate_cli.votes.checks import Ids
-from pate_cli.votes.unnamed import Unnamed
+from pate_cli.votes.vote_file import VoteBatch
+from pate_cli.votes.entries import Ids
+from pate_cli.votes.unmatched import Unmatched
 
 TIGHT_ORDERS = np.concatenate(
     [
@@ -518,7 +518,7 @@ class Cost(Result):
         rows: every query at the best order; None where that was not asked for.
         target: how a target would fare, if one was stated.
         prior: whether a prior votes, too.
-        unnamed: which votes are texts and no names; None where votes are no texts.
+        unmatched: which votes are texts and no names; None where votes are no texts.
     """
 
     summary: CostSummary
@@ -530,7 +530,7 @@ class Cost(Result):
     rows: RowCosts | None = None
     target: Prospect | None = None
     prior: bool = False
-    unnamed: Unnamed | None = None
+    unmatched: Unmatched | None = None
 
     @property
     def series(self) -> dict[str, list[dict[str, Any]]]:
@@ -581,7 +581,7 @@ class Cost(Result):
                 **({"by_prior": found.by_standing()} if self.prior else {}),
             },
             **({} if self.target is None else {"target": self.target.to_dict()}),
-            **({} if self.unnamed is None else {"unmatched_votes": self.unnamed.to_dict()}),
+            **({} if self.unmatched is None else {"unmatched_votes": self.unmatched.to_dict()}),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -31,6 +31,7 @@ from pate_cli.core.errors import (
     VoteError,
     quoted,
 )
+from pate_cli.core.memory import bound_reading
 from pate_cli.core.version import __version__
 
 if TYPE_CHECKING:
@@ -473,6 +474,7 @@ def _work(version: str, name: str, payload: bytes, item: Any) -> Any:
     if getattr(_LOCAL, "name", None) != name:
         _LOCAL.task = pickle.loads(payload)  # noqa: S301 - it comes from the one who started us
         _LOCAL.name = name
+    bound_reading()
     try:
         return _LOCAL.task(item)
     except NotOpenedError as error:

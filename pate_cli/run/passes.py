@@ -21,7 +21,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint, Pieces
 from pate_cli.run.engine import HERE, Engine, in_pairs
-from pate_cli.votes import VoteBatch, VoteFile
+from pate_cli.votes.vote_file import VoteBatch, VoteFile
 
 _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
@@ -252,7 +252,7 @@ class FilePasses:
     @property
     def _engine(self) -> Engine:
         """Where the work is worth its way there."""
-        if self.queries * min(self.file.classes, self.file.reader.width) < self.engine.worth:
+        if self.queries * min(self.file.classes, self.file.width) < self.engine.worth:
             return HERE
         if not self.file.portable:
             return HERE

@@ -22,7 +22,7 @@ from pate_cli.files.transaction import Outputs
 from pate_cli.labels.labels import NOTHING, Labels
 from pate_cli.run.labelling import LabelSink
 from pate_cli.run.sinks import InFile, InMemory, LabelForm
-from pate_cli.votes import VoteFile
+from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True, repr=False)
@@ -141,13 +141,14 @@ class Publication:
 
     def check(self, file: VoteFile) -> None:
         """UsageError where it does not go with these votes, or would replace them."""
+        names = file.names if file.unlisted else None
         if self._to is None or self._out is None:
-            self._sink = InMemory(file.vocabulary)
+            self._sink = InMemory(names)
             return
         form = self._to.form
         form.check(file)
-        current().include(file.read)
-        self._sink = InFile(self._out, fspath(self._to.labels), form, file.vocabulary)
+        current().include(file.inputs)
+        self._sink = InFile(self._out, fspath(self._to.labels), form, names)
 
     def try_out(self) -> None:
         """OutputError where nothing could be written; the last look before anything is paid."""

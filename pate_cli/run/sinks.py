@@ -21,7 +21,7 @@ from pate_cli.labels.labels import Labels, LabelWriter, concatenate
 from pate_cli.run.engine import behind
 from pate_cli.run.labelling import Drawing
 from pate_cli.votes.facts import Facts
-from pate_cli.votes.vocabulary import Vocabulary
+from pate_cli.votes.names import ClassNames
 from pate_cli.votes.vote_file import VoteFile
 
 
@@ -42,7 +42,7 @@ class LabelForm:
     def check(self, file: VoteFile) -> None:
         """UsageError where labels of these queries cannot have it."""
         check_form(self.label_format, self.labels_as, file.label_set, escaped=self.escape_formulas)
-        if self.label_format is LabelFormat.NPY and file.vocabulary is not None:
+        if self.label_format is LabelFormat.NPY and file.unlisted:
             raise UsageError(
                 "NPY holds numbers, and labels that nobody listed are texts; write Parquet, CSV or "
                 "JSONL"
@@ -73,7 +73,7 @@ class InMemory:
         tables: the labels of each batch.
     """
 
-    vocabulary: Vocabulary | None = None
+    vocabulary: ClassNames | None = None
     tables: list[Labels] = field(default_factory=list)
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
@@ -106,7 +106,7 @@ class InFile:
     out: Outputs
     path: str
     form: LabelForm
-    vocabulary: Vocabulary | None = None
+    vocabulary: ClassNames | None = None
     written: LabelFile | None = None
 
     def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
@@ -138,7 +138,7 @@ class InFile:
         return rows, answers
 
 
-def _named(drawn: Sequence[Labels], vocabulary: Vocabulary | None) -> Labels:
+def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
     """All labels in one table, under the names that came out where nobody listed the names."""
     found = concatenate(drawn)
     if vocabulary is None:
@@ -150,5 +150,7 @@ def _named(drawn: Sequence[Labels], vocabulary: Vocabulary | None) -> Labels:
         found,
         labels=np.where(given, np.searchsorted(places, found.labels), NO_LABEL),
         sources=found.source_codes,
-        label_names=tuple(map(vocabulary.title, places.tolist())),
+        label_names=tuple(
+            vocabulary.names[place] if vocabulary.names else str(place) for place in places.tolist()
+        ),
     )

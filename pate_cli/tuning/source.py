@@ -14,9 +14,11 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.files.addresses import public_name
 from pate_cli.planning.sample import Guesses, VoteSample, made_up_sample
-from pate_cli.votes import VoteFile, open_votes
-from pate_cli.votes.beside.prior import Prior, prior_of
-from pate_cli.votes.beside.truth import Truth, truth_of
+from pate_cli.votes.checks import ABSENT
+from pate_cli.votes.join import prior as prior_of
+from pate_cli.votes.join import truth as truth_of
+from pate_cli.votes.opening import open_votes
+from pate_cli.votes.vote_file import VoteFile
 
 _SHAPE: Final = ("teachers", "classes", "queries")
 
@@ -41,8 +43,8 @@ class TuneSource:
     synthetic: str | None = None
     reading: Mapping[str, Any] = field(default_factory=dict)
     max_queries: int | None = None
-    truth: Truth | str | PathLike[str] | None = None
-    prior: Prior | str | PathLike[str] | Any | None = None
+    truth: Any = None
+    prior: Any = None
     public: bool = False
     teachers_per_record: int = 1
 
@@ -106,25 +108,19 @@ class TuneSource:
             return sample, {"votes": "synthetic", **recipe}
         with open_votes(self.votes, **self.reading) as file:
             file.refuse_unlisted("what is asked")
-            file.refuse_unnamed()
+            file.refuse_unmatched()
             if file.groups:
                 if k != 1:
                     raise UsageError("`teachers_per_record` does not go with `groups`")
                 k = max(group.votes_per_record for group in file.groups)
-            queries = file.limited(self.max_queries)
-            truth = None
-            if self.truth is not None:
-                known = truth_of(self.truth, file.label_set, id_column=file.id_column)
-                known.check_length(
-                    asked=queries, rows=file.queries, rows_per_query=file.rows_per_query
-                )
-                truth = known.named(file.naming)
+            queries = file.rows_for("max_queries", self.max_queries)
+            truth = None if self.truth is None else truth_of(self.truth, file, queries)
             counts, right, places = [], [], []
             for batch in file.batches(limit=queries):
                 counts.append(batch.counts)
                 places.append((batch.ids, batch.first_row))
                 if truth is not None:
-                    right.append(truth.of(batch.ids, batch.first_row, classes=file.classes))
+                    right.append(truth.at(batch.ids, batch.first_row, ABSENT))
             sample = VoteSample(
                 stacked(counts),
                 file.teachers,
@@ -141,9 +137,8 @@ class TuneSource:
         """The prior on the queries that were looked at, if there is one."""
         if self.prior is None:
             return None
-        found = prior_of(self.prior, file.label_set, id_column=file.id_column)
         name = public_name(self.prior) if isinstance(self.prior, str | PathLike) else "PRIOR"
-        return Guesses(found.named(file.naming, file.classes), places, file.classes, name)
+        return Guesses(prior_of(self.prior, file), places, name)
 
     @property
     def words(self) -> list[str]:

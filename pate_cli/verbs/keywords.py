@@ -27,11 +27,9 @@ from pate_cli.core.gone import GONE
 from pate_cli.core.words import CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.verbs.book import Places
-from pate_cli.votes import Groups, Queries
-from pate_cli.votes.aliases import Aliases
-from pate_cli.votes.beside.prior import Prior
-from pate_cli.votes.beside.student import StudentPredictions
-from pate_cli.votes.names import LabelNames
+from pate_cli.votes.groups import Groups
+from pate_cli.votes.join import Queries
+from pate_cli.votes.names import Aliases, LabelNames
 
 _Given = ParamSpec("_Given")
 _Found = TypeVar("_Found")
@@ -76,6 +74,10 @@ class VotesWords(TypedDict, total=False):
     aliases: Annotated[
         Aliases | None,
         Says("other texts and the names they stand for: a mapping, or a file. Public."),
+    ]
+    accept_unmatched: Annotated[
+        bool,
+        Says("go on where most votes are no label name; such a file is refused otherwise.", False),
     ]
     groups: Annotated[
         Groups | None,
@@ -137,7 +139,7 @@ class ParameterWords(TypedDict, total=False):
         Says("b of permute-and-flip: exponential noise on each count, likewise."),
     ]
     predictions: Annotated[
-        StudentPredictions | Any | None, Says("the student's, for interactive, which needs them.")
+        Any | None, Says("the student's, for interactive, which needs them.")
     ]
     confidence: Annotated[
         float | None,

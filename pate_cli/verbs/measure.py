@@ -46,8 +46,8 @@ from pate_cli.verbs.request import (
     weight_of,
     with_prior,
 )
-from pate_cli.votes.beside.truth import Truth, truth_of
-from pate_cli.votes.unnamed import Unnamed
+from pate_cli.votes.join import truth as truth_of
+from pate_cli.votes.unmatched import Unmatched
 
 # Rows beyond those asked that are looked at, to see how many would pass.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
@@ -108,7 +108,7 @@ def cost(
             rows=rows,
             target=None if plan is None else _prospect(request, plan, Bound(asked["bound"])),
             prior=weight_of(request.file) > 0,
-            unnamed=_unnamed(request),
+            unmatched=_unmatched(request),
         )
 
 
@@ -155,7 +155,7 @@ def compare(
 
 @takes_keywords
 def accuracy(
-    votes: Votes, truth: Truth | str | PathLike[str], **asked: Unpack[VoteWords]
+    votes: Votes, truth: Any, **asked: Unpack[VoteWords]
 ) -> Accuracy:
     """How often labels of gnmax and lnmax are right and what they cost, over a range of noise.
 
@@ -167,18 +167,16 @@ def accuracy(
 
     Args:
         votes: the teachers' votes.
-        truth: the true labels of the queries, or a file of them.
+        truth: the true labels of the queries: an array, a table, a data frame, or a file of them.
 
     Raises:
         PateError: votes or truth that cannot be read, or do not fit each other.
     """
     with opened(votes, asked) as (file, place):
-        rows = file.limited(asked["max_queries"])
-        known = truth_of(truth, file.label_set, id_column=file.id_column)
-        known.check_length(asked=rows, rows=file.queries, rows_per_query=file.rows_per_query)
+        rows = file.rows_for("max_queries", asked["max_queries"])
         points = measure_accuracy(
             FilePasses(file, rows, place),
-            known.named(file.naming),
+            truth_of(truth, file, rows),
             teachers=file.teachers,
             classes=file.classes,
             delta=asked["delta"],
@@ -209,7 +207,7 @@ def growth(
     """
     choice = mechanism_of(mechanism, asked)
     with opened(votes, asked) as (file, place):
-        rows = file.limited(asked["max_queries"])
+        rows = file.rows_for("max_queries", asked["max_queries"])
         file = with_prior(file, asked, rows)
         choice = replace(choice, prior_weight=weight_of(file))
         whole = Request(file, choice, rows, rows, asked["delta"], place)
@@ -268,9 +266,9 @@ def smooth_sensitivity(
         )
 
 
-def _unnamed(request: Request) -> Unnamed | None:
+def _unmatched(request: Request) -> Unmatched | None:
     """Which votes on the rows that are asked are no names, where any is a text."""
-    found = request.file.unnamed(request.queries)
+    found = request.file.unmatched(request.queries)
     return found if found.cast else None
 
 

@@ -16,7 +16,8 @@ from pate_cli.planning.outlook import settings_for
 from pate_cli.planning.planned import Planned
 from pate_cli.planning.question import Question
 from pate_cli.planning.solve import solve
-from pate_cli.votes.groups import TeacherGroups, teacher_groups
+from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.join import teacher_groups
 
 # Other settings are worth a word from here on.
 _MUCH_MORE = 1.5

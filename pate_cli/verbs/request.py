@@ -26,10 +26,11 @@ from pate_cli.run.engine import HERE, Engine, engine_for
 from pate_cli.run.passes import FilePasses
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
-from pate_cli.votes import VoteFile, open_votes
-from pate_cli.votes.beside.prior import prior_of
-from pate_cli.votes.beside.student import check_predictions
 from pate_cli.votes.facts import Group
+from pate_cli.votes.join import student
+from pate_cli.votes.join import with_prior as with_votes_of_prior
+from pate_cli.votes.opening import open_votes
+from pate_cli.votes.vote_file import VoteFile
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
@@ -56,7 +57,7 @@ class Request:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        choice = self.choice.named(self.file.naming)
+        choice = self.choice
         if self.groups:
             choice = replace(
                 choice,
@@ -73,7 +74,7 @@ class Request:
     @property
     def groups(self) -> tuple[Group, ...]:
         """Of the teachers, none where all count alike."""
-        return self.file.groups or ()
+        return self.file.groups
 
     @property
     def composed(self) -> str | None:
@@ -154,7 +155,7 @@ class Request:
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
             (self.queries, self.max_answers, self.delta, self.file.facts),
-            None if self.file.matching is None else self.file.matching.leniency,
+            self.file.names,
             settings,
             self.passes.fingerprint(mechanism),
         )
@@ -238,11 +239,8 @@ def requested(
                         "the mechanism is not for these `groups`: build it with "
                         f"teachers_per_record={moved}, the most votes that one record moves"
                     )
-            predictions = getattr(choice, "predictions", None)
-        else:
-            predictions = choice.given.get("predictions")
-        check_predictions(predictions, file.label_set)
-        queries = file.limited(asked["max_queries"])
+        choice = _with_student(choice, file)
+        queries = file.rows_for("max_queries", asked["max_queries"])
         file = with_prior(file, asked, queries)
         if isinstance(choice, MechanismChoice):
             choice = replace(choice, prior_weight=weight_of(file))
@@ -251,8 +249,21 @@ def requested(
                 f"the mechanism is for a prior of weight {choice.prior_weight}; give `prior`, and "
                 "`prior_weight` the same"
             )
-        cap = min(queries, file.capped(asked.get("max_answers")))
+        cap = min(queries, file.rows_for("max_answers", asked.get("max_answers")))
         yield Request(file, choice, queries, cap, asked["delta"], place)
+
+
+def _with_student(
+    choice: Mechanism | MechanismChoice, file: VoteFile
+) -> Mechanism | MechanismChoice:
+    """Return the mechanism with the student's predictions, if it takes any, as of these votes."""
+    if isinstance(choice, MechanismChoice):
+        given = choice.given.get("predictions")
+        if given is None:
+            return choice
+        return replace(choice, given={**choice.given, "predictions": student(given, file)})
+    given = getattr(choice, "predictions", None)
+    return choice if given is None else replace(choice, predictions=student(given, file))  # type: ignore[call-arg]  # of the one mechanism that has them
 
 
 @contextlib.contextmanager
@@ -278,7 +289,7 @@ def opened(
             raise UsageError("votes with a prior do not go with this; give `file.without_prior`")
         if not any_name:
             file.refuse_unlisted("what is asked")
-        file.refuse_unnamed()
+        file.refuse_unmatched()
         yield file, place
 
 
@@ -344,8 +355,7 @@ def with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFi
         raise ParameterError(
             f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
         )
-    found = prior_of(prior, file.label_set, id_column=file.id_column)
-    return file.with_prior(found, int(votes)).guessed(queries)
+    return with_votes_of_prior(file, prior, int(votes)).guessed(queries)
 
 
 def weight_of(file: VoteFile) -> int:
@@ -355,7 +365,7 @@ def weight_of(file: VoteFile) -> int:
 
 def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
     """k, as was said or as the groups of the teachers say; UsageError for both."""
-    if file.groups is None:
+    if not file.groups:
         return teachers_per_record
     if teachers_per_record != 1:
         raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")

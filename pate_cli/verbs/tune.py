@@ -29,8 +29,6 @@ from pate_cli.tuning.source import TuneSource
 from pate_cli.tuning.ways import OneWay
 from pate_cli.verbs.keywords import ReadingWords, TuneWords, only, takes_keywords
 from pate_cli.verbs.request import Votes
-from pate_cli.votes.beside.prior import Prior
-from pate_cli.votes.beside.truth import Truth
 
 
 @takes_keywords
@@ -43,10 +41,10 @@ def tune(
     min_agreement: float = MIN_AGREEMENT,
     release: ReleaseKind | str | None = None,
     bound: Bound | str = Bound.AUTO,
-    prior: Prior | str | PathLike[str] | Any | None = None,
+    prior: Any | None = None,
     synthetic: str | None = None,
     public_votes: bool = False,
-    truth: Truth | str | PathLike[str] | None = None,
+    truth: Any = None,
     front: bool = False,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
     interrupted: Callable[[], None] = lambda: None,

@@ -76,14 +76,12 @@ from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.votes.facts import PriorFacts
-
-if TYPE_CHECKING:
-    from pate_cli.votes.beside.prior import Prior
+from pate_cli.votes.join import content_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
 HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
 
-_Guesses: TypeAlias = "Prior | str | PathLike[str]"
+_Guesses: TypeAlias = Any
 _LIBRARY: Final = "dp_accounting"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _SIX_DIGITS: Final = 2e-5  # to which every part is rounded up, twice
@@ -183,7 +181,7 @@ def verify(
     report: Report | str | PathLike[str] | bytes,
     labels: str | PathLike[str] | None = None,
     *,
-    prior: Prior | str | PathLike[str] | Sequence[Prior | str | PathLike[str]] | None = None,
+    prior: Any | Sequence[Any] | None = None,
     with_dp_accounting: bool | None = None,
 ) -> Verification:
     """Check a report from outside: its schema, its numbers from its own parameters, its labels.
@@ -855,7 +853,7 @@ def _other_parameters(report: Report, metadata: Mapping[str, Any]) -> Iterator[s
 def _several(given: _Guesses | Sequence[_Guesses] | None) -> Sequence[_Guesses]:
     if given is None:
         return ()
-    if isinstance(given, Sequence) and not isinstance(given, str):
+    if isinstance(given, list | tuple):
         return given
     return (given,)
 
@@ -865,7 +863,7 @@ def _prior(report: Report, given: Sequence[_Guesses]) -> Iterator[Check]:
     known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
     if not given and known:
         yield Check("prior by hash", SKIPPED, "its file was not given")
-    found = [_hash_of(each) if isinstance(each, str | PathLike) else each.sha256 for each in given]
+    found = [_hash_of(each) for each in given]
     for each in found:
         other = ""
         if each not in known:
@@ -877,16 +875,19 @@ def _prior(report: Report, given: Sequence[_Guesses]) -> Iterator[Check]:
         yield Check("prior of other rounds", SKIPPED, told)
 
 
-def _hash_of(path: str | PathLike[str]) -> str:
+def _hash_of(given: Any) -> str:
+    if not isinstance(given, str | PathLike):
+        return content_of(given)
+    path = given
     try:
-        return digest_of(path).sha256
+        return content_of(path)
     except VoteError as error:
         shown = public_name(path)
         folder = not PurePosixPath(shown).suffix if is_address(shown) else Path(path).is_dir()
         if folder or re.search(r"[*?\[]", shown):
             raise UsageError(
                 f"{shown}: is no one file, and a run knows what it read of several by a hash of "
-                "its own; from Python give a Prior of what they hold"
+                "its own; from Python give what they hold as an array"
             ) from error
         raise
 

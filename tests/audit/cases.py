@@ -182,7 +182,7 @@ class LabelCase(DrawnCase):
         given = {"layout": "counts", **self.parameters, **self.reading}
         if self.predictions is not None:
             values = np.repeat(np.array(self.predictions), times, axis=0)
-            given["predictions"] = pate.StudentPredictions(values)
+            given["predictions"] = values
         if self.prior is not None:
             given["prior"] = np.repeat(np.array(self.prior), times)
         return given

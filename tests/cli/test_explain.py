@@ -284,7 +284,7 @@ def test_guesses_in_several_files_have_no_hash_of_a_file(pate, refused):
             f"pate: {given}: is no one file, and a run knows what it read of several by a hash of "
             "its own; from Python give a Prior of what they hold"
         )
-    guessed = pate_library.Prior(guesses)
+    guessed = guesses
     found = pate_library.verify("l.report.json", prior=guessed, with_dp_accounting=False)
     assert "prior by hash" in {check.name for check in found.checks if check.outcome == "ok"}
 

@@ -12,12 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import pate_cli
+from beside import true_labels
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.pricing import accuracy
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.request import Request
-from pate_cli.votes.beside.truth import Truth
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
 WORDS = ",".join(NAMES)
@@ -116,7 +116,7 @@ def test_accuracy_against_a_truth_in_words(pate, ballots, tmp_path, monkeypatch)
 
 
 def test_tuning_knows_the_truth_by_name(ballots):
-    truth = Truth(np.arange(60) % 4, words=tuple(reversed(NAMES)))
+    truth = true_labels(np.arange(60) % 4, words=tuple(reversed(NAMES)))
     with pate_cli.open_votes(ballots, label_names=NAMES) as votes:
         sample, _ = TuneSource(votes=votes, truth=truth).sample()
     np.testing.assert_array_equal(sample.truth, 3 - np.arange(60) % 4)

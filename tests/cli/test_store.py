@@ -18,7 +18,7 @@ from pyarrow.fs import FileSelector
 from pate_cli.files.stored_file import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, passes
-from pate_cli.votes import open_votes
+from pate_cli.votes.opening import open_votes
 from pate_cli.votes.sources import parquet_guard
 from slices import some, whole
 

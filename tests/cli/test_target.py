@@ -20,7 +20,7 @@ from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.planning.outlook import ensembles_for, forecast, likely_rows, settings_for
-from pate_cli.votes import VoteFile
+from pate_cli.votes.vote_file import VoteFile
 from slices import some
 
 MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)

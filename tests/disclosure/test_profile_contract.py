@@ -37,6 +37,7 @@ from divergences import hockey_stick, renyi
 from graphs import neighbours_of
 from laws import gaussian_argmax_law, laplace_argmax_law, permute_and_flip_law
 from many_rows import hockey_stick_of_rows
+from beside import a_student
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, MechanismName
@@ -49,7 +50,6 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
-from pate_cli.votes.beside.student import StudentPredictions
 from slices import chosen, some
 
 WALKS = 4 * int(os.environ.get("PATE_CONTRACT", "1"))
@@ -352,7 +352,7 @@ class Walks:
             return self.mechanism
         students = np.random.default_rng(7).dirichlet(np.full(self.kind.classes, 0.7), size=WALKS)
         each = len(self.counts) // WALKS
-        return replace(self.mechanism, predictions=StudentPredictions(students[places // each]))
+        return replace(self.mechanism, predictions=a_student(students[places // each]))
 
     def law_of(self, places, counts):
         """log probabilities [rows, outcomes] for histograms in these places, or beside them."""

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from beside import a_student
 from pate_cli.accounting.tested_budget import DISTANCES, passing_coin
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import Bound
@@ -23,7 +24,6 @@ from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.run.passes import CountsPasses
-from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from slices import some, whole
 
@@ -164,7 +164,7 @@ def test_sizes_are_decided_without_the_votes(mechanism):
 
 
 def test_the_conditional_bound_takes_a_student_of_any_rows():
-    student = StudentPredictions(np.full((7, 3), 1.0 / 3.0))
+    student = a_student(np.full((7, 3), 1.0 / 3.0))
     parameters = {"threshold": 3.0, "sigma1": 4.0, "sigma2": 2.0}
     mechanism = InteractiveGNMax(9, 3, predictions=student, **parameters)
     states = states_for(Bound.CONDITIONAL, mechanism, highest_order=9.0)

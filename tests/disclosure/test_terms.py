@@ -16,7 +16,7 @@ from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms, t
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.votes import TeacherGroups
+from pate_cli.votes.groups import TeacherGroups
 
 DELTA = 1e-4
 GNMAX = GNMax(60, 3, sigma2=20.0, teachers_per_record=2)

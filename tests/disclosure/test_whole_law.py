@@ -18,11 +18,11 @@ from scipy.special import logsumexp, ndtr
 
 from graphs import Graph
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law, permute_and_flip_law
+from beside import a_student
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import Coin, passing_coin
 from pate_cli.disclosure.profile import lattice_states
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax, PermuteAndFlip
-from pate_cli.votes.beside.student import StudentPredictions
 from slices import some
 
 ORDERS = np.array([1.25, 1.5, 2.0, 3.0, 5.0, 8.0, 14.0])
@@ -118,7 +118,7 @@ class Rows:
         """The same as a run finds it."""
         counts, mechanism = self.graph.histograms, self.mechanism
         if self.name == "interactive":
-            predictions = StudentPredictions(np.tile(STUDENT, (len(counts), 1)))
+            predictions = a_student(np.tile(STUDENT, (len(counts), 1)))
             mechanism = replace(mechanism, predictions=predictions)
         states = lattice_states(self.mechanism, highest_order=float(ORDERS[-1]))
         cells = states.of(mechanism, counts)

@@ -31,7 +31,7 @@ FACTS = {
     "interactive": {
         "mechanism": pate.InteractiveGNMax(
             100, inputs.CLASSES, threshold=70.0, sigma1=40.0, sigma2=20.0, confidence=0.8,
-            predictions=pate.StudentPredictions(inputs.STUDENT),
+            predictions=inputs.STUDENT,
         )
     },
     "stability": {"mechanism": "stability", "query_epsilon": 0.5, "query_delta": 1e-9},

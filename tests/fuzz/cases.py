@@ -27,7 +27,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord, record_beside
 from pate_cli.verbs.release import release
 from pate_cli.verbs.spent import spent
-from pate_cli.votes import open_votes
+from pate_cli.votes.opening import open_votes
 from pate_cli.votes.aliases import aliases_of
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import load_predictions

@@ -31,7 +31,7 @@ from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.disclosure.report import SCHEMA_VERSION
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.verify import verify
-from pate_cli.votes import TeacherGroups
+from pate_cli.votes.groups import TeacherGroups
 from slices import EVERY, some
 
 GONE = object()

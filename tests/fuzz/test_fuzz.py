@@ -26,7 +26,7 @@ from pate_cli.core.errors import (
 )
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord, record_beside
-from pate_cli.votes import open_votes
+from pate_cli.votes.opening import open_votes
 from pate_cli.votes.beside.query_list import load_queries
 from pate_cli.votes.beside.student import load_predictions
 from pate_cli.votes.beside.truth import load_truth

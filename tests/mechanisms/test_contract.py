@@ -48,6 +48,7 @@ from laws import (
     permute_and_flip_law,
     plurality_law,
 )
+from beside import a_student
 from pate_cli.accounting import cost_table
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import NO_LABEL, SparseCounts
@@ -69,7 +70,6 @@ from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.run.labelling import Drawing
-from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import Given, cut, same_tally, single_curves
 from slices import some
@@ -219,7 +219,7 @@ def with_student(mechanism, predictions, ids=None):
     """The mechanism with these predictions, if it takes any."""
     if not CASES[mechanism.name].students:
         return mechanism
-    return replace(mechanism, predictions=StudentPredictions(np.asarray(predictions), ids))
+    return replace(mechanism, predictions=a_student(np.asarray(predictions), ids))
 
 
 def test_every_mechanism_is_under_contract():

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2, kstest
 
 from pate_cli.core.errors import ParameterError
-from pate_cli.votes import coordinated
+from pate_cli.mechanisms import coordinated
 from pate_cli.mechanisms.coordinated import PublicClocks, coordinated_choice
 from refusals import refusal
 from slices import some

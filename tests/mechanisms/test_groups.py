@@ -19,7 +19,7 @@ from pate_cli.disclosure.terms import ScoredTerms
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms import mechanism_class, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.votes import TeacherGroups
+from pate_cli.votes.groups import TeacherGroups
 from slices import some
 
 DELTA = 0.02

@@ -10,6 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from divergences import coin, worst_coin
+from beside import a_student
 from pate_cli.accounting.threshold import threshold_rdp, worst_threshold_rdp
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import ParameterError, VoteError
@@ -20,7 +21,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.run.accounts import TightAccount
 from pate_cli.run.labelling import Drawing
-from pate_cli.votes.beside.student import StudentPredictions
 from runs import aggregated, cut
 from slices import some, tries
 
@@ -57,7 +57,7 @@ def test_round_off_carries_no_score_over_two_cells(teachers):
     for units in range(1, 400):
         above = 1.0 + units * 2.0**-53 * teachers / 16
         student = np.array([[above / teachers, 0.75 - above / teachers, 0.25]])
-        bound = replace(mechanism, predictions=StudentPredictions(student)).for_rows((0,), 0)
+        bound = replace(mechanism, predictions=a_student(student)).for_rows((0,), 0)
         pair = np.array([[1, 0, 0], [2, 0, 0]])
         scores = np.array([bound.test_score(counts[None])[0] for counts in pair])
         rows.append(mechanism._vote_cells.index(scores))
@@ -114,7 +114,7 @@ def test_the_cost_covers_the_exact_divergence_at_any_real_score(k, counts, share
         there[move[0]] -= 1
         there[move[1]] += 1
     both = np.array([counts, there])
-    bound = replace(mechanism, predictions=StudentPredictions(np.tile(student, (2, 1))))
+    bound = replace(mechanism, predictions=a_student(np.tile(student, (2, 1))))
     order = 3.0
     scores = bound.score(both)
     cost = np.min(bound.rdp(scores, np.array([order])))
@@ -139,7 +139,7 @@ def test_the_score_is_the_largest_correction_of_the_student():
         threshold=5.0,
         sigma1=1.0,
         sigma2=1.0,
-        predictions=StudentPredictions(np.array([[0.7, 0.2, 0.1]])),
+        predictions=a_student(np.array([[0.7, 0.2, 0.1]])),
     )
     assert mechanism.test_score(np.array([[6, 1, 3]]))[0] == pytest.approx(2.0)
     # Missing votes can leave every class below what the student expects.
@@ -149,7 +149,7 @@ def test_the_score_is_the_largest_correction_of_the_student():
         threshold=5.0,
         sigma1=1.0,
         sigma2=1.0,
-        predictions=StudentPredictions(np.array([[0.5, 0.5]])),
+        predictions=a_student(np.array([[0.5, 0.5]])),
     )
     assert sure.test_score(np.array([[1, 3]]))[0] == pytest.approx(-2.0)
 
@@ -164,7 +164,7 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
         sigma1=1.0,
         sigma2=1.0,
         confidence=0.9,
-        predictions=StudentPredictions(shares),
+        predictions=a_student(shares),
     )
     ((table, _),) = Drawing(
         cut(np.full((5, 2), 5), 5), mechanism, key=RunKey.from_seed(1), max_answers=5
@@ -186,7 +186,7 @@ def test_no_student_label_after_the_stop(cap, size):
         sigma1=0.1,
         sigma2=0.1,
         confidence=0.9,
-        predictions=StudentPredictions(shares),
+        predictions=a_student(shares),
     )
     done = aggregated(
         cut(counts, size),
@@ -209,7 +209,7 @@ def test_no_student_label_after_the_stop(cap, size):
 def test_a_student_who_agrees_costs_only_the_checks():
     random = np.random.default_rng(4)
     counts = random.multinomial(100, [0.7, 0.2, 0.1], size=300)
-    agreeing = StudentPredictions(counts / 100.0)
+    agreeing = a_student(counts / 100.0)
     mechanism = InteractiveGNMax(
         100, 3, threshold=60.0, sigma1=15.0, sigma2=20.0, predictions=agreeing
     )
@@ -234,7 +234,7 @@ def test_a_student_who_agrees_costs_only_the_checks():
 
 def test_the_student_itself_changes_what_is_asked_and_nothing_else():
     counts = np.random.default_rng(5).multinomial(20, [0.6, 0.3, 0.1], size=50)
-    nobody = StudentPredictions(np.full((50, 3), 1.0 / 3.0))
+    nobody = a_student(np.full((50, 3), 1.0 / 3.0))
     one = InteractiveGNMax(
         20, 3, threshold=5.0, sigma1=2.0, sigma2=3.0, confidence=1.0, predictions=nobody
     )
@@ -254,7 +254,7 @@ def test_it_must_be_bound_to_its_rows():
         threshold=5.0,
         sigma1=1.0,
         sigma2=1.0,
-        predictions=StudentPredictions(np.full((4, 2), 0.5)),
+        predictions=a_student(np.full((4, 2), 0.5)),
     )
     for mechanism in (unbound, bound):
         with pytest.raises(ParameterError) as caught:
@@ -274,7 +274,7 @@ def test_predictions_of_another_number_of_classes():
             threshold=5.0,
             sigma1=1.0,
             sigma2=1.0,
-            predictions=StudentPredictions(np.full((4, 4), 0.25)),
+            predictions=a_student(np.full((4, 4), 0.25)),
         )
     assert str(caught.value) == "the student predicts 4 classes, the votes have 2"
 

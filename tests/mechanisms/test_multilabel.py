@@ -17,7 +17,7 @@ from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.votes import open_votes
+from pate_cli.votes.opening import open_votes
 from runs import single_curves
 
 LABELS = 2

@@ -19,6 +19,7 @@ import pate_cli as pate
 from divergences import renyi
 from graphs import Graph, every_histogram
 from laws import gaussian_argmax_law
+from beside import a_prior, a_student
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, scores, worst_scores
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
@@ -30,9 +31,8 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.published import account as published
-from pate_cli.votes import open_votes
-from pate_cli.votes.beside.prior import Prior, shared_out
-from pate_cli.votes.beside.student import StudentPredictions
+from pate_cli.votes.opening import open_votes
+from pate_cli.votes.join import shared_out
 from slices import some
 
 ORDERS = (2.2, 7.0)
@@ -91,7 +91,7 @@ class Guessed:
         m = self.mechanism.classes
         students = np.random.default_rng(m).dirichlet(np.full(m, 0.6), size=len(self.guesses))
         each = np.repeat(students, len(self.graph.histograms), axis=0)
-        return replace(self.mechanism, predictions=StudentPredictions(each))
+        return replace(self.mechanism, predictions=a_student(each))
 
     @cached_property
     def log_law(self):
@@ -368,7 +368,7 @@ def mnist(mnist_file):
     for file in (guesses, truth):
         if not file.exists():
             pytest.skip(f"no {file.name} beside the published votes")
-    prior = Prior(np.load(guesses, allow_pickle=False))
+    prior = a_prior(np.load(guesses, allow_pickle=False))
     with open_votes(mnist_file) as votes:
         found = [
             next(file.batches(limit=464)).counts for file in (votes, votes.with_prior(prior, 60))

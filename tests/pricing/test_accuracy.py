@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from beside import true_labels
 from pate_cli.core.errors import VoteError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -20,7 +21,6 @@ from pate_cli.pricing.accuracy import measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.pricing.growth import measure_growth
 from pate_cli.run.passes import CountsPasses
-from pate_cli.votes.beside.truth import Truth, load_truth
 from refusals import refusal
 from runs import cut
 from slices import some
@@ -51,7 +51,7 @@ def test_accuracy_of_two_classes_is_a_normal_probability(monkeypatch):
     shares = (0.05, 0.3)
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", shares)
     counts = np.tile([34, 26], (2000, 1))
-    truth = Truth(np.zeros(2000, dtype=np.int64))
+    truth = true_labels(np.zeros(2000, dtype=np.int64))
     points = measure_accuracy(CountsPasses(counts), truth, teachers=60, classes=2, delta=1e-5)
     assert [one.deviation for one in points[::2]] == [60 * share for share in shares]
     for one in points:
@@ -71,7 +71,7 @@ def test_more_noise_costs_less(monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.2, 0.5))
     counts, labels = SyntheticEnsemble(teachers=60, classes=2, queries=15).draw(1)
     points = measure_accuracy(
-        CountsPasses(counts), Truth(labels), teachers=60, classes=2, delta=1e-5
+        CountsPasses(counts), true_labels(labels), teachers=60, classes=2, delta=1e-5
     )
     for name in ("lnmax", "gnmax"):
         epsilon = [one.epsilon for one in points if one.mechanism == name]
@@ -82,11 +82,11 @@ def test_unknown_labels_do_not_count(monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
     counts = np.tile([60, 0], (50, 1))
     half = np.where(np.arange(50) < 25, 0, -1)
-    points = measure_accuracy(CountsPasses(counts), Truth(half), teachers=60, classes=2, delta=1e-5)
+    points = measure_accuracy(CountsPasses(counts), true_labels(half), teachers=60, classes=2, delta=1e-5)
     assert points[0].accuracy == 1.0
     with pytest.raises(VoteError) as caught:
         measure_accuracy(
-            CountsPasses(counts), Truth(np.full(50, -1)), teachers=60, classes=2, delta=1e-5
+            CountsPasses(counts), true_labels(np.full(50, -1)), teachers=60, classes=2, delta=1e-5
         )
     assert str(caught.value) == "no query of the votes has a true label"
 
@@ -109,7 +109,7 @@ def test_truth_by_order_and_by_id(tmp_path):
     ],
 )
 def test_truth_that_does_not_fit(first, classes, message):
-    truth = Truth(np.array([2, 0, 1]))
+    truth = true_labels(np.array([2, 0, 1]))
     assert refusal(VoteError, truth.of, [0, 1, 2], first, classes=classes) == message
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+from beside import a_student
 from pate_cli import published
 from pate_cli.accounting.threshold import threshold_rdp
 from pate_cli.core.errors import ParameterError, UsageError
@@ -24,7 +25,6 @@ from pate_cli.pricing.cost import (
     rows_at,
 )
 from pate_cli.published.account import PublishedCost
-from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from runs import cut
 from slices import some
@@ -35,7 +35,7 @@ CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=3.0)
 MECHANISMS = [
     CONFIDENT,
     InteractiveGNMax(
-        20, 3, threshold=5.0, sigma1=6.0, sigma2=3.0, predictions=StudentPredictions(SHARES)
+        20, 3, threshold=5.0, sigma1=6.0, sigma2=3.0, predictions=a_student(SHARES)
     ),
     GNMax(20, 3, sigma2=3.0),
     LNMax(20, 3, laplace_scale=2.0),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from beside import a_student
 from pate_cli import published
 from pate_cli.core.errors import ParameterError, UsageError, ValidityError
 from pate_cli.core.words import Analysis, ReleaseKind
@@ -19,7 +20,6 @@ from pate_cli.published.account import (
     require_disjoint_teachers,
     require_published_sensitivity,
 )
-from pate_cli.votes.beside.student import StudentPredictions
 from refusals import refusal
 from slices import some
 
@@ -46,7 +46,7 @@ def account(mechanism, sizes, order):
 MECHANISMS = [
     GNMax(20, 3, sigma2=5.0),
     ConfidentGNMax(20, 3, **PARAMETERS),
-    InteractiveGNMax(20, 3, **PARAMETERS, predictions=StudentPredictions(SHARES)),
+    InteractiveGNMax(20, 3, **PARAMETERS, predictions=a_student(SHARES)),
 ]
 
 

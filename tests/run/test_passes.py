@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from changes import unseen
+from beside import a_student
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import VoteError
@@ -33,8 +34,8 @@ from pate_cli.run import passes
 from pate_cli.run.accounts import PublicAccount, TargetAccount, TightAccount
 from pate_cli.run.engine import HERE, Processes
 from pate_cli.run.passes import CountsPasses, FilePasses, OnCounts, TallyCells
-from pate_cli.votes import VoteBatch, open_votes
-from pate_cli.votes.beside.student import StudentPredictions
+from pate_cli.votes.opening import open_votes
+from pate_cli.votes.vote_file import VoteBatch
 from refusals import refusal
 from runs import aggregated, same_tally
 from slices import some
@@ -57,7 +58,7 @@ MECHANISMS = [
         threshold=20.0,
         sigma1=12.0,
         sigma2=6.0,
-        predictions=StudentPredictions(SHARES, np.array([f"q{row}" for row in range(ROWS)])),
+        predictions=a_student(SHARES, np.array([f"q{row}" for row in range(ROWS)])),
     ),
     GNMax(*SHAPE, sigma2=6.0),
     LNMax(*SHAPE, laplace_scale=5.0),

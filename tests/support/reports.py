@@ -36,7 +36,7 @@ def votes():
 
 def guesses():
     """One for all of these but two."""
-    return pate.Prior([*votes()[:-2].argmax(axis=1), -1, -1])
+    return [*votes()[:-2].argmax(axis=1), -1, -1]
 
 
 def _run(mechanism="confident", **settings):
@@ -57,7 +57,7 @@ def _test(*, refuse, **settings):
 
 
 def _interactive():
-    student = pate.StudentPredictions(np.tile((0.2, 0.5, 0.3), (40, 1)))
+    student = np.tile((0.2, 0.5, 0.3), (40, 1))
     return _run(pate.InteractiveGNMax(60, 3, predictions=student, confidence=0.4, **CONFIDENT))
 
 
@@ -115,7 +115,7 @@ def _released_priors(*weights):
         pate.aggregate(
             votes()[20 * place :][:20], "gnmax", **SHAPE, release="none", order=6.0, seed=place,
             keep_ledger=True,
-            **({"prior": pate.Prior([0] * 20), "prior_weight": weight} if weight else {}),
+            **({"prior": [0] * 20, "prior_weight": weight} if weight else {}),
         ).ledger
         for place, weight in enumerate(weights)
     ]  # fmt: skip

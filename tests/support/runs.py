@@ -11,7 +11,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.run.accounts import charge
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.sinks import InMemory
-from pate_cli.votes import VoteBatch
+from pate_cli.votes.vote_file import VoteBatch
 
 
 class Given:

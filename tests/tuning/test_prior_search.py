@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from beside import a_prior
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.planning.sample import Guesses, VoteSample, made_up_sample
 from pate_cli.tuning import Goal, Grid, PriorSearch, PriorWeights, Search, Setting, Ways
 from pate_cli.verbs.tune import tune
-from pate_cli.votes.beside.prior import Prior
 from slices import some
 
 RECIPE = "teachers=40,classes=3,queries=80,agreement=0.75"
@@ -59,7 +59,7 @@ def test_what_is_expected_is_agreement_with_the_teachers_alone(guessed):
 
 def test_guesses_are_those_of_the_rows_and_a_missing_one_is_none():
     counts = np.array([[5, 1], [2, 4], [3, 3]])
-    prior = Prior(np.array([[0.0, 1.0], [0.75, 0.25]]), ids=[7, 9])
+    prior = a_prior(np.array([[0.0, 1.0], [0.75, 0.25]]), ids=[7, 9])
     sample = VoteSample(counts, 6, guesses=Guesses(prior, [(np.array([9, 7]), 0), ([8], 2)], 2))
     np.testing.assert_array_equal(sample.under(4).counts, [[8, 2], [2, 8], [3, 3]])
     assert sample.guesses.number == 2
@@ -104,7 +104,7 @@ def test_it_goes_between_weights_and_back_to_none_for_a_bad_prior(guessed, grid)
     tried = found.prior.weights
     assert {0, 3, 6, 10, 13, 19, 26} < set(tried)
     bad = np.where(guessed.truth == 0, 1, 0)
-    wrong = Guesses(Prior(bad), [(np.arange(80), 0)], 3)
+    wrong = Guesses(a_prior(bad), [(np.arange(80), 0)], 3)
     sample = replace(guessed, guesses=wrong)
     heavy = PriorWeights((0, 30))
     found = PriorSearch(sample, grid, replace(goal, min_agreement=0.9), heavy).run(extras=False)

@@ -15,6 +15,7 @@ import pytest
 
 import pate_cli as pate
 from changes import unseen
+from beside import a_student
 from pate_cli.accounting.gaussian import conditional
 from pate_cli.core.errors import (
     LedgerError,
@@ -31,7 +32,6 @@ from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.run.accounts import TargetAccount
 from pate_cli.verbs.book import Book, Places
-from pate_cli.votes.beside.student import StudentPredictions
 from slices import some
 
 PACKAGE = str(Path(pate.__file__).parent)
@@ -238,7 +238,7 @@ def test_what_is_no_vote_is_told_before_anything_is_entered(target):
 
 
 def test_so_is_a_student_who_has_not_seen_all_rows():
-    student = StudentPredictions(np.full((len(COUNTS) - 1, 2), 0.5))
+    student = a_student(np.full((len(COUNTS) - 1, 2), 0.5))
     with pytest.raises(VoteError):
         ask(
             mechanism="interactive",

@@ -668,7 +668,7 @@ def test_the_guesses_are_known_by_their_hash(tmp_path):
     assert named(HERE(report), OPEN) == {"guesses"}
     assert told(HERE(report))["prior by hash"] == "its file was not given"
     assert "prior by hash" not in named(HERE(report, prior=reports.guesses()), FAILED)
-    other = HERE(report, prior=pate.Prior([0] * 40))
+    other = HERE(report, prior=[0] * 40)
     assert (other.verdict, named(other, FAILED)) == (FAILS, {"prior by hash"})
     assert "prior by hash" in named(HERE(reports.made("gnmax")[0], prior=reports.guesses()), FAILED)
     path = tmp_path / "guesses.npy"

@@ -1,0 +1,29 @@
+"""What stands beside votes, made by hand: predictions, true labels and guesses."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pate_cli.votes.joined import Joined
+
+
+def a_student(probabilities, ids=None):
+    """Predictions [queries, classes], by place or by id."""
+    return Joined("the student", np.asarray(probabilities, dtype=np.float64), _ids(ids))
+
+
+def true_labels(labels, ids=None):
+    """True labels [queries], -1 where nothing is known."""
+    return Joined("the true labels", np.asarray(labels, dtype=np.int64), _ids(ids))
+
+
+def a_prior(guesses, ids=None):
+    """Guesses [queries], -1 for none, or shares of the prior's votes [queries, classes]."""
+    return Joined("the prior", np.asarray(guesses), _ids(ids))
+
+
+def _ids(given):
+    if given is None:
+        return None
+    ids = np.asarray(given)
+    return ids.astype(np.int64) if ids.dtype.kind in "iu" else tuple(ids.tolist())

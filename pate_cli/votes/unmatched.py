@@ -1,0 +1,164 @@
+"""Votes that are texts and no name of a class: how many, which, and why. SECRET.
+
+They count as missing votes. How many there are is a statistic of the votes like any other: it is
+for the holder alone, and nothing that leaves may depend on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from pate_cli.core.errors import printable, shortened
+from pate_cli.votes.checks import ABSENT
+from pate_cli.votes.names import ClassNames, abstains, each_text, python_texts
+
+_TOLD = 10
+_LOUD = 0.1
+# Of texts all of another kind, those that came often so far are kept, each by its beginning.
+_KEPT, _BEGINNING = 10_000, 200
+
+
+@dataclass(frozen=True)
+class Stray:
+    """One text that is no name. SECRET.
+
+    Attributes:
+        text: its beginning, on one line.
+        votes: how many votes say it.
+        cause: the likeliest reason, in words; None where none is known.
+    """
+
+    text: str
+    votes: int
+    cause: str | None
+
+
+@dataclass(frozen=True)
+class Unmatched:
+    """Votes that are texts and match no name, and so count as missing. SECRET.
+
+    Attributes:
+        cast: how many votes say something in words; empty texts and nulls do not.
+        votes: how many of them match no name.
+        mended: how many of these `normalise` would match.
+        abstained: how many of the others read as abstentions.
+        texts: the commonest ten; among very many different ones, about.
+    """
+
+    cast: int
+    votes: int
+    mended: int
+    abstained: int
+    texts: tuple[Stray, ...] = field(repr=False)
+
+    @classmethod
+    def among(cls, columns: Iterator[pa.Array], names: ClassNames) -> Unmatched:
+        """Count the votes in Arrow arrays of texts."""
+        tally = Tally(names)
+        for column in columns:
+            distinct, entries = each_text(column)
+            places = entries.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
+            votes = np.bincount(places, minlength=len(distinct)).tolist()
+            tally.add(zip(python_texts(distinct), votes, strict=True))
+        return tally.found()
+
+    @property
+    def share(self) -> float:
+        """The part of the votes that match no name; 0 where none was cast."""
+        return self.votes / self.cast if self.cast else 0.0
+
+    def sentences(self) -> list[str]:
+        """Return what there is to tell the holder, and nobody else; nothing where all match."""
+        if not self.votes:
+            return []
+        loud = "WARNING: " if self.share > _LOUD else ""
+        plain = "1 vote" if self.cast == 1 else f"{self.cast} votes"
+        found = [
+            f"{loud}{self.votes} of {plain} ({self.share:.1%}) match no label name and count as "
+            "missing:"
+        ]
+        for each in self.texts:
+            cause = "" if each.cause is None else f", {each.cause}"
+            found.append(f"  {each.votes} x {each.text!r}{cause}")
+        if self.mended:
+            found.append(f"`normalise` would match {self.mended} of them")
+        if self.votes > self.mended + self.abstained:
+            found.append("`aliases` FILE says which texts stand for which name")
+        return found
+
+    def refusal(self) -> str:
+        """Return why a file is refused most of whose votes match no name, and what to do.
+
+        It counts them by cause and quotes none.
+        """
+        others = self.votes - self.mended - self.abstained
+        causes = [
+            (self.mended, "would match with `normalise`"),
+            (self.abstained, "read as abstentions"),
+            (others, "are other texts, which `aliases` may name"),
+        ]
+        told = ", ".join(f"{number} {what}" for number, what in causes if number)
+        return (
+            f"{self.votes} of {self.cast} votes match no label name: {told}; see that "
+            "`label_names` are those of these votes, or go on with `accept_unmatched`"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the counts and texts, JSON-ready."""
+        return {
+            "cast": self.cast,
+            "votes": self.votes,
+            "share": self.share,
+            "normalise_would_match": self.mended,
+            "commonest": [asdict(each) for each in self.texts],
+        }
+
+
+NOT_IN_WORDS = Unmatched(cast=0, votes=0, mended=0, abstained=0, texts=())
+"""What there is to say of votes that are no texts."""
+
+
+@dataclass
+class Tally:
+    """A count of votes in words, in bounded memory. SECRET."""
+
+    names: ClassNames
+    cast: int = 0
+    votes: int = 0
+    mended: int = 0
+    abstained: int = 0
+    strays: Counter[str] = field(default_factory=Counter)
+
+    def add(self, said: Iterable[tuple[str | None, int]]) -> None:
+        """Count so many votes for each text."""
+        for text, votes in said:
+            if text is None or not text.strip():
+                continue
+            self.cast += votes
+            if self.names.class_of(text) != ABSENT:
+                continue
+            self.votes += votes
+            if self.names.mends(text):
+                self.mended += votes
+            elif abstains(text):
+                self.abstained += votes
+            self.strays[text[:_BEGINNING]] += votes
+        if len(self.strays) > _KEPT:
+            self.strays = Counter(dict(self._commonest(_KEPT // 2)))
+
+    def found(self) -> Unmatched:
+        """Return what was counted so far."""
+        texts = tuple(
+            Stray(printable(shortened(text)), votes, self.names.cause(text))
+            for text, votes in self._commonest(_TOLD)
+        )
+        return Unmatched(self.cast, self.votes, self.mended, self.abstained, texts)
+
+    def _commonest(self, most: int) -> list[tuple[str, int]]:
+        return sorted(self.strays.items(), key=lambda item: (-item[1], item[0]))[:most]

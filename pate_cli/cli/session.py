@@ -143,7 +143,7 @@ def session(
             output.note(_opening(opened))
             spent = _asked(opened, sys.stdin.buffer)
             if terminal.told_to_person():  # of the votes, so for whoever hands them in alone
-                for sentence in opened.unnamed.sentences():
+                for sentence in opened.unmatched.sentences():
                     output.note(sentence)
             if asked.report is not None and opened.asked:
                 out.write(asked.report, opened.report().to_json().encode())

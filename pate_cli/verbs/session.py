@@ -60,14 +60,12 @@ from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
-from pate_cli.votes.aliases import Aliases
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.facts import Group
-from pate_cli.votes.groups import Groups, teacher_groups
-from pate_cli.votes.matching import Matching
-from pate_cli.votes.names import LabelNames, names_of, shown
-from pate_cli.votes.reading import matching_of
-from pate_cli.votes.unnamed import NOT_IN_WORDS, NameTally, Unnamed
+from pate_cli.votes.groups import Groups
+from pate_cli.votes.join import aliases_of, teacher_groups
+from pate_cli.votes.names import Aliases, ClassNames, LabelNames, class_names
+from pate_cli.votes.unmatched import NOT_IN_WORDS, Tally, Unmatched
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
@@ -173,23 +171,21 @@ class Session:
         """Open it, or open it again."""
         check_delta(delta)
         self._most = None if max_epsilon is None else check_positive("`max_epsilon`", max_epsilon)
-        voters = None if groups is None else teacher_groups(groups)
+        voters = teacher_groups(groups)
         name = MechanismName(mechanism)
         unknown = not mechanism_class(name).listed
         if unknown and (classes is not None or label_names is not None):
             raise UsageError(f"{name} knows no classes; leave out `classes` and `label_names`")
         if unknown and aliases is not None:
             raise UsageError(f"{name} knows no names that `aliases` could stand for")
-        matching = None
+        names: ClassNames | None = ClassNames((), normalise=normalise, listed=False)
         if not unknown:
-            names = None if label_names is None else names_of(label_names)
-            matching = matching_of(names, normalise=normalise, aliases=aliases)
+            names = class_names(label_names, normalise=normalise, aliases=aliases_of(aliases))
         self._ballots = BallotReader(
             _teachers(teachers, voters),
-            None if unknown else _classes(classes, matching),
-            matching,
-            normalise=normalise,
-            groups=voters,
+            None if unknown else _classes(classes, names),
+            names,
+            voters,
         )
         self._groups: tuple[Group, ...] = () if voters is None else voters.public
         self._mechanism = self._aggregator(
@@ -203,7 +199,7 @@ class Session:
         )
         self._key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
         self._settings = SessionSettings(
-            None if epsilon is None else float(epsilon), max_queries, _digest(matching)
+            None if epsilon is None else float(epsilon), max_queries, _digest(names)
         )
         self._delta = delta
         self._places = self._kept(record, ensemble)
@@ -212,7 +208,7 @@ class Session:
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
         self._said: dict[str, int] = {}
-        self._tally = None if matching is None else NameTally(matching)
+        self._tally = None if names is None else Tally(names)
         self._row = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()
@@ -335,7 +331,7 @@ class Session:
             return found
 
     @property
-    def unnamed(self) -> Unnamed:
+    def unmatched(self) -> Unmatched:
         """Votes of this sitting that are texts and no names. SECRET, but to who hands them in."""
         return NOT_IN_WORDS if self._tally is None else self._tally.found()
 
@@ -369,9 +365,11 @@ class Session:
                 warnings=cautions(self._mechanism, delta=self._delta),
             )
             spent = Spent.of(self._record.with_run(run).runs) if self._journal else None
-            matching = self._ballots.matching
-            names = None if matching is None else matching.names
-            return worded(replace(found, run=run.id, time=run.time, spent=spent, label_names=names))
+            names = self._ballots.names
+            listed = names.names if names is not None and names.listed else None
+            return worded(
+                replace(found, run=run.id, time=run.time, spent=spent, label_names=listed)
+            )
 
     def close(self) -> None:
         """Let go of the record; what was asked stays in it."""
@@ -428,7 +426,7 @@ class Session:
         """What labels are called: of classes that nobody knew, those that came out."""
         if self._ballots.classes is None:
             return list(self._said)
-        return None if self._ballots.matching is None else self._ballots.matching.names
+        return None if self._ballots.names is None else self._ballots.names.names
 
     def _kept(self, record: str | PathLike[str] | bool | None, ensemble: str | None) -> Places:
         """Where; UsageError where nobody said."""
@@ -554,13 +552,8 @@ class Session:
             ballot = self._ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
         except VoteError as error:
             raise VoteError(f"{_called(ask, at)}: {error}") from None
-        if self._tally is not None and ballot.said:
-            self._tally.add(list(ballot.said), np.array(list(ballot.said.values())))
-            if not (self._tally.named or self._asks.asked):
-                raise VoteError(
-                    f"{_called(ask, at)}: no vote is one of `label_names` "
-                    f"{shown(self._tally.matching.names)}; {self._tally.matching.remedy}"
-                )
+        if self._tally is not None:
+            self._tally.add(ballot.said.items())
         if ask.prior is None:
             return ballot
         if not self._mechanism.prior_weight:
@@ -685,23 +678,23 @@ def _teachers(teachers: int | None, groups: Any) -> int:
     return int(groups.total)
 
 
-def _classes(classes: int | None, matching: Matching | None) -> int:
-    if matching is not None:
-        if classes not in (None, len(matching.names)):
+def _classes(classes: int | None, names: ClassNames | None) -> int:
+    if names is not None:
+        if classes not in (None, len(names.names)):
             raise ParameterError(
-                f"`classes` {classes} is not the number of `label_names`, {len(matching.names)}"
+                f"`classes` {classes} is not the number of `label_names`, {len(names.names)}"
             )
-        return len(matching.names)
+        return len(names.names)
     if classes is None:
         raise UsageError("say `classes`, how many there are, or `label_names`")
     return check_whole("`classes`", classes)
 
 
-def _digest(matching: Matching | None) -> str | None:
+def _digest(names: ClassNames | None) -> str | None:
     """Of what texts mean: under other names a session would be another."""
-    if matching is None:
+    if names is None or not names.listed:
         return None
-    said = [list(matching.names), matching.normalise, dict(matching.aliases)]
+    said = [list(names.names), names.normalise, dict(names.aliases)]
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 

@@ -25,22 +25,21 @@ class Joined:
         ids: the query id of each row, where 7 and "7" are the same; None where rows are in the
             order of the votes.
         labels: how many rows of votes are one query: 1, or as many as a query has labels.
+        titles: what the columns of numbers are called, as long as their order is not that of the
+            votes.
     """
 
     noun: str
     values: NDArray[Any]
     ids: Ids | None = None
     labels: int = 1
+    titles: tuple[str, ...] | None = None
     _places: dict[str, int] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if self.ids is None:
-            return
-        if len(self.ids) != len(self.values):
-            raise VoteError(f"{self.noun}: {len(self.ids)} query ids for {len(self.values)} rows")
-        for row, query in enumerate(map(str, self.ids)):
-            other = self._places.setdefault(query, row)
-            if other != row:
+        for row, query in enumerate(() if self.ids is None else map(str, self.ids)):
+            if self._places.setdefault(query, row) != row:
+                other = self._places[query]
                 raise VoteError(f"{self.noun}: row {row} has the query id of row {other}, too")
 
     @property
@@ -51,17 +50,16 @@ class Joined:
     @property
     def sha256(self) -> str:
         """A digest of the values, and of the query ids where there are any."""
-        values = self.values
-        if values.dtype.kind == "O":
-            content = json.dumps(values.tolist()).encode()
+        if self.values.dtype.kind == "O":
+            content = json.dumps(self.values.tolist()).encode()
         else:
-            known = np.nan_to_num(values, nan=ABSENT)
+            known = np.nan_to_num(self.values, nan=ABSENT)
             whole = bool((known == np.floor(known)).all())
             if not whole and known.ndim == 2:  # as the votes of a prior are shared out
                 known = known / known.sum(axis=1, keepdims=True)
             content = np.ascontiguousarray(known, dtype="<i8" if whole else "<f8").tobytes()
-        ids = [] if self.ids is None else [json.dumps(list(map(str, self.ids))).encode()]
-        return hashlib.sha256(b"".join([content, *ids])).hexdigest()
+        ids = b"" if self.ids is None else json.dumps([*map(str, self.ids)]).encode()
+        return hashlib.sha256(content + ids).hexdigest()
 
     def at(self, ids: Ids | range, first_row: int, none: float) -> NDArray[Any]:
         """Return the value of each row of votes, `none` where there is none.
@@ -71,7 +69,7 @@ class Joined:
         """
         place = first_row + np.arange(len(ids))
         rows = place // self.labels
-        if self.ids is not None:
+        if self.by_id:
             rows = np.array([self._places.get(str(each), -1) for each in ids], dtype=np.int64)
         elif rows.size and rows[-1] >= len(self.values):
             raise VoteError(

@@ -78,14 +78,15 @@ class Unmatched:
         if not self.votes:
             return []
         loud = "WARNING: " if self.share > _LOUD else ""
-        plain = "1 vote" if self.cast == 1 else f"{self.cast} votes"
+        votes = "vote" if self.cast == 1 else "votes"
         found = [
-            f"{loud}{self.votes} of {plain} ({self.share:.1%}) match no label name and count as "
-            "missing:"
+            f"{loud}{self.votes} of {self.cast} {votes} ({self.share:.1%}) match no label name and "
+            "count as missing:"
         ]
-        for each in self.texts:
-            cause = "" if each.cause is None else f", {each.cause}"
-            found.append(f"  {each.votes} x {each.text!r}{cause}")
+        found += [
+            f"  {each.votes} x {each.text!r}" + (f", {each.cause}" if each.cause else "")
+            for each in self.texts
+        ]
         if self.mended:
             found.append(f"`normalise` would match {self.mended} of them")
         if self.votes > self.mended + self.abstained:
@@ -97,13 +98,12 @@ class Unmatched:
 
         It counts them by cause and quotes none.
         """
-        others = self.votes - self.mended - self.abstained
-        causes = [
-            (self.mended, "would match with `normalise`"),
-            (self.abstained, "read as abstentions"),
-            (others, "are other texts, which `aliases` may name"),
-        ]
-        told = ", ".join(f"{number} {what}" for number, what in causes if number)
+        causes = {
+            "would match with `normalise`": self.mended,
+            "read as abstentions": self.abstained,
+            "are other words (see `aliases`)": self.votes - self.mended - self.abstained,
+        }
+        told = ", ".join(f"{number} {what}" for what, number in causes.items() if number)
         return (
             f"{self.votes} of {self.cast} votes match no label name: {told}; see that "
             "`label_names` are those of these votes, or go on with `accept_unmatched`"
@@ -124,41 +124,39 @@ NOT_IN_WORDS = Unmatched(cast=0, votes=0, mended=0, abstained=0, texts=())
 """What there is to say of votes that are no texts."""
 
 
-@dataclass
 class Tally:
     """A count of votes in words, in bounded memory. SECRET."""
 
-    names: ClassNames
-    cast: int = 0
-    votes: int = 0
-    mended: int = 0
-    abstained: int = 0
-    strays: Counter[str] = field(default_factory=Counter)
+    def __init__(self, names: ClassNames) -> None:
+        """Count nothing yet; `names` are those of the classes."""
+        self._names = names
+        self._counts = Counter(cast=0, votes=0, mended=0, abstained=0)
+        self._strays = Counter[str]()
 
     def add(self, said: Iterable[tuple[str | None, int]]) -> None:
         """Count so many votes for each text."""
         for text, votes in said:
             if text is None or not text.strip():
                 continue
-            self.cast += votes
-            if self.names.class_of(text) != ABSENT:
-                continue
-            self.votes += votes
-            if self.names.mends(text):
-                self.mended += votes
-            elif abstains(text):
-                self.abstained += votes
-            self.strays[text[:_BEGINNING]] += votes
-        if len(self.strays) > _KEPT:
-            self.strays = Counter(dict(self._commonest(_KEPT // 2)))
+            found = ["cast"]
+            if self._names.class_of(text) == ABSENT:
+                self._strays[text[:_BEGINNING]] += votes
+                found.append("votes")
+                if self._names.mended(text) != ABSENT:
+                    found.append("mended")
+                elif abstains(text):
+                    found.append("abstained")
+            self._counts.update(dict.fromkeys(found, votes))
+        if len(self._strays) > _KEPT:
+            self._strays = Counter(dict(self._commonest(_KEPT // 2)))
 
     def found(self) -> Unmatched:
         """Return what was counted so far."""
         texts = tuple(
-            Stray(printable(shortened(text)), votes, self.names.cause(text))
+            Stray(printable(shortened(text)), votes, self._names.cause(text))
             for text, votes in self._commonest(_TOLD)
         )
-        return Unmatched(self.cast, self.votes, self.mended, self.abstained, texts)
+        return Unmatched(**self._counts, texts=texts)
 
     def _commonest(self, most: int) -> list[tuple[str, int]]:
-        return sorted(self.strays.items(), key=lambda item: (-item[1], item[0]))[:most]
+        return sorted(self._strays.items(), key=lambda item: (-item[1], item[0]))[:most]

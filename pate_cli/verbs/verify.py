@@ -205,7 +205,7 @@ def verify(
         ReportError: no report, or one against the schema, or of more teachers than can be charged
             again in reasonable time.
         UsageError: the library is asked for and not installed; labels or a prior that come by a
-            pipe, for they are read more than once; a prior in several files, which have no hash.
+            pipe, for they are read more than once.
         VoteError: the labels or the prior cannot be read.
     """
     priors = _several(prior)
@@ -863,7 +863,7 @@ def _prior(report: Report, given: Sequence[_Guesses]) -> Iterator[Check]:
     known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
     if not given and known:
         yield Check("prior by hash", SKIPPED, "its file was not given")
-    found = [_hash_of(each) for each in given]
+    found = [content_of(each) for each in given]
     for each in found:
         other = ""
         if each not in known:
@@ -873,23 +873,6 @@ def _prior(report: Report, given: Sequence[_Guesses]) -> Iterator[Check]:
     if left and known.intersection(found):
         told = f"not given: SHA-256 {' and '.join(left)}; give `prior` once for each"
         yield Check("prior of other rounds", SKIPPED, told)
-
-
-def _hash_of(given: Any) -> str:
-    if not isinstance(given, str | PathLike):
-        return content_of(given)
-    path = given
-    try:
-        return content_of(path)
-    except VoteError as error:
-        shown = public_name(path)
-        folder = not PurePosixPath(shown).suffix if is_address(shown) else Path(path).is_dir()
-        if folder or re.search(r"[*?\[]", shown):
-            raise UsageError(
-                f"{shown}: is no one file, and a run knows what it read of several by a hash of "
-                "its own; from Python give what they hold as an array"
-            ) from error
-        raise
 
 
 # --- another library -----------------------------------------------------------------------------

@@ -21,20 +21,22 @@ from numpy.random import Generator
 from fuzz import odd
 from fuzz.damage import odd_json, struck
 from fuzz.whole import WHOLE, ledger, whole
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord, record_beside
 from pate_cli.verbs.release import release
 from pate_cli.verbs.spent import spent
+from pate_cli.votes.join import (
+    aliases_of,
+    predictions,
+    query_ids,
+    student,
+    teacher_groups,
+    truth,
+    with_prior,
+)
+from pate_cli.votes.names import ClassNames, class_names
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.aliases import aliases_of
-from pate_cli.votes.beside.query_list import load_queries
-from pate_cli.votes.beside.student import load_predictions
-from pate_cli.votes.beside.truth import load_truth
-from pate_cli.votes.groups import load_groups
-from pate_cli.votes.matching import Matching
-from pate_cli.votes.names import names_of
 
 
 @dataclass(frozen=True)
@@ -93,43 +95,54 @@ def read_votes(name: str, rng: Generator, layout: Layout | None = None) -> None:
     with open_votes(name, **words) as votes:
         votes.describe()
         if rng.integers(0, 2):
-            votes.unnamed().sentences()
-            votes.refuse_unnamed()
+            votes.unmatched().sentences()
+            votes.refuse_unmatched()
         for batch in votes.batches():
             len(batch.counts)
 
 
+@contextlib.contextmanager
+def _beside(rng: Generator) -> Iterator[Any]:
+    """Votes on two queries, of three classes or of three labels each."""
+    several: dict[str, Any] = {"layout": "multilabel-counts", "teachers": 6}
+    given: dict[str, Any] = {"layout": "counts", "label_names": ["0", "1", "q1"]}
+    with open_votes(np.tile([3, 2, 1], (2, 1)), **(given, several)[rng.integers(0, 2)]) as votes:
+        yield votes
+
+
 def _read_student(name: str, rng: Generator) -> None:
-    found = load_predictions(name, pairs=bool(rng.integers(0, 2)))
-    found.named(("a", "b")).of(np.arange(2) if found.ids is None else found.ids[:2], 0)
+    with _beside(rng) as votes:
+        predictions(student(name, votes), np.arange(2), 0)
 
 
 def _read_truth(name: str, rng: Generator) -> None:
-    labels = (None, LabelSet(3))[rng.integers(0, 2)]
-    found = load_truth(name, labels)
-    found.named(("0", "1", "q1")).of(np.arange(2), 0, classes=3)
+    with _beside(rng) as votes:
+        truth(name, votes, 2).at(np.arange(2), 0, -1)
 
 
-def _read_queries(name: str, rng: Generator) -> None:
-    load_queries(name).named_by(numbers=bool(rng.integers(0, 2)))
+def _read_prior(name: str, rng: Generator) -> None:
+    with _beside(rng) as votes:
+        list(with_prior(votes, name, 3).guessed(votes.queries).batches())
+
+
+def _read_queries(name: str, _rng: Generator) -> None:
+    query_ids(name, None)
 
 
 def _read_groups(name: str, rng: Generator) -> None:
-    found = load_groups(name)
+    found = teacher_groups(name)
+    assert found is not None
     _ = found.public
-    if rng.integers(0, 2):
-        found.named_by(numbers=bool(rng.integers(0, 2)))
-    else:
-        names = tuple(f"teacher_{t}" for t in range(len(found)))
-        found.in_columns(names if rng.integers(0, 2) else None, len(found), name)
+    names = tuple(f"teacher_{t}" for t in range(len(found)))
+    found.in_columns(names if rng.integers(0, 2) else None, len(found), name)
 
 
 def _read_names(name: str, _rng: Generator) -> None:
-    names_of(f"@{name}")
+    class_names(f"@{name}")
 
 
 def _read_aliases(name: str, _rng: Generator) -> None:
-    Matching(("cat", "dog"), normalise=True, aliases=aliases_of(name))
+    ClassNames(("cat", "dog"), normalise=True, aliases=aliases_of(name) or {})
 
 
 def _read_ledger(name: str, _rng: Generator) -> None:
@@ -157,6 +170,7 @@ def _read_released(name: str, _rng: Generator) -> None:
 READERS: dict[str, Callable[[str, Generator], object]] = {
     "student": _read_student,
     "truth": _read_truth,
+    "prior": _read_prior,
     "queries": _read_queries,
     "groups": _read_groups,
     "names": _read_names,
@@ -165,7 +179,7 @@ READERS: dict[str, Callable[[str, Generator], object]] = {
     "record": _read_record,
     "report": _read_released,
 }
-_BESIDE = ("student", "truth", "queries", "groups", "aliases")
+_BESIDE = ("student", "truth", "prior", "queries", "groups", "aliases")
 
 
 # Names of things that are no files.

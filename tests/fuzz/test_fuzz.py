@@ -26,12 +26,9 @@ from pate_cli.core.errors import (
 )
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord, record_beside
+from pate_cli.votes.join import query_ids, student, teacher_groups, truth
+from pate_cli.votes.names import class_names
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.beside.query_list import load_queries
-from pate_cli.votes.beside.student import load_predictions
-from pate_cli.votes.beside.truth import load_truth
-from pate_cli.votes.groups import load_groups
-from pate_cli.votes.names import names_of
 
 
 @pytest.fixture
@@ -145,6 +142,20 @@ def read(path, **words):
         return [batch.counts for batch in votes.batches()]
 
 
+def load_truth(path):
+    with open_votes(np.array([[3, 2], [2, 3]]), layout="counts") as votes:
+        return truth(path, votes, votes.queries)
+
+
+def load_predictions(path):
+    with open_votes(np.array([[3, 2], [2, 3]]), layout="counts") as votes:
+        return student(path, votes)
+
+
+def load_queries(path):
+    return query_ids(path, None)
+
+
 def test_names_in_messages_are_short_and_on_one_line(here):
     assert quoted("a\nb") == r"'a\nb'"
     assert len(quoted("n" * 5000)) == 60
@@ -242,15 +253,15 @@ def test_pages_that_are_told_of_in_other_types(here):
 def test_groups_that_are_no_text(here):
     bad = pa.array([b"\xad", b"a"]).cast(pa.binary()).view(pa.string())
     pq.write_table(pa.table({"group": bad}), "v")
-    text = refusal_of(VoteError, load_groups, "v")
+    text = refusal_of(VoteError, teacher_groups, "v")
     assert text == "v: cannot be read as groups of teachers"
 
 
 def test_names_without_end_are_refused(here, monkeypatch):
     monkeypatch.setattr("pate_cli.votes.names._LONGEST", 9)
     Path("v").write_text("a\nb\n" * 9)
-    assert "more than any names" in refusal_of(UsageError, names_of, "@v")
-    assert "must be UTF-8" in refusal_of(UsageError, names_of, "@a\0b")
+    assert "more than any names" in refusal_of(UsageError, class_names, "@v")
+    assert "must be UTF-8" in refusal_of(UsageError, class_names, "@a\0b")
 
 
 @pytest.mark.parametrize("name", ["n" * 300, "a\0b"])

@@ -390,4 +390,4 @@ def _with_made_up_prior(sample: VoteSample, accuracy: float, seed: int) -> VoteS
     truth = np.zeros(sample.queries, np.int64) if sample.truth is None else sample.truth
     guessed = (truth + np.where(wrong, shift, 0)) % sample.classes
     places = [(np.arange(sample.queries), 0)]
-    return replace(sample, guesses=Guesses(Prior(guessed), places, sample.classes))
+    return replace(sample, guesses=Guesses(Joined("the prior", guessed), places))

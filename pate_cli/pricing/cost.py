@@ -28,9 +28,9 @@ from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.pricing.prospect import Prospect
 from pate_cli.run.engine import beside
 from pate_cli.run.passes import Passes
-from pate_cli.votes.vote_file import VoteBatch
 from pate_cli.votes.entries import Ids
 from pate_cli.votes.unmatched import Unmatched
+from pate_cli.votes.vote_file import VoteBatch
 
 TIGHT_ORDERS = np.concatenate(
     [

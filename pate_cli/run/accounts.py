@@ -43,8 +43,8 @@ from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.passes import Passes, TallyCells, nothing_seen
-from pate_cli.votes.vote_file import VoteBatch
 from pate_cli.votes.facts import PLAIN, Facts, Group
+from pate_cli.votes.vote_file import VoteBatch
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""

@@ -24,9 +24,9 @@ from pate_cli.run.accounts import Account, Keep, Settlement
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.engine import beside
 from pate_cli.run.passes import Passes, nothing_seen
-from pate_cli.votes.vote_file import VoteBatch
 from pate_cli.votes.entries import Ids
 from pate_cli.votes.facts import PLAIN, Facts
+from pate_cli.votes.vote_file import VoteBatch
 
 _TEACHERS, _STUDENT, _NOBODY = map(SOURCES.index, ("teachers", "student", "none"))
 

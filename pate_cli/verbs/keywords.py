@@ -156,7 +156,7 @@ class PriorWords(TypedDict, total=False):
     """A public guess for every query, which the teachers correct."""
 
     prior: Annotated[
-        Prior | str | PathLike[str] | Any | None,
+        Any | None,
         Says(
             "for gnmax, confident and interactive: classes or probabilities, an array or a file "
             "of them. They must be public: neither the votes nor any private record may have "

@@ -262,8 +262,13 @@ def _with_student(
         if given is None:
             return choice
         return replace(choice, given={**choice.given, "predictions": student(given, file)})
-    given = getattr(choice, "predictions", None)
-    return choice if given is None else replace(choice, predictions=student(given, file))  # type: ignore[call-arg]  # of the one mechanism that has them
+    if choice.name is not MechanismName.INTERACTIVE:
+        return choice
+    from pate_cli.mechanisms.interactive import InteractiveGNMax
+
+    if not isinstance(choice, InteractiveGNMax) or choice.predictions is None:
+        return choice
+    return replace(choice, predictions=student(choice.predictions, file))
 
 
 @contextlib.contextmanager

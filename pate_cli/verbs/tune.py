@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from os import PathLike
 from typing import Any, Unpack
 
 from pate_cli.core.errors import UsageError

@@ -16,14 +16,12 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from decimal import Decimal
 from itertools import zip_longest
 from os import PathLike, fspath
-from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +65,7 @@ from pate_cli.disclosure.terms import AccountTerms, ComposedTerms, ScoredTerms, 
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
-from pate_cli.files.addresses import is_address, public_name
+from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result

@@ -36,7 +36,7 @@ def votes():
 
 def guesses():
     """One for all of these but two."""
-    return [*votes()[:-2].argmax(axis=1), -1, -1]
+    return np.append(votes()[:-2].argmax(axis=1), [-1, -1])
 
 
 def _run(mechanism="confident", **settings):
@@ -115,7 +115,7 @@ def _released_priors(*weights):
         pate.aggregate(
             votes()[20 * place :][:20], "gnmax", **SHAPE, release="none", order=6.0, seed=place,
             keep_ledger=True,
-            **({"prior": [0] * 20, "prior_weight": weight} if weight else {}),
+            **({"prior": np.zeros(20, dtype=np.int64), "prior_weight": weight} if weight else {}),
         ).ledger
         for place, weight in enumerate(weights)
     ]  # fmt: skip

@@ -668,15 +668,15 @@ def test_the_guesses_are_known_by_their_hash(tmp_path):
     assert named(HERE(report), OPEN) == {"guesses"}
     assert told(HERE(report))["prior by hash"] == "its file was not given"
     assert "prior by hash" not in named(HERE(report, prior=reports.guesses()), FAILED)
-    other = HERE(report, prior=[0] * 40)
+    other = HERE(report, prior=np.zeros(40, dtype=np.int64))
     assert (other.verdict, named(other, FAILED)) == (FAILS, {"prior by hash"})
     assert "prior by hash" in named(HERE(reports.made("gnmax")[0], prior=reports.guesses()), FAILED)
     path = tmp_path / "guesses.npy"
-    np.save(path, reports.guesses().guesses)
+    np.save(path, reports.guesses())
     done = pate.aggregate(reports.votes(), "gnmax", **reports.SHAPE, prior=path, prior_weight=12)
     found = HERE(done.report, prior=path)
     assert (found.verdict, named(found, OPEN)) == (HOLDS_BUT, {"guesses"})
-    np.save(path, reports.guesses().guesses[::-1])
+    np.save(path, reports.guesses()[::-1])
     assert named(HERE(done.report, prior=path), FAILED) == {"prior by hash"}
 
 

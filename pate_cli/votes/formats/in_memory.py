@@ -1,7 +1,7 @@
-"""Votes in memory: arrays, lists of rows, Arrow tables, and data frames of pandas, polars and others.
+"""Votes in memory: arrays, lists of rows, Arrow tables, and data frames of pandas or polars.
 
-They are read as the files are that their libraries write: an index that pandas keeps is the query
-ids, and None, NaN or pandas.NA is a missing entry.
+They are read as the files that their libraries write: an index that pandas keeps is the query ids,
+and None, NaN or pandas.NA is a missing entry.
 """
 
 from __future__ import annotations
@@ -20,47 +20,41 @@ from pate_cli.votes.formats.npy import Array, check_dtype
 from pate_cli.votes.table import Table, held, indexed
 
 _MISSING = ("NoneType", "NAType", "NaTType")
+_MASKED = "is masked; fill it, with -1 or NaN where a vote is missing"
 
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     """Return votes in memory as an array or a table; `ids` are the columns of ids."""
-    if isinstance(source, np.ndarray):
-        return _array(source, "the array")
     if hasattr(source, "to_frame"):  # a column of a data frame, whatever it is called
         source = source.to_frame(LABEL)
-    module = type(source).__module__.partition(".")[0]
-    streams = hasattr(source, "__arrow_c_stream__") or hasattr(source, "__arrow_c_array__")
-    if streams or (module == "pandas" and hasattr(source, "columns")):
-        name = "the table" if module == "pyarrow" else "the data frame"
-        try:
-            table = pa.table(source)
-        except Exception:
-            raise ParameterError(
-                f"{name}: does not turn into an Arrow table; give each column one type"
-            ) from None
-        return indexed([held(table, name)], ids)[0]
-    if isinstance(source, list | tuple):
-        return _array(_stacked(source), "the list of rows")
-    if hasattr(source, "__array__") and not hasattr(source, "columns"):
-        try:
-            return _array(np.asarray(source), "the array")
-        except PateError:
-            raise
-        except Exception:
-            raise ParameterError(
-                f"this {type(source).__name__} does not turn into an array; give a numpy array"
-            ) from None
-    raise ParameterError(
-        "votes are a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data "
-        f"frame, not {type(source).__name__}"
-    )
+    is_array, is_list = isinstance(source, np.ndarray), isinstance(source, list | tuple)
+    streams = ("__arrow_c_stream__", "__arrow_c_array__", "columns")
+    is_table = not is_array and any(hasattr(source, name) for name in streams)
+    if not (is_table or is_list or hasattr(source, "__array__")):
+        raise ParameterError(
+            "votes are a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data "
+            f"frame, not {type(source).__name__}"
+        )
+    name = "the list of rows" if is_list else "the array"
+    if is_table:
+        arrow = type(source).__module__.startswith("pyarrow")
+        name = "the table" if arrow else "the data frame"
+    try:
+        if is_table:
+            return indexed([held(pa.table(source), name)], ids)[0]
+        return _array(_stacked(source) if is_list else np.asanyarray(source), name)
+    except PateError as error:
+        raise type(error)(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None
+    except Exception:  # whatever its library raises, which may quote votes
+        why = _uneven(source) if is_list else "cannot be read; give each column one type"
+        raise ParameterError(f"{name}: {why}") from None
 
 
 def _array(values: NDArray[Any], name: str) -> Array:
     if isinstance(values, np.ma.MaskedArray):
-        raise ParameterError(f"{name}: is masked; fill it, with -1 or NaN where a vote is missing")
+        raise ParameterError(_MASKED)
     if values.dtype.kind in "OST":
-        values = _plain(values.astype(object), name)
+        values = _plain(values.astype(object))
     kind = np.dtype("U1") if values.dtype.hasobject else values.dtype
     check_dtype(kind, name)
     return Array(name, values.shape, kind, partial(_slab, np.asarray(values)))
@@ -73,60 +67,47 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 
 def _stacked(rows: Any) -> NDArray[Any]:
     """Return a list of rows as an array; numpy would turn numbers beside texts into texts."""
-    try:
-        if any(isinstance(row, np.ma.MaskedArray) for row in rows):
-            raise ParameterError("the list of rows: a row is masked; fill it")
-        with warnings.catch_warnings(action="error", category=UserWarning):  # a masked entry
-            values = np.asarray(rows)
-        return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values
-    except PateError:
-        raise
-    except Exception:
-        raise ParameterError(f"the list of rows: {_uneven(rows)}") from None
+    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
+        raise ParameterError(_MASKED)
+    with warnings.catch_warnings(action="error", category=UserWarning):  # a masked entry
+        values = np.asarray(rows)
+    return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values
 
 
 def _uneven(rows: Any) -> str:
     """Return what is wrong with rows that are no array, without any entry of them."""
-    try:
-        shapes = [np.shape(row) for row in rows]
-    except ValueError:
-        shapes = []
+    shapes = [getattr(row, "shape", None) or (len(row),) for row in rows if hasattr(row, "__len__")]
     for place, shape in enumerate(shapes):
         if shape != shapes[0]:
             return (
-                f"entry {place} (a teacher, or a row) has shape {shape}, entry 0 has {shapes[0]}; "
-                "all must have the same: a teacher that knows fewer classes scores the others 0, "
-                "and -1 stands for a missing vote"
+                f"entry {place} (a row, or a teacher) has shape {shape}, entry 0 has {shapes[0]}; "
+                "-1 stands for a missing vote, and a class that a teacher does not know scores 0"
             )
-    return "its rows are no numbers and no texts, or of several lengths"
+    return "its rows are no numbers and no texts"
 
 
-def _plain(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Return objects as numbers, or as texts of Python; the same texts as words in a file."""
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Return objects as numbers, or as texts of Python."""
     flat = values.ravel().tolist()
     gone = [
         type(each).__name__ in _MISSING or (isinstance(each, float | np.floating) and each != each)
         for each in flat
     ]
     kinds = {type(each) for each, none in zip(flat, gone, strict=True) if not none}
-    if kinds and all(issubclass(kind, str | bytes) for kind in kinds):
-        texts = np.empty(len(flat), dtype=object)
-        texts[:] = [
+    texts = {kind for kind in kinds if issubclass(kind, str | bytes)}
+    if texts == kinds and texts:
+        found = np.empty(len(flat), dtype=object)
+        found[:] = [
             "" if none else each.decode(errors="replace") if isinstance(each, bytes) else each
             for each, none in zip(flat, gone, strict=True)
         ]
-        return texts.reshape(values.shape)
+        return found.reshape(values.shape)
     if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
+        what = "words and numbers" if texts else "Python objects"
         raise ParameterError(
-            f"{name}: holds {'words and numbers' if kinds & {str, bytes} else 'Python objects'}; "
-            "votes are whole numbers alone, or with `label_names` words alone"
+            f"holds {what}; votes are whole numbers alone, or with `label_names` words alone"
         )
-    if any(gone):
-        flat = [np.nan if none else each for each, none in zip(flat, gone, strict=True)]
-    try:
-        found = np.array(flat)
-    except (OverflowError, ValueError):
-        found = np.array(flat, dtype=object)
+    found = np.array([np.nan if none else each for each, none in zip(flat, gone, strict=True)])
     if found.dtype.hasobject:
-        raise ParameterError(f"{name}: holds a number of more than 64 bits")
+        raise ParameterError("holds a number of more than 64 bits")
     return found.reshape(values.shape)

@@ -180,7 +180,8 @@ class Session:
             raise UsageError(f"{name} knows no names that `aliases` could stand for")
         names: ClassNames | None = ClassNames((), normalise=normalise, listed=False)
         if not unknown:
-            names = class_names(label_names, normalise=normalise, aliases=aliases_of(aliases))
+            known = aliases if label_names is None else aliases_of(aliases)
+            names = class_names(label_names, normalise=normalise, aliases=known)
         self._ballots = BallotReader(
             _teachers(teachers, voters),
             None if unknown else _classes(classes, names),

@@ -1,0 +1,604 @@
+"""What stands beside votes: priors, predictions, truths, lists of queries and aliases.
+
+The same things in every container are the same things: ids, names of classes and words count.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.feather as feather
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pate_cli.core.arrays import SparseCounts, dense
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from pate_cli.files.inputs import current, places_of_path, watched
+from pate_cli.votes.facts import PriorFacts
+from pate_cli.votes.join import (
+    aliases_of,
+    content_of,
+    predictions,
+    prior,
+    query_ids,
+    shared_out,
+    student,
+    truth,
+    with_prior,
+)
+from pate_cli.votes.joined import Joined
+from pate_cli.votes.opening import open_votes
+from refusals import refusal
+
+NAMES = ("ant", "bee", "cow")
+IDS = ["q2", "q0", "q3", "q1"]
+COUNTS = np.array([[9, 1, 0], [2, 5, 3], [4, 4, 2], [0, 3, 7]])
+GUESSES = np.array([0, 2, -1, 1])
+SHARES = np.array([[0.5, 0.25, 0.25], [0.0, 0.0, 1.0], [0.1, 0.2, 0.7], [0.75, 0.25, 0.0]])
+
+
+@pytest.fixture
+def votes():
+    """Counts by name, with ids."""
+    table = pa.table({"query_id": IDS} | dict(zip(NAMES, COUNTS.T, strict=True)))
+    with open_votes(table, label_names=NAMES) as opened:
+        yield opened
+
+
+@pytest.fixture
+def plain():
+    """The same counts in an array: neither names nor ids."""
+    with open_votes(COUNTS, layout="counts") as opened:
+        yield opened
+
+
+def csv(table):
+    """A table as CSV."""
+    return table.to_pandas().to_csv(index=False)
+
+
+def jsonl(table):
+    """A table as JSON lines."""
+    return "".join(json.dumps(row) + "\n" for row in table.to_pylist())
+
+
+CONTAINERS = {
+    "table": lambda table, folder: table,
+    "pandas": lambda table, folder: table.to_pandas(),
+    "polars": lambda table, folder: pl.from_arrow(table),
+    "csv": lambda table, folder: written(folder / "x.csv", csv(table).encode()),
+    "packed": lambda table, folder: written(
+        folder / "x.csv.gz", gzip.compress(csv(table).encode())
+    ),
+    "jsonl": lambda table, folder: written(folder / "x.jsonl", jsonl(table).encode()),
+    "parquet": lambda table, folder: put(pq.write_table, table, folder / "x.parquet"),
+    "arrow": lambda table, folder: put(feather.write_feather, table, folder / "x.arrow"),
+    "folder": lambda table, folder: parts(table, folder),
+}
+
+
+def written(path, content):
+    """A file with this content."""
+    path.write_bytes(content)
+    return path
+
+
+def put(write, table, path):
+    """A file that a library wrote."""
+    write(table, path)
+    return path
+
+
+def parts(table, folder):
+    """A folder of two parts."""
+    (folder / "parts").mkdir()
+    for part in range(2):
+        pq.write_table(table.slice(2 * part, 2), folder / "parts" / f"part.{part}.parquet")
+    return folder / "parts"
+
+
+def rows(found, votes, none=-1):
+    """What is said of every row of the votes."""
+    return np.concatenate([found.at(b.ids, b.first_row, none) for b in votes.batches()])
+
+
+ORDERS = [[0, 1, 2, 3], [3, 1, 0, 2]]
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize("order", ORDERS)
+def test_guesses_go_by_their_ids_and_words_in_every_container(kind, order, votes, tmp_path):
+    """The order of rows does not matter where they have ids, and words are classes."""
+    words = [None if guess < 0 else NAMES[guess] for guess in GUESSES]
+    table = pa.table({"query_id": [IDS[at] for at in order], "label": [words[at] for at in order]})
+    found = prior(CONTAINERS[kind](table, tmp_path), votes)
+    assert rows(found, votes).tolist() == GUESSES.tolist()
+    assert found.by_id
+    assert found.said_of(tuple(IDS), 0) == 3
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_probabilities_go_by_their_ids_and_columns(kind, votes, tmp_path):
+    """Columns are called after classes, in any order."""
+    for order in ORDERS:
+        for turned in ([0, 1, 2], [2, 0, 1]):
+            columns = {NAMES[j]: SHARES[order, j] for j in turned}
+            table = pa.table({"query_id": [IDS[at] for at in order]} | columns)
+            folder = tmp_path / f"{order}{turned}"
+            folder.mkdir()
+            source = CONTAINERS[kind](table, folder)
+            assert np.array_equal(rows(prior(source, votes), votes, 0.0), SHARES)
+            found = student(source, votes)
+            assert np.array_equal(predictions(found, tuple(IDS), 0), SHARES)
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+def test_true_labels_in_every_container(kind, votes, tmp_path):
+    """By id, in numbers or in words; a query without one, or with an empty one, has none."""
+    wanted = [2, -1, 0, 1]
+    for words in (False, True):
+        known = [(IDS[at], wanted[at]) for at in (3, 2, 0)]
+        said = [(NAMES[place] if words else place) for _, place in known]
+        table = pa.table({"query_id": [query for query, _ in known], "label": said, "x": said})
+        folder = tmp_path / str(words)
+        folder.mkdir()
+        if kind == "folder":
+            table = pa.concat_tables([table, table.slice(0, 1).set_column(0, "query_id", [["z"]])])
+        found = truth(CONTAINERS[kind](table, folder), votes)
+        assert rows(found, votes).tolist() == wanted
+
+
+def test_an_index_of_a_frame_is_the_query_ids(votes):
+    """As pandas would write it: an index called query_id, or one that is not 0, 1, 2, ..."""
+    frame = pd.DataFrame({"label": GUESSES}, index=pd.Index(IDS, name="query_id"))
+    assert rows(prior(frame.iloc[::-1], votes), votes).tolist() == GUESSES.tolist()
+    assert rows(prior(frame["label"].iloc[[1, 0]], votes), votes).tolist() == [0, 2, -1, -1]
+    with open_votes(pd.DataFrame(COUNTS, index=[7, 5, 9, 3]), layout="counts") as numbered:
+        shares = pd.DataFrame(SHARES, index=[7, 5, 9, 3]).iloc[::-1]
+        assert np.array_equal(rows(student(shares, numbered), numbered), SHARES)
+        series = pd.Series([1, 0], index=[3, 7])
+        assert rows(truth(series, numbered), numbered).tolist() == [0, -1, -1, 1]
+
+
+def test_the_column_that_names_the_votes_names_what_is_beside_them(tmp_path):
+    """`id_column` holds for both; else the ids are those in query_id."""
+    table = pa.table({"case": IDS} | {f"class_{j}": COUNTS[:, j] for j in range(3)})
+    with open_votes(table, id_column="case") as opened:
+        for name in ("case", "query_id"):
+            found = truth(pa.table({name: IDS[::-1], "label": [1, 2, 0, 2]}), opened)
+            assert rows(found, opened).tolist() == [2, 0, 2, 1]
+
+
+@pytest.mark.parametrize("there", [[7, 5], ["7", "5"]])
+@pytest.mark.parametrize("beside", [[5, 7], ["5", "7"]])
+def test_a_number_is_the_same_id_as_its_digits(there, beside):
+    """CSV does not tell them apart, so that no container does; 007 is another."""
+    table = pa.table({"query_id": there, "class_0": [3, 1], "class_1": [0, 2]})
+    with open_votes(table) as opened:
+        found = truth(pa.table({"query_id": beside, "label": [0, 1]}), opened)
+        assert rows(found, opened).tolist() == [1, 0]
+        other = prior(pa.table({"query_id": ["007", "05"], "label": [0, 1]}), opened)
+        assert rows(other, opened).tolist() == [-1, -1]
+
+
+def test_columns_that_are_numbered_go_by_their_numbers(plain):
+    """class_10 comes after class_2, wherever it stands."""
+    columns = {f"class_{j}": SHARES[:, j] for j in (2, 0, 1)}
+    assert np.array_equal(rows(prior(pa.table(columns), plain), plain), SHARES)
+    columns = {f"p{j + 1}": SHARES[:, j] for j in (2, 0, 1)}
+    assert np.array_equal(rows(prior(pa.table(columns), plain), plain), SHARES)
+    columns = dict(zip("xyz", SHARES.T, strict=True))
+    assert np.array_equal(rows(prior(pa.table(columns), plain), plain), SHARES)
+
+
+@pytest.mark.parametrize("names", [("ant", "bee", "dog"), ("a", "b", "c")])
+def test_columns_of_other_classes_are_refused(names, votes):
+    """Probabilities of another class are never taken by their place."""
+    text = refusal(VoteError, prior, pa.table(dict(zip(names, SHARES.T, strict=True))), votes)
+    assert "columns are not called ant, bee, cow" in text
+
+
+def test_lists_and_arrays_go_by_place(plain, tmp_path):
+    """The first column is class 0, and rows are in the order of the votes."""
+    np.save(tmp_path / "s.npy", SHARES)
+    lists = pa.table({"p": SHARES.tolist()})
+    fixed = pa.table({"p": pa.FixedSizeListArray.from_arrays(SHARES.ravel(), 3)})
+    for source in (SHARES, SHARES.tolist(), tmp_path / "s.npy", lists, fixed):
+        assert np.array_equal(predictions(student(source, plain), range(2), 1), SHARES[1:3])
+    for guesses in (GUESSES, GUESSES.tolist(), GUESSES.astype(float), [0, 2, None, 1]):
+        assert rows(prior(guesses, plain), plain).tolist() == GUESSES.tolist()
+
+
+def test_words_in_arrays_and_truth_values(votes):
+    """An array of words, and columns of true and false."""
+    words = np.array(["ant", "cow", "", "bee"])
+    for source in (words, words.astype(object), words.tolist()):
+        assert rows(prior(source, votes), votes).tolist() == GUESSES.tolist()
+    yes_no = pa.table({"query_id": [0, 1], "label": [True, False]})
+    with open_votes([[1, 2], [2, 1]], layout="counts") as two:
+        assert rows(truth(yes_no, two), two).tolist() == [1, 0]
+    columns = {"query_id": [0, 1], "true": [1, 2], "false": [2, 1]}
+    with open_votes(pa.table(columns), label_names=("true", "false")) as two:
+        assert rows(truth(yes_no, two), two).tolist() == [0, 1]
+
+
+def test_words_match_as_those_of_the_votes_do():
+    """Spellings and aliases that count in the votes count beside them."""
+    told = {"layout": "labels", "label_names": NAMES, "normalise": True, "aliases": {"kuh": "cow"}}
+    with open_votes([["ant", "bee"]] * 3, **told) as opened:
+        assert rows(truth(["Ant.", "KUH", " bee"], opened), opened).tolist() == [0, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["ant", "dog", "", "bee"], "row 1 has 'dog', which is none of `label_names`"),
+        ([0, 1, 3, 0], "row 2 has what is none of the 3 classes; -1 stands for none"),
+        ([0, 1, 2, -2], "row 3 has what is none of the 3 classes"),
+        ([0, 1, 0.5, 0], "row 2 has what is none of the 3 classes"),
+        ([0, 1, 2.0**70, 0], "row 2 has what is none of the 3 classes"),
+        ([0, float("inf"), 2, 0], "row 1 has what is none of the 3 classes"),
+        (SHARES * 2, "row 0 has no probabilities that sum to 1"),
+        (SHARES - [[0], [0.1], [0], [0]], "row 1 has no probabilities that sum to 1"),
+        (np.where(SHARES == 0.7, np.nan, SHARES), "row 2 has no probabilities that sum to 1"),
+        (SHARES[:, :2], "must be probabilities [queries, 3 classes], got shape (4, 2)"),
+        (SHARES[:, :, None], "has shape (4, 3, 1)"),
+        (SHARES[:0], "has shape (0, 3)"),
+        (pa.table({"query_id": IDS}), "has no column beside the query ids"),
+        (pa.table({"p": [[0.5, 0.5], [1.0]]}), "row 1 has a list that is empty, or not as long"),
+        (pa.table({"p": [[0.5, 0.5], None]}), "row 1 has a list that is empty, or not as long"),
+        (pa.table({"ant": ["x"], "bee": ["y"]}), "its columns must hold numbers"),
+        (pa.table({"query_id": ["a", "b", "a"], "label": [0, 1, 2]}), "row 2 has the query id of"),
+        (pa.table({"query_id": ["a", None], "label": [0, 1]}), "row 1 has no 'query_id'"),
+        (pa.table({"label": pa.array([], pa.int64())}), "has no rows"),
+    ],
+)
+def test_what_is_no_prior_is_named_with_its_row(given, text, votes):
+    """What is wrong, where, and what to do, in one line."""
+    assert text in refusal(VoteError, prior, given, votes)
+
+
+def test_words_need_names(plain):
+    """A word is never a class by itself."""
+    assert "give `label_names`" in refusal(UsageError, truth, ["ant", "bee", "cow", ""], plain)
+
+
+def test_predictions_are_there_for_every_query(votes, plain):
+    """A query without any is named by its row of the votes."""
+    found = student(
+        pa.table({"query_id": IDS[:3]} | dict(zip(NAMES, SHARES[:3].T, strict=True))), votes
+    )
+    assert "any" in refusal(VoteError, predictions, found, tuple(IDS), 0)
+    assert "row 3" in refusal(VoteError, predictions, found, tuple(IDS), 0)
+    short = student(SHARES[:3], plain)
+    text = refusal(VoteError, predictions, short, range(4), 0)
+    assert "ends at row 2, the votes go on to row 3" in text
+    assert "probabilities" in refusal(VoteError, student, GUESSES, plain)
+    whole = np.eye(3, dtype=int)[[0, 1, 2, 0]]
+    assert np.array_equal(predictions(student(whole, plain), range(4), 0), whole)
+    near = SHARES + np.array([5e-7, 0, 0])
+    assert np.array_equal(predictions(student(near, plain), range(4), 0), near)
+
+
+def test_a_truth_without_ids_is_as_long_as_what_is_asked(plain):
+    """Labels of other votes would match by their order."""
+    assert rows(truth([0, 1, 2, 0], plain, 4), plain).tolist() == [0, 1, 2, 0]
+    assert len(truth([0, 1], plain, 2).values) == 2
+    for labels, asked in (([0, 1], 3), ([0, 1, 2, 0, 1], 2)):
+        text = refusal(VoteError, truth, labels, plain, asked)
+        assert "the votes have 4 queries" in text
+    assert "one class a query" in refusal(VoteError, truth, SHARES, plain)
+
+
+def test_the_message_names_the_file(plain, tmp_path):
+    """Row 1 of which file, if several stand beside the votes."""
+    path = tmp_path / "guesses.npy"
+    np.save(path, np.array([0, 5, 0, 0]))
+    text = refusal(VoteError, prior, path, plain)
+    assert text.startswith("the prior in ")
+    assert "guesses.npy: row 1 has" in text
+    assert "no such file" in refusal(VoteError, truth, tmp_path / "gone.csv", plain)
+    assert "standard input" in refusal(VoteError, truth, "-", plain)
+    path.write_bytes(path.read_bytes()[:-5])
+    assert "guesses.npy" in refusal(VoteError, prior, path, plain)
+
+
+def test_no_output_may_replace_what_is_read(plain, tmp_path):
+    """Every file beside the votes is an input."""
+    paths = [tmp_path / name for name in ("p.npy", "a.json", "q.csv", "t.csv")]
+    np.save(paths[0], GUESSES)
+    paths[1].write_text('{"a": "ant"}')
+    paths[2].write_text("query_id\n1\n")
+    paths[3].write_text("alias,name\na,ant\n")
+    with watched():
+        prior(paths[0], plain)
+        aliases_of(paths[1])
+        query_ids(paths[2], None)
+        aliases_of(paths[3])
+        assert all(current().what(places_of_path(path)) for path in paths)
+
+
+# Votes of a prior.
+
+
+@given(
+    st.lists(st.integers(0, 9), min_size=2, max_size=6).filter(any),
+    st.integers(0, 10**6),
+)
+def test_votes_shared_out_are_whole_and_near_the_exact(parts_of, weight):
+    """As many as the weight, each class within one vote of its share, none for no guess."""
+    shares = np.array([parts_of, [0] * len(parts_of)]) / sum(parts_of)
+    found = shared_out(shares, weight)
+    assert found.sum(axis=1).tolist() == [weight, 0]
+    assert (np.abs(found - shares * weight) < 1 + 1e-6).all()
+
+
+def test_ties_go_to_the_first_class():
+    """So that the same prior has the same votes everywhere."""
+    assert shared_out(np.full((1, 4), 0.25), 6).tolist() == [[2, 2, 1, 1]]
+    assert shared_out(np.array([[0.0, 1.0]]), 7).tolist() == [[0, 7]]
+
+
+def expected(counts, guesses, weight):
+    """Counts with votes for guesses, one by one."""
+    found = counts.copy()
+    for row, guess in enumerate(guesses):
+        if guess >= 0:
+            found[row, guess] += weight
+    return found
+
+
+@pytest.mark.parametrize("batch_rows", [1, 3, None])
+def test_votes_of_a_prior_are_on_top(batch_rows):
+    """In every histogram, however batches are cut, with those of the teachers beside them."""
+    with open_votes(COUNTS, layout="counts", batch_rows=batch_rows) as opened:
+        found = with_prior(opened, GUESSES, 6)
+        batches = list(found.batches())
+        counts = np.concatenate([batch.counts for batch in batches])
+        assert np.array_equal(counts, expected(COUNTS, GUESSES, 6))
+        assert np.array_equal(np.concatenate([batch.alone for batch in batches]), COUNTS)
+        assert np.concatenate([batch.guesses for batch in batches]).tolist() == GUESSES.tolist()
+        shares = list(with_prior(opened, SHARES, 8).batches())
+        added = np.concatenate([batch.counts for batch in shares]) - COUNTS
+        assert added.tolist() == [[4, 2, 2], [0, 0, 8], [1, 2, 5], [6, 2, 0]]
+        assert np.concatenate([batch.guesses for batch in shares]).tolist() == [0, 2, 2, 0]
+        copy = pickle.loads(pickle.dumps(found))  # noqa: S301 - our own
+        assert np.array_equal(next(copy.batches()).counts, batches[0].counts)
+        assert found.without_prior is opened
+
+
+def test_many_classes_have_them_by_their_votes():
+    """Histograms of more classes than are kept dense get the same votes."""
+    wide = pa.table({"label": [[3, 29_999], [7]], "count": [[2, 1], [3]]})
+    with open_votes(wide, layout="sparse", classes=30_000, teachers=3) as opened:
+        (batch,) = with_prior(opened, [29_999, 8], 5).batches()
+        assert isinstance(batch.counts, SparseCounts)
+        found = dense(batch.counts)
+        assert found[0, [3, 29_999]].tolist() == [2, 6]
+        assert found[1, [7, 8]].tolist() == [3, 5]
+        assert found.sum() == 16
+        shares = np.zeros((2, 30_000))
+        shares[:, 3], shares[:, 4] = 0.5, 0.5
+        (batch,) = with_prior(opened, shares, 4).batches()
+        assert dense(batch.counts)[:, [3, 4]].tolist() == [[4, 2], [2, 2]]
+
+
+def test_what_is_public_of_a_prior(votes):
+    """Its weight, how many of the rows that are asked it says something about, and its hash."""
+    table = pa.table({"query_id": ["q0", "q1", "else"], "label": [0, 1, 2]})
+    found = with_prior(votes, table, 5)
+    assert found.guessed(4).prior == PriorFacts(5, 2, content_of(table))
+    assert found.guessed(2).prior.guesses == 1
+    assert found.guessed(4).facts.prior.texts()["prior_guesses"] == "2"
+    assert "no guess for any of the 1 rows" in refusal(VoteError, found.guessed, 1)
+    by_place = with_prior(votes, GUESSES, 5)
+    assert (by_place.guessed(4).prior.guesses, by_place.guessed(2).prior.guesses) == (3, 2)
+    assert "ends at row" in refusal(VoteError, with_prior(votes, GUESSES[:2], 5).guessed, 3)
+
+
+def test_votes_take_one_prior_and_know_their_names(votes):
+    """A second would not be in the weight of the first; and names nobody listed have no guess."""
+    assert "one" in refusal(VoteError, with_prior, with_prior(votes, GUESSES, 5), GUESSES, 5)
+    with open_votes([["a", "b"]] * 2, layout="labels", any_name=True) as unlisted:
+        assert "`prior`" in refusal(UsageError, with_prior, unlisted, [0], 5)
+
+
+def test_a_weight_of_nothing_changes_nothing(votes):
+    """Batches are those of the teachers alone."""
+    found = with_prior(votes, GUESSES, 0)
+    (batch,) = found.batches()
+    assert np.array_equal(batch.counts, COUNTS)
+    assert batch.alone is None
+    assert found.prior.weight == 0
+
+
+def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
+    """`verify` compares it; whoever has the same guesses can work it out."""
+    path = tmp_path / "p.csv"
+    path.write_text('label\nant\ncow\n""\nbee\n')
+    file = hashlib.sha256(path.read_bytes()).hexdigest()
+    assert with_prior(votes, path, 3).prior.sha256 == content_of(path) == file
+    numbers = hashlib.sha256(GUESSES.astype("<i8").tobytes()).hexdigest()
+    for held in (GUESSES, GUESSES.tolist(), GUESSES.astype(np.int8), pa.table({"label": GUESSES})):
+        assert with_prior(votes, held, 3).prior.sha256 == content_of(held) == numbers
+    with_ids = pa.table({"query_id": IDS, "label": GUESSES})
+    assert with_prior(votes, with_ids, 3).prior.sha256 == content_of(with_ids) != numbers
+    words = np.array(["ant", "cow", "", "bee"])
+    assert with_prior(votes, words, 3).prior.sha256 == content_of(words) != numbers
+    several = parts(with_ids, tmp_path)
+    assert with_prior(votes, several, 3).prior.sha256 == content_of(with_ids)
+
+
+# Several labels a query.
+
+YES = np.array([[1, 0], [0, -1], [-1, 1]])
+TITLES = ("red", "blue")
+
+
+@pytest.fixture
+def pairs():
+    """Counts of yes for two labels of three queries."""
+    table = pa.table({"query_id": ["a", "b", "c"], "red": [3, 4, 1], "blue": [0, 2, 5]})
+    with open_votes(table, layout="multilabel-counts", teachers=5) as opened:
+        yield opened
+
+
+def test_every_label_has_a_guess_of_its_own(pairs):
+    """By place, by id, and by the names of labels in any order; -1 and an empty cell are none."""
+    table = pa.table({"query_id": ["c", "a", "b"], "blue": [1, 0, None], "red": [None, 1, 0]})
+    for source in (YES, YES.tolist(), pa.table({"v": YES.tolist()}), table, table.to_pandas()):
+        found = prior(source, pairs)
+        assert rows(found, pairs).tolist() == YES.ravel().tolist()
+        assert found.said_of(("a", "a", "b", "b"), 0) == 3
+        assert rows(truth(source, pairs), pairs).tolist() == YES.ravel().tolist()
+    (batch,) = with_prior(pairs, YES, 7).batches()
+    alone = np.concatenate([each.counts for each in pairs.batches()])
+    assert np.array_equal(batch.counts, expected(alone, YES.ravel(), 7))
+    assert with_prior(pairs, YES, 7).guessed(4).prior.guesses == 3
+
+
+def test_predictions_of_labels_are_probabilities_of_yes(pairs):
+    """They come out as those of no and yes, a row for each label."""
+    yes = np.array([[0.9, 0.2], [0.5, 1.0], [0.0, 0.25]])
+    for source in (
+        yes,
+        pa.table({"query_id": ["a", "b", "c"], "blue": yes[:, 1], "red": yes[:, 0]}),
+    ):
+        found = predictions(student(source, pairs), ("a", "b", "b", "c"), 1)
+        assert np.array_equal(found[:, 1], [0.2, 0.5, 1.0, 0.0])
+        assert np.array_equal(found.sum(axis=1), np.ones(4))
+    assert "from 0 to 1" in refusal(VoteError, student, yes * 2, pairs)
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (YES[:, :1], "must be [queries, 2 labels]"),
+        (YES[:, 0], "must be [queries, 2 labels]"),
+        ([[1, 0], [0, 0.5]], "row 1 has what is not 1, 0, or -1 for none"),
+        ([[1, 0], [0, 2]], "row 1 has what is not 1, 0, or -1 for none"),
+        (pa.table({"red": [1, 0], "green": [0, 1]}), "columns are not called red, blue"),
+    ],
+)
+def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
+    """They are never rounded, and never those of other labels."""
+    assert text in refusal(VoteError, prior, given, pairs)
+    assert text in refusal(VoteError, truth, given, pairs)
+
+
+# Lists of queries, and aliases.
+
+
+@pytest.mark.parametrize("kind", CONTAINERS)
+@pytest.mark.parametrize("ids", [["q3", "q0", "q1", "q2"], [9, 4, 7, 5]])
+def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
+    """In order; what else is in the table does not matter."""
+    table = pa.table({"prompt": ["x", "y", "z", "?"], "query_id": ids})
+    found = query_ids(CONTAINERS[kind](table, tmp_path), None)
+    assert list(found) == ids
+    assert isinstance(found, tuple if isinstance(ids[0], str) else np.ndarray)
+    for listed in (ids, tuple(ids), np.array(ids), pd.Series(ids), pd.Index(ids)):
+        assert list(query_ids(listed, None)) == ids
+    renamed = table.rename_columns(["prompt", "case"])
+    assert list(query_ids(renamed, "case")) == ids
+    np.save(tmp_path / "q.npy", np.array(ids))
+    assert list(query_ids(str(tmp_path / "q.npy"), None)) == ids
+    assert query_ids(None, None) is None
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        ([1, 2, 1], "row 2 has the query id of row 0, too"),
+        (["a", 1], "must hold whole numbers, or texts"),
+        ([1.5], "must hold whole numbers, or texts"),
+        ([True, False], "must hold whole numbers, or texts"),
+        ([], "must hold whole numbers, or texts"),
+        ([[1, 2]], "must hold whole numbers, or texts"),
+        ([1, 2**63], "row 1 has an id above 2^63 - 1"),
+    ],
+)
+def test_lists_of_queries_that_are_none(given, text):
+    """Each query once, numbers or texts."""
+    assert text in refusal(VoteError, query_ids, given, None)
+
+
+@pytest.mark.parametrize("given", [3, b"ab", {"a", "b"}, {"a": 1}, pa.table({"x": [1]})])
+def test_a_list_of_queries_has_an_order(given):
+    """What has none is no list."""
+    assert "must be a list of ids" in refusal(ParameterError, query_ids, given, None)
+
+
+ALIASES = {"Katze": "cat", "1": "cat", "Hund, groß": "dog"}
+
+
+@pytest.mark.parametrize("kind", [each for each in CONTAINERS if each != "folder"])
+def test_aliases_in_every_container(kind, tmp_path):
+    """A table of alias and name in any order says what a mapping or a JSON object says."""
+    table = pa.table({"name": list(ALIASES.values()), "alias": list(ALIASES)})
+    assert aliases_of(CONTAINERS[kind](table, tmp_path)) == ALIASES
+    path = tmp_path / "a.json"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ALIASES, indent=2, ensure_ascii=False).encode())
+    assert aliases_of(path) == aliases_of(str(path)) == aliases_of(ALIASES) == ALIASES
+    assert aliases_of(None) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind", "text"),
+    [
+        (
+            "a.json",
+            '{"a": "cat", "a": "dog"}',
+            ParameterError,
+            "'a' stands for 'cat' and for 'dog'",
+        ),
+        (
+            "a.csv",
+            "alias,name\na,cat\na,dog\n",
+            ParameterError,
+            "'a' stands for 'cat' and for 'dog'",
+        ),
+        ("a.csv", "alias,name\na,cat\na,\n", VoteError, "row 1 has no alias, or no name"),
+        ("a.csv", "alias,name\na,bird\n", ParameterError, "'a' stands for 'bird', which is none"),
+        ("a.json", '{"a": ["cat"]}', ParameterError, "'a' stands for ['cat'], which is none of"),
+        ("a.json", "{moo: cow}", VoteError, "a.json: the aliases are no JSON object"),
+        ("a.json", '{"a": ' + "[" * 99999, VoteError, "a.json: "),
+        (
+            "a.csv",
+            "from,to\na,cat\n",
+            VoteError,
+            "must be a table of alias, name, not column 'from'",
+        ),
+        ("a.csv", "alias,name,b\na,cat,1\n", VoteError, "not column 'b'"),
+        ("gone.csv", None, VoteError, "no such file"),
+    ],
+)
+def test_files_of_aliases_that_are_refused(name, content, kind, text, tmp_path):
+    """With the file, before any vote is read."""
+    if content is not None:
+        (tmp_path / name).write_text(content)
+    told = {"label_names": ("cat", "dog"), "aliases": tmp_path / name}
+    assert text in refusal(kind, open_votes([["cat"]], **told).__enter__)
+
+
+# The join itself.
+
+
+def test_values_by_hand_are_joined_like_those_of_files(plain):
+    """Whoever has values and ids need not write them down."""
+    made = Joined("the prior", GUESSES, ids=np.array([3, 2, 1, 0]))
+    assert rows(prior(made, plain), plain).tolist() == GUESSES[::-1].tolist()
+    assert content_of(made) == made.sha256
+    assert pickle.loads(pickle.dumps(made)).at(np.array([3, 9]), 0, -1).tolist() == [0, -1]  # noqa: S301
+    shared = Joined("the prior", SHARES)
+    assert shared.at(range(2), 2, 0.0).tolist() == SHARES[2:].tolist()
+    assert not shared.by_id

@@ -1,0 +1,212 @@
+"""Groups of teachers: whose votes count how much, in every container and layout."""
+
+from __future__ import annotations
+
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from pate_cli.votes.facts import Group
+from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.join import teacher_groups
+from pate_cli.votes.opening import open_votes
+from refusals import refusal
+
+GROUPS = ["clinic", "lab", "clinic", "lab", "lab"]
+WEIGHTS = [1, 3, 2, 1, 1]
+PER_RECORD = [1, 2, 1, 2, 2]
+IDS = ["anna", "ben", "cleo", "dora", "emil"]
+COLUMNS = {
+    "group": GROUPS,
+    "weight": WEIGHTS,
+    "teachers_per_record": PER_RECORD,
+    "teacher_id": IDS,
+}
+EVERY = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD, IDS)
+VOTES = np.array([[0, 1, 2, 1, 0], [2, 2, 0, 1, 1], [0, 0, 0, 0, 1]])
+
+
+def counted(votes, weights, classes=3):
+    """The histograms, vote by vote."""
+    found = np.zeros((len(votes), classes), dtype=np.int64)
+    for row, said in enumerate(votes):
+        for teacher, vote in enumerate(said):
+            if vote >= 0:
+                found[row, vote] += weights[teacher]
+    return found.tolist()
+
+
+def drained(source, **more):
+    """All histograms."""
+    with open_votes(source, **more) as votes:
+        return np.concatenate([batch.counts for batch in votes.batches()]).tolist()
+
+
+def test_what_is_public_about_groups():
+    """The report has an ε for each group from these numbers, worked out by hand."""
+    assert EVERY.public == (Group("clinic", 2, 2, 3, 1, 2), Group("lab", 3, 3, 5, 2, 4))
+    assert (len(EVERY), EVERY.total) == (5, 8)
+    plain = TeacherGroups(np.array(["a", "b", "a"]))
+    assert plain.public == (Group("a", 2, 1, 2, 1, 1), Group("b", 1, 1, 1, 1, 1))
+    assert TeacherGroups([7, 7]).groups == ("7", "7")
+    assert pickle.loads(pickle.dumps(EVERY)) == EVERY  # noqa: S301 - our own
+
+
+@pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "table", "frame"])
+def test_groups_are_the_same_in_every_container(kind, tmp_path):
+    """A file or a frame says what the object says."""
+    table, path = pa.table(COLUMNS), tmp_path / f"g.{kind}"
+    source = path
+    if kind in ("csv", "tsv"):
+        path.write_text(table.to_pandas().to_csv(index=False, sep="," if kind == "csv" else "\t"))
+    elif kind == "jsonl":
+        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+    elif kind == "parquet":
+        pq.write_table(table, path)
+    else:
+        source = table if kind == "table" else table.to_pandas()
+    assert teacher_groups(source) == EVERY
+    assert teacher_groups(None) is None
+    assert teacher_groups(EVERY) is EVERY
+
+
+def test_only_the_column_of_groups_is_needed(tmp_path):
+    """Left out, weights and teachers per record are 1, and teachers go in order."""
+    (tmp_path / "g.csv").write_text("group\na\nb\na\n")
+    assert teacher_groups(tmp_path / "g.csv") == TeacherGroups(["a", "b", "a"])
+    (tmp_path / "g.csv").write_text("group,teacher\n1,10\n2,11\n")
+    assert teacher_groups(tmp_path / "g.csv") == TeacherGroups([1, 2], ids=[10, 11])
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        ("group,weight\na,1\nb,1.5\n", "row 0 has no weight that is a whole number of at least 1"),
+        ("group,weight\na,1\nb,0\n", "row 1 has no weight that is a whole number of at least 1"),
+        ("group,weight\na,1\nb,-3\n", "row 1 has no weight"),
+        ("group,weight\na,1\nb,\n", "row 1 has no weight"),
+        ("group,teachers_per_record\na,0\n", "row 0 has no teachers_per_record"),
+        ("group,teachers_per_record\na,1\na,2\n", "row 1 says teachers_per_record 2"),
+        ("group,teachers_per_record\na,2\nb,1\n", "row 0 says teachers_per_record 2"),
+        ("group,teacher\na,x\nb,x\n", "row 1 names a teacher a second time"),
+        ("group,teacher\na,x\n ,y\n", "row 1 has no group"),
+        ("group,weight\na,2147483647\nb,1\n", "weights that add up to over"),
+        ("name,weight\na,1\n", "must be a table of group, weight, teachers_per_record"),
+        ("group,wieght\na,1\n", "not column 'wieght'"),
+    ],
+)
+def test_a_file_that_is_wrong_is_named_with_its_row(content, text, tmp_path):
+    """A weight under a wrong name, or of no size, would count as 1 without a word."""
+    path = tmp_path / "g.csv"
+    path.write_text(content)
+    found = refusal(VoteError, teacher_groups, path)
+    assert found.startswith("groups of teachers in ")
+    assert "g.csv: " in found
+    assert text in found
+
+
+def test_what_are_no_groups():
+    """Arrays have no column of groups, and other objects are none."""
+    refusal(VoteError, teacher_groups, np.array([1, 2]))
+    refusal(ParameterError, teacher_groups, 3)
+    refusal(VoteError, TeacherGroups, [])
+    refusal(VoteError, TeacherGroups, ["a", "b"], [1])
+    refusal(VoteError, TeacherGroups, ["a", 1])
+
+
+TEACHERS = ["teacher_0", "teacher_1", "teacher_2", "teacher_3", "teacher_4"]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("named", ["place", "number", "column"])
+def test_weights_follow_their_teachers(named, turned):
+    """However teachers are called, and in whatever order the groups name them."""
+    ids = {"place": None, "number": [0, 1, 2, 3, 4], "column": TEACHERS}[named]
+    order = [3, 1, 4, 0, 2] if turned and ids is not None else [0, 1, 2, 3, 4]
+    groups = TeacherGroups(
+        [GROUPS[at] for at in order],
+        [WEIGHTS[at] for at in order],
+        [PER_RECORD[at] for at in order],
+        None if ids is None else [ids[at] for at in order],
+    )
+    wanted = counted(VOTES, WEIGHTS)
+    told = {"classes": 3, "groups": groups, "layout": "labels"}
+    frame = pd.DataFrame(VOTES, columns=TEACHERS)
+    assert drained(frame, **told) == wanted
+    assert drained(frame[TEACHERS[::-1]], **told) == (
+        counted(VOTES[:, ::-1], WEIGHTS) if named == "place" else wanted
+    )
+    if named != "column":
+        assert drained(VOTES, **told) == wanted
+        assert drained(VOTES.T, **told | {"layout": "labels-by-teacher"}) == wanted
+
+
+@pytest.mark.parametrize("texts", [False, True])
+def test_votes_in_long_form_name_their_teachers(texts):
+    """A vote counts for the weight of whoever cast it."""
+    who = IDS if texts else [10, 11, 12, 13, 14]
+    rows = [(q, who[t], int(VOTES[q, t])) for t in range(5) for q in range(3)]
+    query, teacher, label = zip(*rows, strict=True)
+    long = pa.table({"query_id": query, "teacher_id": teacher, "label": label})
+    order = [4, 2, 0, 1, 3]
+    groups = TeacherGroups(
+        [GROUPS[at] for at in order], [WEIGHTS[at] for at in order], ids=[who[at] for at in order]
+    )
+    assert drained(long, classes=3, groups=groups) == counted(VOTES, WEIGHTS)
+
+
+def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):
+    """Teacher 7 in a CSV is teacher "7" of the votes."""
+    path = tmp_path / "g.csv"
+    path.write_text("group,weight,teacher\na,1,8\nb,5,7\n")
+    frame = pd.DataFrame({"7": [0, 1], "8": [1, 1]})
+    assert drained(frame, layout="labels", classes=2, groups=path) == [[5, 1], [0, 6]]
+
+
+def test_missing_votes_have_no_weight():
+    """A row then has fewer votes than all teachers together."""
+    votes = np.array([[0, -1, 1, -1, 2]])
+    found = drained(votes, layout="labels", classes=3, groups=EVERY_IN_ORDER, teachers=5)
+    assert found == counted(votes, WEIGHTS)
+
+
+EVERY_IN_ORDER = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
+
+
+def test_a_file_says_what_is_public_of_its_groups():
+    """Its `teachers` are the most votes that a row can have."""
+    with open_votes(VOTES, layout="labels", classes=3, groups=EVERY_IN_ORDER) as votes:
+        assert (votes.teachers, votes.groups) == (8, EVERY.public)
+        assert votes.facts.of_round["groups"] == EVERY.public
+        assert not votes.votes_together
+
+
+@pytest.mark.parametrize(
+    ("groups", "text"),
+    [
+        (TeacherGroups(["a", "b"]), "has 5 teachers, but `groups` has 2"),
+        (TeacherGroups(GROUPS, ids=IDS), "the teacher of row 0, 'anna', is no teacher of"),
+        (TeacherGroups(GROUPS, ids=[0, 1, 2, 3, 9]), "the teacher of row 4, 9, is no teacher of"),
+        (
+            TeacherGroups(GROUPS, ids=["0", "teacher_0", "1", "2", "3"]),
+            "the teacher of row 1, 'teacher_0', is no teacher of",
+        ),
+    ],
+)
+def test_groups_of_other_teachers_are_refused(groups, text):
+    """No weight goes to a teacher whom nobody meant."""
+    frame = pd.DataFrame(VOTES, columns=TEACHERS)
+    assert text in refusal(VoteError, drained, frame, layout="labels", classes=3, groups=groups)
+
+
+def test_counts_do_not_tell_who_voted():
+    """Groups weigh votes of teachers, so histograms are refused."""
+    counts = np.array([[3, 2], [1, 4]])
+    text = refusal(UsageError, drained, counts, layout="counts", groups=EVERY_IN_ORDER)
+    assert "who voted" in text

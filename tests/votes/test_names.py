@@ -1,0 +1,272 @@
+"""Names of classes: which text is a vote for which, beside an oracle that takes one at a time."""
+
+from __future__ import annotations
+
+import pickle
+import unicodedata
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts, shown
+from pate_cli.votes.opening import open_votes
+from refusals import refusal
+
+NAMES = ("cat", "Guinea pig", "Ärger", "straße", "C.")
+ALIASES = {"Katze": "cat", "the  Bird": "Guinea pig"}
+QUOTES = ['""', "''", "``", "“”", "„“", "””", "‘’", "‚‘", "’’", "«»", "»«"]
+BLANKS = ["", " ", "\t\n", "\u00a0", "  "]
+
+
+def oracle(text):
+    """A spelling without what `normalise` looks past, by one rule after the other."""
+    text = " ".join(unicodedata.normalize("NFD", text).split())
+    changed = True
+    while changed:
+        changed = False
+        shorter = text
+        while shorter and shorter[-1] in ".,;:!?":
+            shorter = shorter[:-1]
+        for opening, closing in QUOTES:
+            if len(shorter) > 1 and shorter[0] == opening and shorter[-1] == closing:
+                shorter = shorter[1:-1]
+                break
+        if shorter.strip() and shorter != text:
+            text, changed = shorter.strip(), True
+    return unicodedata.normalize("NFC", text.casefold())
+
+
+def place(text, names, aliases, *, normalise):
+    """The class of one text, by comparing it with every name and alias."""
+    spell = oracle if normalise else str.strip
+    if text is None or "\0" in text or not text.strip():
+        return -1
+    for at, name in enumerate(names):
+        if spell(text) == spell(name):
+            return at
+    for alias, name in aliases.items():
+        if spell(text) == spell(alias):
+            return names.index(name)
+    return -1
+
+
+spelled = (
+    st.sampled_from([*NAMES, *ALIASES, "dog", "", "?"])
+    .flatmap(
+        lambda text: st.tuples(
+            st.sampled_from(BLANKS),
+            st.sampled_from(['"', "“", "'", ""]),
+            st.sampled_from([text, text.upper(), text.title(), text.replace(" ", " \t ")]),
+            st.sampled_from(["", ".", "!?", " ,", ";"]),
+            st.sampled_from(['"', "”", "'", ""]),
+            st.sampled_from(BLANKS),
+        )
+    )
+    .map("".join)
+)
+said = st.one_of(
+    st.none(),
+    st.sampled_from([*NAMES, *ALIASES]),
+    spelled,
+    spelled.map(lambda text: unicodedata.normalize("NFD", text)),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
+)
+
+
+@given(texts=st.lists(said, max_size=12), normalise=st.booleans(), aliases=st.booleans())
+def test_each_text_is_where_the_oracle_has_it(texts, normalise, aliases):
+    """Every container of texts matches as one text by itself does."""
+    mapping = ALIASES if aliases else {}
+    names = ClassNames(NAMES, normalise, mapping)
+    expected = [place(text, NAMES, mapping, normalise=normalise) for text in texts]
+    assert names.places(texts).tolist() == expected
+    plain = pa.array(texts, pa.string())
+    for column in (plain, plain.cast(pa.large_string()), plain.dictionary_encode()):
+        found = names.classes_of(column).to_pylist()
+        assert found == [None if each < 0 else each for each in expected]
+
+
+def test_a_dictionary_that_repeats_texts_and_holds_nulls_is_read_entry_by_entry():
+    """What a writer left in a dictionary does not change the votes."""
+    words = pa.array(["dog", None, "?", "dog", "unused"])
+    column = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3, None], pa.int8()), words)
+    assert ClassNames(("cat", "dog")).classes_of(column).to_pylist() == [1, None, None, 1, None]
+
+
+def test_blanks_around_a_text_are_no_part_of_it():
+    """A blank behind every comma, in names or in votes, loses no vote."""
+    names = class_names(" cat, dog ,Guinea pig")
+    assert names.names == ("cat", "dog", "Guinea pig")
+    assert names.places([" cat", "dog\t", "Guinea pig", "Guinea  pig"]).tolist() == [0, 1, 2, -1]
+    with open_votes(
+        [[" cat", "dog "], ["cat", "cat"]], layout="labels", label_names="cat, dog"
+    ) as v:
+        assert next(v.batches()).counts.tolist() == [[1, 1], [2, 0]]
+
+
+def test_both_forms_of_unicode_are_one_only_with_normalise():
+    """Texts that look alike are told apart unless somebody said so."""
+    forms = [unicodedata.normalize(form, "Ärger") for form in ("NFC", "NFD")]
+    assert forms[0] != forms[1]
+    assert ClassNames((forms[1], "Glück")).places(forms).tolist() == [-1, 0]
+    assert ClassNames((forms[1], "Glück"), normalise=True).places(forms).tolist() == [0, 0]
+
+
+def test_what_is_punctuation_alone_is_not_normalised_away():
+    """Names may be marks."""
+    marks = ClassNames(("?", "!"), normalise=True)
+    assert marks.places(["?", " ! ", "", "??", "."]).tolist() == [0, 1, -1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        ("Cat", "`normalise` would match it with 'cat'"),
+        ("guinea  pig!", "`normalise` would match it with 'Guinea pig'"),
+        ("STRASSE", "`normalise` would match it with 'straße'"),
+        ("KATZE", "`normalise` would match it with 'cat'"),
+        ("N/A.", ABSTENTION),
+        ("None", ABSTENTION),
+        ("Guinea pigs", "looks like 'Guinea pig'"),
+        ("dog", None),
+    ],
+)
+def test_the_likeliest_cause_is_told(text, cause):
+    """Whoever holds the votes hears what would help."""
+    assert ClassNames(NAMES, aliases=ALIASES).cause(text) == cause
+
+
+def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
+    """Advice that would be refused is none."""
+    assert ClassNames(("cat", "Cat")).mended("CAT") == -1
+    assert ClassNames(("cat", "dog"), normalise=True).mended("kat") == -1
+    assert ClassNames(("none", "some")).cause("None") == "`normalise` would match it with 'none'"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"names": ("cat", "Cat.")}, "`label_names`: 'Cat.' is there twice with `normalise`"),
+        ({"names": ("cat", " cat")}, "`label_names`: 'cat' is there twice"),
+        ({"names": ("cat", " ")}, "`label_names`: name 1 is empty, or no text"),
+        ({"names": ("cat", "a\0")}, "`label_names`: name 1 is empty, or no text"),
+        ({"names": ("cat", "\ud800")}, "`label_names`: name 1 is empty, or no text"),
+        ({"names": ("cat", 3)}, "`label_names`: name 1 is empty, or no text"),
+        ({"names": ("cat",)}, "`label_names`: at least 2 names are needed, got 1"),
+        (
+            {"aliases": {"a": "bird"}},
+            "`aliases`: 'a' stands for 'bird', which is none of `label_na",
+        ),
+        ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, which is none of `label_names`"),
+        ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty, or no text"),
+        ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty, or no text"),
+        (
+            {"aliases": {"DOG": "cat"}},
+            "`aliases`: 'DOG' stands for 'cat', which is not the only one",
+        ),
+        ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', which is not"),
+    ],
+)
+def test_what_is_contradictory_is_refused(more, message):
+    """No text is a vote for two classes, whatever was said first."""
+    given = {"names": ("cat", "dog"), "normalise": True, **more}
+    assert refusal(ParameterError, ClassNames, **given).startswith(message)
+
+
+def test_names_come_as_texts_or_from_a_file(tmp_path):
+    """A list, an array, a text with commas, a path and @FILE say the same names."""
+    path = tmp_path / "names"
+    path.write_bytes("\ufeffrouge vif\r\nblé, dur\r\n sauge\n".encode())
+    wanted = ("rouge vif", "blé, dur", "sauge")
+    for said in (wanted, list(wanted), np.array(wanted), path, f"@{path}"):
+        found = class_names(said).names
+        assert found == wanted
+        assert all(type(name) is str for name in found)
+
+
+@pytest.mark.parametrize("given", [b"a,b", {"a", "b"}, {"a": 1, "b": 2}, 3])
+def test_names_have_an_order(given):
+    """Classes are numbered by it, so what has none is refused."""
+    assert "must be a list of texts" in refusal(ParameterError, class_names, given)
+
+
+def test_files_of_names_that_cannot_be_read(tmp_path):
+    """A wrong path is an error of usage, and names the file."""
+    assert "cannot read" in refusal(UsageError, class_names, f"@{tmp_path / 'gone'}")
+    (tmp_path / "latin").write_bytes("blé\nseigle\n".encode("latin-1"))
+    assert "UTF-8" in refusal(UsageError, class_names, tmp_path / "latin")
+
+
+@pytest.mark.parametrize("more", [{"normalise": True}, {"aliases": {"a": "cat"}}])
+def test_spellings_need_names(more):
+    """An option that would match nothing is refused, not passed over."""
+    (name,) = more
+    text = refusal(UsageError, class_names, None, **more)
+    assert text == f"`{name}` goes with `label_names`"
+    assert class_names(None) is None
+
+
+def test_names_that_nobody_listed_are_secret_and_need_no_number():
+    """They are whatever the votes say: none at first, and never shown."""
+    first = ClassNames((), normalise=True, listed=False)
+    assert first.class_of("cat") == -1
+    assert [first.spelled(text) for text in (" Cat.", " ", "a\0")] == ["cat", "", ""]
+    found = ClassNames(("cat", "dog"), normalise=True, listed=False)
+    assert found.places(["DOG!", "cow"]).tolist() == [1, -1]
+    assert "cat" not in repr(found)
+
+
+def test_texts_of_arrow_that_are_no_utf_8_are_none():
+    """Bytes that are no text can be no name, and end no run."""
+    raw = pa.array([b"cat", b"\xff", b"a\0", None], pa.binary())
+    for kind in (pa.string(), pa.large_string()):
+        column = (
+            raw.cast(pa.large_binary()).view(kind) if kind == pa.large_string() else raw.view(kind)
+        )
+        assert python_texts(column) == ["cat", None, None, None]
+        assert ClassNames(("cat", "dog")).classes_of(column).to_pylist() == [0, None, None, None]
+
+
+def test_names_travel_and_compare():
+    """Workers get the same names; two calls with the same names are the same reading."""
+    names = ClassNames(NAMES, normalise=True, aliases=ALIASES)
+    copy = pickle.loads(pickle.dumps(names))  # noqa: S301 - our own
+    assert copy == names == ClassNames(NAMES, normalise=True, aliases=dict(ALIASES))
+    assert (hash(copy), repr(copy)) == (hash(names), repr(names))
+    assert copy.places(["katze", None]).tolist() == [0, -1]
+    assert repr(names) != repr(ClassNames(NAMES, normalise=True))
+
+
+def test_few_names_are_shown():
+    """A thousand names make no line of a thousand names."""
+    assert shown(["a", "b", "c"]) == "a, b, c"
+    assert shown(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
+
+
+VOTES = [["World", "World", "Sports"], ["Business", "cannot tell", None], ["?", None, ""]]
+TOPICS = ("World", "Sports", "Business")
+TABLES = {
+    "columns": {f"teacher_{t}": [row[t] for row in VOTES] for t in range(3)},
+    "lists": {"labels": VOTES},
+    "long": {
+        "query_id": [q for q in range(3) for _ in range(3)],
+        "teacher_id": [0, 1, 2] * 3,
+        "label": [text for row in VOTES for text in row],
+    },
+}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_votes_in_words_are_counted_by_hand(table):
+    """A text that is no name, an empty one and a null are missing votes in every layout."""
+    known = [Counter(text for text in row if text in TOPICS) for row in VOTES]
+    wanted = [[each[name] for name in TOPICS] for each in known]
+    with open_votes(pa.table(TABLES[table]), label_names=TOPICS) as votes:
+        found = np.concatenate([batch.counts for batch in votes.batches()])
+        assert found.tolist() == wanted
+        assert (votes.class_names, votes.classes, votes.teachers) == (TOPICS, 3, 3)

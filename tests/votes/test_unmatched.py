@@ -1,0 +1,177 @@
+"""Votes that match no name: counted by cause for the holder, and refused where most do."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pate_cli.core.errors import VoteError
+from pate_cli.votes.names import ABSTENTION, ClassNames
+from pate_cli.votes.opening import open_votes
+from pate_cli.votes.unmatched import NOT_IN_WORDS, Tally, Unmatched
+from refusals import refusal
+
+NAMES = ("cat", "dog", "bird")
+BALLOTS = [
+    ["cat", "Cat", "dog."],
+    [" dog", "Katze", "N/A"],
+    ["CAT", "", "fish"],
+    ["dog", "dog", None],
+]
+CAST, STRAYS, MENDED, ABSTAINED = 10, 6, 3, 1
+
+
+def sources():
+    """The same ballots in every layout that has words."""
+    columns = {f"teacher_{t}": [row[t] for row in BALLOTS] for t in range(3)}
+    long = {
+        "query_id": [q for q in range(4) for _ in range(3)],
+        "teacher_id": [0, 1, 2] * 4,
+        "label": [text for row in BALLOTS for text in row],
+    }
+    encoded = {name: pa.array(values).dictionary_encode() for name, values in columns.items()}
+    return {
+        "columns": pa.table(columns),
+        "dictionaries": pa.table(encoded),
+        "lists": pa.table({"labels": BALLOTS}),
+        "long": pa.table(long),
+        "array": np.array([[text or "" for text in row] for row in BALLOTS]),
+    }
+
+
+def counted(texts, names=None):
+    """What a tally tells of texts, each a vote."""
+    tally = Tally(names or ClassNames(NAMES))
+    tally.add(Counter(texts).items())
+    return tally.found()
+
+
+@pytest.mark.parametrize("kind", sources())
+def test_every_layout_counts_alike(kind):
+    """How votes are stored does not change what the holder is told."""
+    with open_votes(
+        sources()[kind], layout="long" if kind == "long" else "labels", label_names=NAMES
+    ) as v:
+        found = v.unmatched()
+        assert (found.cast, found.votes) == (CAST, STRAYS)
+        assert (found.mended, found.abstained) == (MENDED, ABSTAINED)
+        told = {each.text: (each.votes, each.cause) for each in found.texts}
+        assert told["N/A"] == (1, ABSTENTION)
+        assert told["CAT"] == told["Cat"] == (1, "`normalise` would match it with 'cat'")
+        assert set(told) == {"Cat", "dog.", "Katze", "N/A", "CAT", "fish"}
+        if kind not in ("long",):
+            assert (v.unmatched(1).cast, v.unmatched(1).votes) == (3, 2)
+
+
+@pytest.mark.parametrize("kind", sources())
+def test_a_file_of_other_words_is_refused_by_counts_alone(kind):
+    """A run stops before it spends on votes that are nearly all lost, and quotes none of them."""
+    told = {"layout": "long" if kind == "long" else "labels", "label_names": NAMES}
+    with open_votes(sources()[kind], **told) as votes:
+        text = refusal(VoteError, votes.refuse_unmatched)
+        assert text.startswith(
+            f"{votes.name}: 6 of 10 votes match no label name: 3 would match with "
+        )
+        assert "1 read as abstentions, 2 are other words" in text
+        for word in ("`normalise`", "`aliases`", "`label_names`", "`accept_unmatched`"):
+            assert word in text
+        assert not any(word in text for word in ("Katze", "fish", "CAT", "N/A"))
+    for more in ({"accept_unmatched": True}, {"normalise": True}, {"aliases": {"CAT": "cat"}}):
+        with open_votes(sources()[kind], **told, **more) as votes:
+            votes.refuse_unmatched()
+
+
+def test_half_of_the_votes_are_not_most():
+    """The limit is more than half of the votes that say something."""
+    for other, refused in ((2, False), (3, True)):
+        rows = [["cat"] * 2 + ["cow"] * other + [""] * (5 - other)]
+        with open_votes(rows, layout="labels", label_names=NAMES, teachers=7) as votes:
+            assert votes.unmatched().share == other / (2 + other)
+            if refused:
+                refusal(VoteError, votes.refuse_unmatched)
+            else:
+                votes.refuse_unmatched()
+
+
+@pytest.mark.parametrize("nothing", ["", " "])
+def test_empty_texts_are_no_votes(nothing):
+    """Who says nothing is no stray, and votes in numbers are no words."""
+    with open_votes([["", nothing]] * 3, layout="labels", label_names=NAMES) as votes:
+        assert votes.unmatched() == NOT_IN_WORDS
+        votes.refuse_unmatched()
+    with open_votes([[0, 1], [2, 0]], layout="labels", label_names=NAMES) as votes:
+        assert votes.unmatched() is NOT_IN_WORDS
+    assert (NOT_IN_WORDS.share, NOT_IN_WORDS.sentences()) == (0.0, [])
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["cat", "Cat", "cow", "", "none"]), max_size=9), max_size=5)
+)
+def test_columns_are_added_up(columns):
+    """Cut anywhere, in arrays of texts or of dictionaries, the counts are those of one list."""
+    texts = [text for column in columns for text in column]
+    every = counted(texts)
+    arrays = [pa.array(column, pa.string()) for column in columns]
+    assert Unmatched.among(iter(arrays), ClassNames(NAMES)) == every
+    encoded = [array.dictionary_encode() for array in arrays]
+    assert Unmatched.among(iter(encoded), ClassNames(NAMES)) == every
+    assert every.votes == sum(text in ("Cat", "cow", "none") for text in texts)
+
+
+def test_what_the_holder_is_told():
+    """How many, which, why, and what would help; a warning above a tenth."""
+    assert counted(["cat"] * 5).sentences() == []
+    first, *more = counted(["cat"] * 9 + ["Cat"]).sentences()
+    assert first.startswith("1 of 10 votes (10.0%) match no label name")
+    assert more == [
+        "  1 x 'Cat', `normalise` would match it with 'cat'",
+        "`normalise` would match 1 of them",
+    ]
+    found = counted(["cat", "N/A", "N/A", "cow"]).sentences()
+    assert found[0].startswith("WARNING: 3 of 4 votes (75.0%)")
+    assert found[1:3] == [f"  2 x 'N/A', {ABSTENTION}", "  1 x 'cow'"]
+    assert found[3].startswith("`aliases` ")
+
+
+def test_json_keeps_its_keys():
+    """Scripts read these keys of `pate cost --json`."""
+    found = counted(["cat", "Cat", "cow"]).to_dict()
+    assert json.loads(json.dumps(found)) == found
+    assert found == {
+        "cast": 3,
+        "votes": 2,
+        "share": 2 / 3,
+        "normalise_would_match": 1,
+        "commonest": [
+            {"text": "Cat", "votes": 1, "cause": "`normalise` would match it with 'cat'"},
+            {"text": "cow", "votes": 1, "cause": None},
+        ],
+    }
+
+
+def test_texts_are_short_and_on_one_line():
+    """What a model wrote does not command a terminal, nor fill it."""
+    found = counted(["\x1b[2J\nbell\a", "long " * 500, "cat"])
+    assert all(each.text.isprintable() and len(each.text) < 200 for each in found.texts)
+
+
+def test_the_commonest_ten_are_told_of_in_bounded_memory():
+    """Endless kinds of texts neither hide the commonest nor fill the memory."""
+    names = ClassNames(("one", "two"), normalise=True)
+    tally = Tally(names)
+    for batch in range(12):
+        tally.add([("often", 9), *((f"{batch} {n}", 1) for n in range(3000))])
+    found = tally.found()
+    assert found.votes == found.cast == 12 * 3009
+    assert (len(found.texts), found.texts[0].text, found.texts[0].votes) == (10, "often", 108)
+
+
+def test_it_does_not_show_votes_by_itself():
+    """A repr in a log tells no text."""
+    assert "cow" not in repr(counted(["cow"]))

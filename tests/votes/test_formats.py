@@ -1,0 +1,342 @@
+"""The same votes are the same votes in every format, and in every way that one comes in."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import threading
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from pate_cli.core.errors import VoteError
+from pate_cli.votes.formats import delimited, json_lines
+from pate_cli.votes.opening import open_votes
+
+ROWS, TEACHERS = 30, 12
+NAMES = ["cat", "dog", "eel"]
+IDS = [f"q{row:02}" for row in range(ROWS)]
+LABELS = np.random.default_rng(3).integers(0, 3, (ROWS, TEACHERS))
+COUNTS = [[int((row == label).sum()) for label in range(3)] for row in LABELS]
+COLUMNS = {f"class_{label}": [row[label] for row in COUNTS] for label in range(3)}
+TABLES = {
+    "counts": (pa.table({"query_id": IDS, **COLUMNS}), {}),
+    "words": (
+        pa.table(
+            {"query_id": IDS}
+            | {f"teacher_{t}": [NAMES[label] for label in LABELS[:, t]] for t in range(TEACHERS)}
+        ),
+        {"label_names": NAMES},
+    ),
+    "long": (
+        pa.table(
+            {
+                "query_id": [each for each in IDS for _ in range(TEACHERS)],
+                "teacher_id": list(range(TEACHERS)) * ROWS,
+                "label": LABELS.ravel(),
+            }
+        ),
+        {"classes": 3},
+    ),
+    "lists": (pa.table({"query_id": IDS, "labels": LABELS.tolist()}), {"classes": 3}),
+}
+
+
+def written(table, suffix):
+    """Return a table as the bytes of a file of some format."""
+    into = io.BytesIO()
+    if suffix == ".parquet":
+        pq.write_table(table, into, row_group_size=7)
+    elif suffix == ".arrow":
+        with pa.ipc.new_file(into, table.schema) as writer:
+            writer.write_table(table, max_chunksize=7)
+    elif suffix == ".stream":
+        with pa.ipc.new_stream(into, table.schema) as writer:
+            writer.write_table(table, max_chunksize=7)
+    elif suffix == ".jsonl":
+        into.write("".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode())
+    elif suffix == ".json":
+        into.write(json.dumps(table.to_pylist(), indent=2).encode())
+    else:
+        mark = {".csv": ",", ".tsv": "\t", ".semicolons": ";"}[suffix]
+        options = pa.csv.WriteOptions(delimiter=mark)
+        pa.csv.write_csv(table, into, options)
+    return into.getvalue()
+
+
+TEXTS = (".csv", ".tsv", ".semicolons", ".jsonl", ".json")
+FORMATS = (".parquet", ".arrow", ".stream", *TEXTS)
+SHAPES = [(s, f) for s in TABLES for f in FORMATS if s != "lists" or f not in TEXTS[:3]]
+
+
+@pytest.mark.parametrize(("shape", "suffix"), SHAPES)
+def test_every_format_gives_the_same_votes(shape, suffix, read, tmp_path):
+    """The format is told by content, whatever the file is called."""
+    table, options = TABLES[shape]
+    (tmp_path / "v").write_bytes(written(table, suffix))
+    votes, ids, counts = read(tmp_path / "v", **options)
+    assert (ids, counts) == (IDS, COUNTS)
+    assert votes.teachers == TEACHERS
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_every_way_in_gives_the_same_votes(suffix, read, tmp_path, monkeypatch):
+    """Packed, piped, by address and in a folder, with blocks that end anywhere."""
+    monkeypatch.setattr(delimited, "BLOCK", 150)
+    monkeypatch.setattr(json_lines, "PIECE", 200)
+    table, options = TABLES["counts"]
+    content, halves = written(table, suffix), [table.slice(0, 11), table.slice(11)]
+    ways = {"plain": content, "gz": gzip.compress(content)}
+    ways["zst"] = pa.compress(content, "zstd", asbytes=True)
+    for way, packed in ways.items():
+        (tmp_path / way).write_bytes(packed)
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_bytes, args=(ways["gz"],))
+    writer.start()
+    name = {".semicolons": ".csv", ".stream": ".arrow", ".json": ".jsonl"}.get(suffix, suffix)
+    (tmp_path / "parts").mkdir()
+    for place, half in enumerate(halves):
+        (tmp_path / "parts" / f"{place}{name}").write_bytes(written(half, suffix))
+    sources = [*(tmp_path / way for way in ways), fifo, tmp_path / "parts"]
+    for source in [*sources, (tmp_path / "plain").as_uri(), (tmp_path / "parts").as_uri()]:
+        assert read(source, **options)[1:] == (IDS, COUNTS)
+    writer.join()
+    for packed in ways.values():
+        assert read("-", stdin=io.BytesIO(packed), **options)[1:] == (IDS, COUNTS)
+
+
+@pytest.mark.parametrize("suffix", FORMATS)
+def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
+    """Workers read ranges that begin and end within chunks."""
+    monkeypatch.setattr(delimited, "BLOCK", 150)
+    (tmp_path / "v").write_bytes(written(TABLES["counts"][0], suffix))
+    with open_votes(tmp_path / "v", batch_rows=4) as votes:
+        for start, limit in ((0, 30), (3, 9), (6, 1), (29, 5), (7, 14)):
+            batches = list(votes.batches(start=start, limit=limit))
+            assert sum((batch.counts.tolist() for batch in batches), []) == (
+                COUNTS[start : start + limit]
+            )
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("packed", [np.save, np.savez, np.savez_compressed])
+@pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U"])
+def test_arrays(kind, packed, order, read, tmp_path):
+    """NPY, and NPZ of one array, in any layout of bytes; queries along rows or columns."""
+    values = np.array(NAMES)[LABELS] if kind == "U" else LABELS.astype(kind)
+    options = {"label_names": NAMES} if kind == "U" else {"classes": 3}
+    for name, layout, array in (("r", "labels", values), ("t", "labels-by-teacher", values.T)):
+        with (tmp_path / name).open("wb") as file:
+            packed(file, np.asarray(array, order=order))
+        _, ids, counts = read(tmp_path / name, layout=layout, teachers=TEACHERS, **options)
+        assert (ids, counts) == (list(range(ROWS)), COUNTS)
+
+
+WIDE = "query_id,class_0,class_1\n"
+GOOD = [["a", "b"], [[1, 2], [2, 1]]]
+
+
+@pytest.mark.parametrize(
+    ("content", "ids"),
+    [
+        (WIDE + "7,1,2\n-3,2,1\n", [7, -3]),
+        (WIDE + "007,1,2\n8,2,1\n", ["007", "8"]),
+        (WIDE + "0x10,1,2\n8,2,1\n", ["0x10", "8"]),
+        (WIDE + "7,1,2\n9223372036854775808,2,1\n", ["7", "9223372036854775808"]),
+        (WIDE + '"a,b",1,2\n"c""d", 2 ,1\n', ["a,b", 'c"d']),
+        (WIDE + ' a ,"1", 2\n\tb,\t2 ,1\n', ["a", "b"]),
+        ("\ufeff" + WIDE.replace("\n", "\r\n") + "a,1,2\r\n\r\nb,2,1", ["a", "b"]),
+        (WIDE.replace(",", ", ") + "a, 1, 2\nb, 2, 1\n", ["a", "b"]),
+        ("# votes\n\n" + WIDE + "a,1.0,2e0\nb,2.,1\n", ["a", "b"]),
+        (WIDE.replace(",", ";") + "a;1,0;2,00\nb;2;1\n", ["a", "b"]),
+        (WIDE.replace(",", "\t") + "a\t1,0\t2,00\nb\t2\t1\n", ["a", "b"]),
+        (WIDE + 'a,"1,0",2\nb,"2,0",1\n', ["a", "b"]),
+        ('"query_id";"class_0";"class_1"\n"1";"a";1;2\n"2";"b";2;1\n', ["a", "b"]),
+        ("query_id,0,1\na,1,2\nb,2,1\n", ["a", "b"]),
+    ],
+)
+def test_csv_of_all_kinds(content, ids, read, tmp_path):
+    """As spreadsheets, R, pandas and people write it; 007 is no number among ids."""
+    (tmp_path / "v").write_bytes(content.encode())
+    _, found, counts = read(tmp_path / "v", layout="counts")
+    assert (found, counts) == (ids, GOOD[1])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ("0,1,2\n1,2,0\n", "the first line holds numbers"),
+        ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
+        ("a,b,a\n1,2,3\n", "two columns have the same name"),
+        ("a;b,c\n1;2,3\n", "the first line has commas and semicolons"),
+        ("sep=;\na;b\n1;2\n", "begins with `sep=;`"),
+        ('"class_0" "class_1"\n"1" 3 4\n', "has bars or blanks between fields; write commas"),
+        ("a|b\n1|2\n", "has bars or blanks between fields; write commas"),
+        ('"a,b\n', "has no line that names the columns"),
+        (WIDE, "has no rows"),
+        (WIDE + "a,1,2\nb,1\n", "row 1 has another number of fields"),
+        (WIDE + "a,1,2\n\nb,1,2,3\n", "row 1 has another number of fields"),
+        (WIDE + 'a,1,2\nb,1,"2\n', "row 1 has a quoted field that goes on in the next line"),
+        (WIDE + "a,1,2\nb,1,two\n", "column 'class_1' is of type text from row 1 on"),
+        (WIDE + "a,1,2\nb,1,+2\n", "column 'class_1' is of type text from row 1 on"),
+        (WIDE + "a,1,2\nb,NA,2\n", "row 1 has an empty entry"),
+        (WIDE + "a,1,2\n ,1,2\n", "row 1 has no 'query_id'"),
+        ((WIDE + "a,1,2\n\xe9,1,2\n").encode("latin-1"), "row 1 is no UTF-8 text"),
+        (WIDE.encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+    ],
+)
+def test_csv_that_is_refused(content, said, refused, tmp_path):
+    """One line with the row and what to do, and no guess at what may be votes."""
+    (tmp_path / "v.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert f"v.csv: {said}" in refused(tmp_path / "v.csv", layout="counts")
+
+
+@pytest.mark.parametrize(
+    ("rows", "counts"),
+    [
+        (["cat", "NA", "dog"], [[1, 1]]),
+        (["cat", "", " dog "], [[1, 1]]),
+        (["true", "cat", "dog"], [[1, 1]]),
+        (["1,000", "cat", "dog"], [[1, 1]]),
+        (["7", "cat", "cat"], [[2, 0]]),
+    ],
+)
+def test_words_between_semicolons(rows, counts, read, tmp_path):
+    """NA and empty fields are no vote, a number is a vote for nobody, and blanks do not count."""
+    names = ";".join(f"teacher_{teacher}" for teacher in range(3))
+    lines = [names, ";".join(rows), ";".join(["cat"] * 3)]
+    (tmp_path / "v.csv").write_text("\n".join(lines))
+    found = read(tmp_path / "v.csv", label_names="cat,dog", layout="labels")[2]
+    assert found == [*counts, [3, 0]]
+
+
+@pytest.mark.parametrize("fields", [["1,000", "2"], ["1.234", "5"], ["5,0", "1.5"], ["1,000.5"]])
+def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, refused, tmp_path):
+    """A thousand is never read as one, nor one as a thousand."""
+    lines = [f"q{row};3;{field}" for row, field in enumerate(fields)]
+    (tmp_path / "v.csv").write_text("\n".join(["query_id;class_0;class_1", *lines]))
+    assert "'class_1'" in refused(tmp_path / "v.csv", layout="counts")
+
+
+@pytest.mark.parametrize("block", [40, 1 << 20])
+@pytest.mark.parametrize("field", ["0.5", "x", "08", "true", ""])
+@pytest.mark.parametrize("place", [0, 15, 29])
+def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch, read):
+    """It makes no difference where the odd id stands, nor where a block ends."""
+    monkeypatch.setattr(delimited, "BLOCK", block)
+    ids = [str(row) for row in range(ROWS)]
+    ids[place] = field
+    lines = [f"{query},{row[0]},{row[1]},{row[2]}" for query, row in zip(ids, COUNTS, strict=True)]
+    (tmp_path / "v.csv").write_text("\n".join(["query_id,class_0,class_1,class_2", *lines]))
+    if field:
+        assert read(tmp_path / "v.csv")[1:] == (ids, COUNTS)
+    else:
+        with pytest.raises(VoteError, match=f"row {place} has no 'query_id'"):
+            read(tmp_path / "v.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        ('{"counts":[1,2]}\n[1,2]\n', "row 1 cannot be read"),
+        ('{"counts":[1,2]}\n{"counts":[1,2}\n', "row 1 cannot be read"),
+        ('{"v":1,"w":2}\n{"v":"x","w":2}\n', "row 1 is the first whose column 'v' changed"),
+        ('{"v":[1]}\n{"v":["x"]}\n', "row 1 is the first whose column 'v' changed"),
+        ('{"a":1,"a":2}\n', "row 0 is the first whose column 'a' was specified twice"),
+        ('[{"a":1},5]', "a JSON array must hold objects"),
+        ('[{"a":1}', "begins as a JSON array and is none"),
+        ("[" * 10**5, "begins as a JSON array and is none"),
+        ('{"a":' * 10**5, "row 0 cannot be read"),
+        ('{"a":{"b":1}}\n', "'a'"),
+        ("{}\n", "no columns of votes"),
+    ],
+)
+def test_json_that_is_refused(content, said, refused, tmp_path):
+    """One line with the row, and never the words of a parser that may quote votes."""
+    (tmp_path / "v.jsonl").write_text(content)
+    assert said in refused(tmp_path / "v.jsonl", layout="counts")
+
+
+def test_a_column_of_json_that_changes_between_pieces(refused, tmp_path, monkeypatch):
+    """A mixed column is named, with a row that is near."""
+    monkeypatch.setattr(json_lines, "PIECE", 48)
+    lines = ['{"v":%3s,"w":1}\n' % ('"x"' if row > 20 else row) for row in range(30)]
+    (tmp_path / "v.jsonl").write_text("".join(lines))
+    assert "column 'v' holds another type from row 21 on" in refused(tmp_path / "v.jsonl")
+
+
+def test_texts_that_look_like_dates_are_texts(read, tmp_path):
+    """An id is what it is written as, whatever a parser sees in it."""
+    lines = ['{"query_id":"2020-01-01","counts":[1,2]}', "", '{"query_id":"x","counts":[2.0,1]}']
+    (tmp_path / "v").write_text("\ufeff" + "\r\n".join(lines))
+    assert read(tmp_path / "v", layout="counts")[1:] == (["2020-01-01", "x"], GOOD[1])
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"\x80\x04K\x01.", "is a Python pickle"),
+        (b"BZh91AY", "is packed by bzip2"),
+        (b"\xd0\xcf\x11\xe0\0\0", "is the workbook of a spreadsheet"),
+        (gzip.compress(gzip.compress(b"x")), "is packed twice"),
+        (b"FEA1\0", "is Feather version 1"),
+        (b"\x01\x02\0\x03", "is neither NPY, Parquet, Arrow, JSON lines nor CSV"),
+        (b"", "is empty"),
+        (gzip.compress(b""), "is empty"),
+    ],
+)
+def test_what_stays_closed(content, said, refused, tmp_path):
+    """One line says what to write instead."""
+    (tmp_path / "v").write_bytes(content)
+    assert said in refused(tmp_path / "v", layout="counts")
+
+
+def test_an_archive_of_several_arrays_or_of_something_else(refused, tmp_path):
+    """Nobody can tell which array the votes are, and nothing of a pickle is opened."""
+    np.savez(tmp_path / "v.npz", a=[[1, 2]], b=[[1, 2]])
+    assert "not an NPZ file of one array" in refused(tmp_path / "v.npz")
+    np.savez(tmp_path / "o.npz", np.array([[None]]))
+    assert "holds Python objects" in refused(tmp_path / "o.npz")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_of_a_long_text_only_the_rows_that_are_asked_are_converted(
+    suffix, tmp_path, monkeypatch, read
+):
+    """A limit on queries saves the rest; in long form a row is no query, and all are read."""
+    monkeypatch.setattr("pate_cli.votes.source.LONG_ENOUGH", 100)
+    monkeypatch.setattr(delimited, "BLOCK", 100)
+    monkeypatch.setattr(json_lines, "PIECE", 200)
+    for shape in ("counts", "long"):
+        (tmp_path / shape).write_bytes(written(TABLES[shape][0], suffix))
+    votes, _, counts = read(tmp_path / "counts", max_queries=5)
+    assert 5 <= votes.queries < ROWS
+    assert counts == COUNTS[: votes.queries]
+    assert read(tmp_path / "long", max_queries=5, classes=3)[1:] == (IDS, COUNTS)
+
+
+def test_opening_a_long_text_tells_how_far_it_is(tmp_path):
+    """A megabyte is a step, of which the number is told before."""
+
+    class Progress:
+        done = expected = 0
+
+        def __call__(self, steps):
+            self.done += steps
+
+        def expect(self, steps):
+            self.expected += steps
+
+    (tmp_path / "v.csv").write_text("class_0,class_1\n" + "100,200\n" * (1 << 19))
+    progress = Progress()
+    with open_votes(tmp_path / "v.csv", layout="counts", progress=progress):
+        assert progress.done == progress.expected == 4
+    done = []
+    with open_votes(tmp_path / "v.csv", layout="counts", progress=done.append):
+        assert done == [1] * 4

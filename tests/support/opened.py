@@ -1,0 +1,34 @@
+"""Votes as `open_votes` reads them, whole, or the line with which it refuses them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pate_cli.core.arrays import SparseCounts
+from pate_cli.core.errors import VoteError
+from pate_cli.votes.opening import open_votes
+from refusals import refusal
+
+
+def read(source, *, start=0, limit=None, **options):
+    """(the file, all ids, histograms [rows, classes] as dense ones); batches follow each other."""
+    with open_votes(source, **options) as file:
+        batches = list(file.batches(start=start, limit=limit))
+    row = start
+    for batch in batches:
+        assert batch.first_row == row
+        row += len(batch.counts)
+    parts = [b.counts.dense() if isinstance(b.counts, SparseCounts) else b.counts for b in batches]
+    assert all(part.dtype == np.int64 for part in parts)
+    ids = [each for batch in batches for each in np.asarray(batch.ids, dtype=object).tolist()]
+    return file, ids, np.concatenate(parts)
+
+
+def counts_of(source, **options):
+    """The histograms alone."""
+    return read(source, **options)[2]
+
+
+def refused(source, error=VoteError, **options):
+    """The line with which votes are refused, on opening or when they are read."""
+    return refusal(error, read, source, **options)

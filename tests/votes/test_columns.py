@@ -1,0 +1,158 @@
+"""Which columns are votes: every table that could be read in two ways is refused by name."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from opened import read, refused
+from pate_cli.core.words import Layout
+from pate_cli.votes.opening import open_votes
+
+TWO = {"cat": [1, 2], "dog": [2, 1]}
+LISTS = {"v": [[1, 2], [2, 1]]}
+LONG = {"query_id": [5, 5], "teacher_id": [1, 2], "label": [0, 1]}
+
+
+def refusal_of(layout=None, **columns):
+    return refused(pa.table(columns), layout=layout)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["label", "Label", "labels", "truth", "y_true", "true_label", "target", "prediction", "y"]
+    + ["total", "index", "Unnamed: 0", "id", "image_id", "n_votes"],
+)
+def test_a_column_beside_counts_that_is_none(name):
+    """An answer, an id or a sum beside counts would be read as one more class."""
+    message = refusal_of("counts", **TWO, **{name: [1, 0]})
+    assert f"column {name!r} does not look like votes; drop it" in message
+    assert "`id_column`" in message
+    assert ("index=False" in message) == (name in ("index", "Unnamed: 0"))
+    assert "`id_column`" not in refusal_of(query_id=["a", "b"], **TWO, **{name: [1, 0]})
+    numbered = {"c0": [1, 2], "c1": [2, 1], "extra": [1, 1]}
+    assert "column 'extra' does not look like votes" in refusal_of(**numbered)
+
+
+def test_the_ids_by_another_name():
+    """`id_column` stands for query_id in every layout, and must be there and name queries."""
+    long = {"teacher_id": [1, 1], "label": [0, 1]}
+    for layout, votes in (("counts", TWO), ("counts", LISTS), ("long", long)):
+        table = pa.table({"image": ["p", "q"], **votes})
+        assert read(table, id_column="image", layout=layout)[1] == ["p", "q"]
+    table = pa.table({"image": ["p", "q"], **TWO})
+    assert "column 'img' is missing" in refused(table, id_column="img")
+    both = table.append_column("query_id", pa.array([1, 2]))
+    assert "column 'query_id' does not look like votes" in refused(both, id_column="image")
+    floats = pa.table({"image": [0.5, 1.5], **TWO})
+    assert "has an id that is neither" in refused(floats, id_column="image", layout="counts")
+
+
+@pytest.mark.parametrize(
+    ("columns", "bad", "place"),
+    [
+        (["c0", "c2", "c1"], "c2", 1),
+        (["class_1", "class_2"], "class_1", 0),
+        (["0", "1", "10", "2"], "10", 2),
+        (["c0", "c0001", "c3"], "c3", 2),
+    ],
+)
+def test_numbered_classes_stand_in_order(columns, bad, place):
+    """Out of order, every label would silently be another class."""
+    message = refusal_of(**dict.fromkeys(columns, [1, 2]))
+    assert f"column {bad!r} stands at place {place}" in message
+
+
+def test_the_order_of_teachers_does_not_matter():
+    """Whose vote is whose does not matter, so teachers come in any order."""
+    for names in (("teacher_7", "teacher_3"), ("a7", "a3")):
+        table = pa.table(dict.fromkeys(names, [0, 1]))
+        assert read(table, layout="labels")[2].tolist() == [[2, 0], [0, 2]]
+
+
+def test_counts_are_taken_by_the_names_of_their_columns():
+    """Columns called as the classes are come in the order of `label_names`; others are refused."""
+    table = pa.table(TWO)
+    with open_votes(table, layout="counts") as file:
+        assert file.class_names == ("cat", "dog")
+    file, _, counts = read(table, label_names="dog,cat")
+    assert (file.class_names, counts.tolist()) == (("dog", "cat"), [[2, 1], [1, 2]])
+    message = refused(table, layout="counts", label_names="dog,fish")
+    assert "do not name the same classes: 'cat' is on one side only" in message
+
+
+@pytest.mark.parametrize(
+    ("columns", "layout"),
+    [
+        ({"class_0": [2, 1], "class_1": [1, 2]}, Layout.COUNTS),
+        ({"votes0": [2, 1], "votes1": [1, 2]}, Layout.COUNTS),
+        ({"counts": [[2, 1], [1, 2]]}, Layout.COUNTS),
+        ({"teacher_0": [0, 1], "teacher_1": [1, 1]}, Layout.LABELS),
+        ({"query_id": [5, 6], "labels": [[0, 1], [1, 1]]}, Layout.LABELS),
+        ({"query_id": [5, 6], "labels": [[0, 7], [1, 1]]}, Layout.LABELS),
+        ({"labels": [[0, 1], [1, 1]]}, None),
+        ({"votes": [[0, 1], [1, 1]]}, None),
+        (LONG, Layout.LONG),
+    ],
+)
+def test_column_names_that_speak(columns, layout):
+    """Names tell a layout where they leave no doubt; nothing else about a small table does."""
+    if layout is None:
+        assert "say `layout` counts|labels" in refused(pa.table(columns))
+        return
+    with open_votes(pa.table(columns)) as file:
+        assert file.inferred
+        assert file.layout is layout
+
+
+def test_lists():
+    """One list column holds the votes; a second one, or numbers beside it, could be votes, too."""
+    table = pa.table({"query_id": ["a", "b"], **LISTS, "file": ["x", "y"], "label": [1, 1]})
+    assert read(table, layout="counts")[2].tolist() == LISTS["v"]
+    assert "could both be votes" in refusal_of(**LISTS, w=LISTS["v"])
+    assert "could both be votes" in refusal_of(**LISTS, c0=[1, 2])
+    assert "'teacher_id'" in refusal_of(**LISTS, teacher_id=[1, 2])
+    assert "row 1 has a null instead of a list" in refusal_of("counts", v=[[1, 2], None])
+
+
+def test_long_form_needs_its_columns():
+    """A missing column, or one of another type, is named."""
+    assert "column 'teacher_id' is missing" in refusal_of("long", query_id=[1], label=[0])
+    assert "`label_names`" in refusal_of(**{**LONG, "label": ["a", "b"]})
+    assert "neither a whole number nor a text" in refusal_of(**{**LONG, "teacher_id": [0.5, 1.5]})
+    assert "'teacher_id'" in refusal_of("counts", **LONG)
+
+
+def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
+    """Of a column of numbers with one word, the column and the row of the word are told."""
+    rows = [f"{row},{'oops' if row == 17 else 3},2" for row in range(30)]
+    (tmp_path / "v.csv").write_text("\n".join(["query_id,class_0,class_1", *rows]))
+    message = refused(tmp_path / "v.csv")
+    assert "column 'class_0' is of type text from row 17 on" in message
+    assert "oops" not in message
+    words = pa.table({"teacher_0": ["a", "b"], "teacher_1": [0, 1]})
+    assert "column 'teacher_1' is of type number; the votes beside it are texts" in refused(
+        words, label_names="a,b"
+    )
+    prompts = pa.table({"prompt": ["?", "!"], "ann": ["a", "b"]})
+    assert "column 'prompt' does not look like votes" in refused(prompts, label_names="a,b")
+    dates = pa.table({"when": pa.array([1, 2], pa.timestamp("s")), **TWO})
+    assert "column 'when' is of type other" in refused(dates)
+
+
+def test_nothing_to_read():
+    """No columns of votes, no rows, and a name that is there twice, are refused."""
+    assert "there are no columns of votes" in refusal_of(query_id=[1])
+    assert "has no rows" in refusal_of(
+        "counts", a=pa.array([], pa.int64()), b=pa.array([], pa.int64())
+    )
+    twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "b", "a"])
+    assert "two columns are named 'a'" in refused(twice)
+
+
+def test_a_column_of_nulls_goes_with_any_other():
+    """A teacher who never voted may leave a column without a type."""
+    table = pa.table({"teacher_0": ["a", "b"], "teacher_1": pa.nulls(2)})
+    assert read(table, label_names="a,b")[2].tolist() == [[1, 0], [0, 1]]
+    numbers = pa.table({"teacher_0": [0, 1], "teacher_1": pa.nulls(2)})
+    assert read(numbers, teachers=2)[2].tolist() == [[1, 0], [0, 1]]

@@ -1,0 +1,214 @@
+"""The layout is inferred where only one reading is left, and never otherwise."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from opened import refused
+from pate_cli.core.errors import VoteError
+from pate_cli.core.words import Layout
+from pate_cli.votes.opening import open_votes
+from slices import tries
+
+RNG = np.random.default_rng(11)
+COUNTS = RNG.multinomial(250, np.ones(10) / 10, size=64)
+LABELS = RNG.integers(0, 10, size=(640, 250))
+NAMES = ("no", "yes", "perhaps")
+
+
+def guess(source, **told):
+    """The layout that is told, None where it is asked for."""
+    try:
+        with open_votes(source, **told) as file:
+            return file.layout
+    except VoteError:
+        return None
+
+
+def with_ids(array):
+    columns = {f"x{place}": column for place, column in enumerate(array.T)}
+    return pa.table({"query_id": np.arange(len(array)), **columns})
+
+
+def test_plain_counts_are_recognised():
+    """Constant totals of different rows are counts; what was said must agree."""
+    for told in ({}, {"classes": 10}, {"teachers": 250}, {"classes": 10, "teachers": 250}):
+        assert guess(COUNTS, **told) is Layout.COUNTS
+    for told in ({"classes": 9}, {"teachers": 249}, {"teachers": 251}):
+        assert guess(COUNTS, **told) is None
+    few = np.array([[240, 6, 4], [10, 230, 10]])
+    assert (guess(few), guess(few, teachers=250)) == (None, Layout.COUNTS)
+
+
+def test_a_wrong_number_of_teachers_does_not_turn_counts_into_labels():
+    """A slip of the caller must not put a guarantee on the wrong histograms."""
+    wide = RNG.multinomial(400, np.ones(300) / 300, size=64)  # many classes, small counts
+    for counts in (COUNTS, wide):
+        for teachers in counts.shape:
+            for source in (counts, with_ids(counts)):
+                assert guess(source, teachers=teachers) in (None, Layout.COUNTS)
+
+
+def test_missing_votes_need_the_number_of_teachers():
+    """Totals that differ are counts only if it was said how many teachers there are."""
+    gaps = COUNTS.copy()
+    gaps[17, gaps[17].argmax()] -= 1
+    assert (guess(gaps), guess(gaps, teachers=250)) == (None, Layout.COUNTS)
+    gaps[17] = 0
+    assert (guess(gaps), guess(gaps, teachers=250)) == (None, Layout.COUNTS)
+    damaged = COUNTS.copy()
+    damaged[17, 3] += 1
+    for told in ({}, {"teachers": 250}, {"teachers": 10}, {"teachers": 64}, {"classes": 10}):
+        assert guess(damaged, **told) is None
+
+
+def test_label_matrices_need_teachers_to_know_their_orientation():
+    """Who is a row is known by the number of teachers or by query ids."""
+    assert guess(LABELS) is guess(LABELS, classes=10) is None
+    assert guess(LABELS, teachers=250) is Layout.LABELS
+    assert guess(LABELS.T, teachers=250) is Layout.LABELS_BY_TEACHER
+    assert guess(LABELS, teachers=250, classes=9) is None  # a label is out of range
+    assert guess(LABELS[:250], teachers=250, classes=10) is None  # square
+    assert guess(with_ids(LABELS), classes=10) is Layout.LABELS
+    assert guess(with_ids(LABELS[:250]), teachers=250) is Layout.LABELS
+    assert guess(with_ids(LABELS), teachers=640, classes=10) is None
+    assert guess(with_ids(LABELS)) is None
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        np.ones((20, 250), dtype=int),  # unanimous: all totals are 250
+        np.tile(np.arange(6), (20, 1)),  # all rows equal
+        np.array([np.roll(np.arange(9), k) for k in range(9)]),  # permutations: equal totals
+        np.array([[0, 1], [1, 0]] * 20),  # two teachers who never agree
+        np.eye(30, dtype=int),  # one dissent a query
+        np.full((1, 3), 5),  # one query
+        np.arange(10)[:, np.newaxis],  # one teacher
+        RNG.integers(0, 2, size=(250, 40)),  # binary
+    ],
+)
+def test_awkward_labels_are_never_taken_for_counts(labels):
+    """Labels whose sums agree by accident are asked about."""
+    for matrix in (labels, labels.T):
+        assert guess(matrix) is None
+        assert guess(matrix, teachers=labels.shape[1]) is not Layout.COUNTS
+
+
+SMALL = hnp.arrays(
+    np.int64, st.tuples(st.integers(1, 12), st.integers(1, 4)), elements=st.integers(0, 3)
+)
+
+
+@settings(max_examples=tries(300))
+@given(labels=SMALL, told=st.booleans(), flip=st.booleans(), classes=st.sampled_from([None, 4]))
+def test_small_label_matrices_are_read_rightly_or_not_at_all(labels, told, flip, classes):
+    """Labels of four classes with the true number of teachers, or none, told."""
+    teachers = labels.shape[1] if told else None
+    right = Layout.LABELS_BY_TEACHER if flip else Layout.LABELS
+    matrix = labels.T if flip else labels
+    assert guess(matrix, teachers=teachers, classes=classes) in (None, right)
+
+
+@settings(max_examples=tries(300))
+@given(
+    classes=st.integers(2, 6),
+    teachers=st.integers(1, 12),
+    rows=st.integers(1, 14),
+    seed=st.integers(0, 2**20),
+    told=st.sampled_from([(), ("teachers",), ("classes",), ("teachers", "classes")]),
+    damage=st.booleans(),
+)
+def test_counts_are_read_rightly_or_not_at_all(classes, teachers, rows, seed, told, damage):
+    """Counts with the true numbers told, or none, damaged or not, are never labels."""
+    rng = np.random.default_rng(seed)
+    counts = rng.multinomial(teachers, rng.dirichlet(np.ones(classes)), size=rows)
+    if damage:
+        assume(rows > 2)
+        counts[rng.integers(rows), rng.integers(classes)] += 1
+    facts = {"teachers": teachers, "classes": classes}
+    assert guess(counts, **{fact: facts[fact] for fact in told}) in (None, Layout.COUNTS)
+
+
+def test_lists_with_gaps_and_the_numbers_of_unlisted_names_are_not_guessed(tmp_path):
+    """Missing entries rule nothing out; and in CSV one word would make words of all numbers."""
+    table = pa.table({"query_id": [1, 2, 3], "v": [[0, 9, 9], [9, 8], [7, None, 9]]})
+    assert "the layout cannot be told" in refused(table, teachers=3)
+    rows = "".join(f"{q},2,{q % 3},{(q + 1) % 3}\n" for q in range(30))
+    (tmp_path / "v.csv").write_text("query_id,ann,bob,eve\n" + rows)
+    told = {"any_name": True, "teachers": 3}
+    assert guess(tmp_path / "v.csv", **told) is None
+    assert guess(tmp_path / "v.csv", layout="labels", **told) is Layout.LABELS
+
+
+def test_the_message_names_the_choices():
+    """A layout that cannot be told is asked for, of those that are possible."""
+    assert "say `layout` counts|labels|labels-by-teacher" in refused(np.array([[3, 1], [1, 1]]))
+    assert refused(pa.table({"v": [[0, 1], [1, 1]]})).endswith("say `layout` counts|labels")
+
+
+def test_a_later_row_that_breaks_the_inference_is_an_error():
+    """Every row is checked against the layout, also behind the rows that told it."""
+    counts = RNG.multinomial(250, np.ones(10) / 10, size=40_000)
+    counts[39_000, 0] += 1
+    assert "row 39000 is the first whose total is not" in refused(counts)
+
+
+# Every way to write labels [queries, teachers] in which [teachers, queries] would be read, too.
+TURNABLE = {
+    "array": (lambda labels: labels, "labels"),
+    "by teacher": (lambda labels: labels.T, "labels-by-teacher"),
+    "words": (lambda labels: np.array(NAMES)[labels], "labels"),
+    "columns": (lambda labels: pa.table({f"t{k}": c for k, c in enumerate(labels.T)}), "labels"),
+    "lists": (lambda labels: pa.table({"v": labels.tolist()}), "labels"),
+    "labels": (lambda labels: pa.table({"labels": labels.tolist()}), "labels"),
+    "lists of words": (
+        lambda labels: pa.table({"v": np.array(NAMES)[labels].tolist()}),
+        "labels",
+    ),
+    "scores": (lambda labels: np.eye(3)[labels], "scores"),
+}
+
+
+@pytest.mark.parametrize("way", TURNABLE)
+@settings(max_examples=tries(25))
+@given(
+    shape=st.tuples(st.integers(1, 12), st.integers(1, 12)).filter(lambda s: s[0] > s[1]),
+    seed=st.integers(0, 99),
+)
+def test_votes_that_are_turned_round_are_refused(way, shape, seed):
+    """Turned round they would pass for as many teachers as there are queries."""
+    write, layout = TURNABLE[way]
+    queries, teachers = shape
+    labels = np.random.default_rng(seed).integers(0, 3, size=shape)
+    right, turned = write(labels), write(labels.T)
+
+    def reading(source, **told):
+        try:
+            with open_votes(source, label_names=NAMES, **told) as file:
+                return file.queries, file.teachers
+        except VoteError:
+            return None
+
+    for said in (layout,) if way == "scores" else (layout, None):
+        assert reading(right, layout=said) in (shape, None)
+        assert reading(turned, layout=said) is None
+        assert reading(turned, layout=said, teachers=teachers) in (shape, None)
+    assert reading(right, layout=layout) == shape
+    assert reading(right, layout=layout, teachers=teachers) == shape
+    assert reading(turned, layout=layout, teachers=teachers) is None
+    assert reading(turned, layout=layout, teachers=queries) == (teachers, queries)
+    assert reading(right, layout=layout, teachers=queries) is None
+
+
+def test_names_of_rows_or_columns_leave_no_doubt_who_is_a_row():
+    """With query ids or columns named teacher_0, ... there may be more teachers than queries."""
+    columns = {f"teacher_{t}": [0, 1] for t in range(5)}
+    for names in ({"query_id": [1, 2]}, {}):
+        with open_votes(pa.table({**names, **columns})) as file:
+            assert (file.queries, file.teachers, file.inferred) == (2, 5, True)

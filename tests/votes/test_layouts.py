@@ -1,0 +1,422 @@
+"""Counts and labels: the same votes in every layout, container and type give the same histograms."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+from opened import counts_of, read, refused
+from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from pate_cli.core.words import Layout
+from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.opening import open_votes
+from slices import tries
+
+CLASSES = 5
+NAMES = ["cat", "dog", "bird", "fish", "ant"]
+DTYPES = ["<i1", "<u1", "<i2", ">i2", "<u4", ">i4", "<i8", ">u8", "<f8", ">f4", "<f2"]
+GOOD = [[7.0, 3.0]] * 20
+LABELS = hnp.arrays(
+    np.int64, st.tuples(st.integers(1, 7), st.integers(1, 6)), elements=st.integers(0, CLASSES - 1)
+)
+
+
+def by_hand(labels, classes=CLASSES):
+    """Histograms, vote by vote; -1 is none."""
+    return np.array([[list(row).count(c) for c in range(classes)] for row in labels.tolist()])
+
+
+@settings(max_examples=tries(60))
+@given(
+    labels=LABELS,
+    dtype=st.sampled_from(DTYPES),
+    order=st.sampled_from("CF"),
+    rows=st.integers(1, 9),
+)
+def test_arrays_of_every_type_agree(tmp_path_factory, labels, dtype, order, rows):
+    """Type, byte order and order in memory of an array are not part of its votes."""
+    expected, path = by_hand(labels), tmp_path_factory.mktemp("votes") / "v.npy"
+    told = {"classes": CLASSES, "teachers": labels.shape[1], "batch_rows": rows}
+    shapes = {"counts": expected, "labels": labels, "labels-by-teacher": labels.T}
+    for layout, array in shapes.items():
+        array = np.asarray(array.astype(dtype), order=order)
+        np.save(path, array)
+        for source in (path, array):
+            _, ids, counts = read(source, layout=layout, **told)
+            np.testing.assert_array_equal(counts, expected)
+            assert ids == list(range(len(labels)))
+
+
+def tables(labels, ids, number, kind):
+    """Every way to write labels into a table, as (layout, table)."""
+    queries, teachers = labels.shape
+    expected = by_hand(labels)
+    yield (
+        "counts",
+        pa.table({f"c{c}": pa.array(expected[:, c].tolist(), number) for c in range(CLASSES)}),
+    )
+    yield (
+        "labels",
+        pa.table({f"t{t}": pa.array(labels[:, t].tolist(), number) for t in range(teachers)}),
+    )
+    for layout, matrix in (("counts", expected), ("labels", labels)):
+        lists = {"list": pa.list_(number), "large": pa.large_list(number)}
+        lists |= {"view": pa.list_view(number), "fixed": pa.list_(number, matrix.shape[1])}
+        yield layout, pa.table({"v": pa.array(matrix.tolist(), lists[kind])})
+    order = np.random.default_rng(queries).permutation(labels.size)
+    teacher = pa.array([f"t{place % teachers}" for place in order]).dictionary_encode()
+    votes = {"teacher_id": teacher, "label": pa.array(labels.ravel()[order].tolist(), number)}
+    yield "long", pa.table({**votes, "query_id": ids.take(pa.array(order // teachers))})
+
+
+@settings(max_examples=tries(40))
+@given(
+    labels=LABELS,
+    number=st.sampled_from(
+        [pa.int8(), pa.uint16(), pa.uint64(), pa.float64(), pa.decimal128(9, 0)]
+    ),
+    kind=st.sampled_from(["list", "large", "fixed", "view"]),
+    texts=st.booleans(),
+    rows=st.integers(1, 9),
+    cut=st.integers(0, 7),
+)
+def test_tables_of_every_type_agree(labels, number, kind, texts, rows, cut):
+    """Columns, lists of every kind and long form say the same, however rows are cut."""
+    plain = [100 + row if not texts else f"q{row:03}" for row in range(len(labels))]
+    for layout, table in tables(labels, pa.array(plain), number, kind):
+        if layout != "long":
+            table = table.append_column("query_id", pa.array(plain))
+        pieces = pa.concat_tables([table.slice(0, cut), table.slice(cut)])
+        _, ids, counts = read(pieces, layout=layout, classes=CLASSES, batch_rows=rows)
+        np.testing.assert_array_equal(counts, by_hand(labels), err_msg=layout)
+        assert ids == plain
+
+
+def words_in(labels, missing=""):
+    words = np.array([*NAMES, missing], dtype=object)[labels]
+    columns = {f"teacher_{t}": [w or None for w in words[:, t]] for t in range(labels.shape[1])}
+    encoded = {name: pa.array(column).dictionary_encode() for name, column in columns.items()}
+    views = {n: pa.array(column, pa.string_view()) for n, column in columns.items()}
+    rows, teachers = np.indices(labels.shape)
+    return {
+        "array": (words.astype(str), {"layout": "labels"}),
+        "by teacher": (words.astype(str).T, {"layout": "labels-by-teacher"}),
+        "objects": (words, {"layout": "labels"}),
+        "bytes": (words.astype("S"), {"layout": "labels"}),
+        "rows": (words.tolist(), {"layout": "labels"}),
+        "columns": (pa.table(columns), {}),
+        "dictionaries": (pa.table(encoded), {}),
+        "views": (pa.table(views), {}),
+        "lists": (pa.table({"labels": [[w or None for w in row] for row in words]}), {}),
+        "long": (
+            pa.table(
+                {
+                    "query_id": rows.ravel(),
+                    "teacher_id": teachers.ravel(),
+                    "label": [word or None for word in words.ravel()],
+                }
+            ),
+            {},
+        ),
+    }
+
+
+@pytest.mark.parametrize("way", words_in(np.zeros((1, 1), dtype=int)))
+def test_words_in_every_container_agree(way):
+    """A word is the class it names, with blanks around it; another one is a missing vote."""
+    labels = np.random.default_rng(4).integers(-1, CLASSES, (30, 7))
+    padded = [f" {name}\t" for name in NAMES]
+    for missing in ("", "?"):
+        source, how = words_in(labels, missing)[way]
+        for names in (NAMES, ",".join(padded)):
+            file, _, counts = read(source, label_names=names, **how)
+            np.testing.assert_array_equal(counts, by_hand(labels))
+            assert (file.classes, file.teachers, file.class_names) == (CLASSES, 7, tuple(NAMES))
+        found = file.unmatched()
+        assert (found.cast, found.votes) == (
+            (labels >= 0).sum() + (labels < 0).sum() * bool(missing),
+            (labels < 0).sum() * bool(missing),
+        )
+
+
+@pytest.mark.parametrize("way", words_in(np.zeros((1, 1), dtype=int)))
+def test_words_that_nobody_listed_are_names(way):
+    """Names are what the votes say, in order of code points; there are any number of classes."""
+    labels = np.random.default_rng(4).integers(-1, 3, (12, 5))
+    source, how = words_in(labels)[way]
+    with open_votes(source, any_name=True, **how) as file:
+        assert file.names.names == tuple(sorted(NAMES[:3]))
+        assert (file.class_names, file.read_off, file.unlisted) == (None, (), True)
+        (batch,) = file.batches()
+    assert isinstance(batch.counts, SparseCounts)
+    found = [
+        {file.names.names[label]: count for label, count in zip(*row, strict=True) if count}
+        for row in zip(*(side.tolist() for side in batch.counts.entries), strict=True)
+    ]
+    hand = by_hand(labels).tolist()
+    expected = [{NAMES[c]: n for c, n in enumerate(row) if n} for row in hand]
+    assert found == expected
+
+
+def test_numbers_that_nobody_listed_are_names_of_themselves():
+    """A number is a class of its own, up to the most there may be; counts stay counts."""
+    votes = np.array([[3, 3, 700_000], [3, -1, 0], [0, 0, 1], [5, 5, 5]])
+    with open_votes(votes, layout="labels", any_name=True) as file:
+        (batch,) = file.batches()
+        assert file.names.names == ()
+    assert batch.counts[0:1].labels.tolist() == [[3, 700_000]]
+    assert batch.counts[1:2].labels.tolist() == [[0, 3]]
+    with open_votes([[5, 1, 0], [4, 1, 1]], layout="counts", any_name=True) as file:
+        assert (file.classes, file.names) == (3, None)
+    assert "outside" in refused([[1 << 24, 0], [0, 0]], layout="labels", any_name=True)
+    assert "votes that are texts" in refused(
+        [[5, 1], [4, 2]], UsageError, layout="counts", any_name=True, normalise=True
+    )
+
+
+@pytest.mark.parametrize("vote", ["7", "heron", "2.5", "007", "99999999999999999999"])
+@pytest.mark.parametrize("long", [False, True])
+def test_one_vote_in_a_text_file_renames_no_other(tmp_path, vote, long):
+    """In CSV, votes that nobody listed are texts, whether or not all of them look like numbers."""
+    said = np.random.default_rng(2).choice(["7", "12", "-1"], (12, 4)).astype(object)
+    said[3, 2] = vote
+    lines = ["query_id,teacher_0,teacher_1,teacher_2,teacher_3"]
+    lines += [f"{row},{','.join(votes)}" for row, votes in enumerate(said)]
+    if long:
+        lines = ["query_id,teacher_id,label"]
+        lines += [
+            f"{row},{t},{text}" for row, votes in enumerate(said) for t, text in enumerate(votes)
+        ]
+    (tmp_path / "v.csv").write_text("\n".join(lines))
+    with open_votes(tmp_path / "v.csv", any_name=True) as file:
+        (batch,) = file.batches()
+    for row in {*range(12)} - {3}:
+        labels = batch.counts.labels[row], batch.counts.counts[row]
+        found = {file.names.names[at]: n for at, n in zip(*labels, strict=True) if n}
+        assert found == {text: list(said[row]).count(text) for text in said[row]}
+
+
+def test_one_word_changes_no_number_beside_it(tmp_path):
+    """With names, a number in CSV is the class of that number, whatever the other votes say."""
+    rows = [f"{q},{t},{(q + t) % 3}" for q in range(6) for t in range(4)]
+    told = []
+    for vote in ("0", "cat", "what"):
+        rows[5] = f"1,1,{vote}"
+        (tmp_path / "v.csv").write_text("\n".join(["query_id,teacher_id,label", *rows]))
+        told.append(counts_of(tmp_path / "v.csv", label_names="cat,dog,bird"))
+    np.testing.assert_array_equal(told[0], told[1])
+    np.testing.assert_array_equal(told[0] - told[2], [[int(q == 1), 0, 0] for q in range(6)])
+    (tmp_path / "w.csv").write_text("a,b\ncat,1\n0,9\ndog,0\n")
+    expected = [[1, 1, 0], [1, 0, 0], [1, 1, 0]]
+    np.testing.assert_array_equal(
+        counts_of(tmp_path / "w.csv", label_names="cat,dog,bird"), expected
+    )
+
+
+def test_true_and_false_are_classes_or_words():
+    """Without names false and true are classes 0 and 1; with names they are these words."""
+    votes = np.array([[True, False], [True, True], [False, False]])
+    sources = [
+        (votes, {"layout": "labels"}),
+        (pa.table({"teacher_0": votes[:, 0], "teacher_1": votes[:, 1]}), {}),
+        (pa.table({"labels": votes.tolist()}), {}),
+    ]
+    for source, how in sources:
+        file, _, counts = read(source, **how)
+        assert counts.tolist() == [[1, 1], [0, 2], [2, 0]]
+        assert not file.classes_from_data
+        for names in (["true", "false"], ["True", "False"], "TRUE,FALSE"):
+            file, _, counts = read(source, label_names=names, **how)
+            assert counts.tolist() == [[1, 1], [2, 0], [0, 2]]
+            assert file.unmatched().votes == 0
+    assert "numbers" in refused(votes, layout="counts")
+
+
+def test_classes_come_from_the_largest_label_when_not_told():
+    """What is read off the votes is said to be."""
+    votes = np.array([[0, 2, 1], [3, 3, 0], [0, 0, 0]])
+    with open_votes(votes, layout=Layout.LABELS) as file:
+        assert (file.classes, file.classes_from_data) == (4, True)
+        assert (file.teachers, file.teachers_from_data, file.rows_from_data) == (3, True, False)
+        assert (file.layout, file.inferred) == (Layout.LABELS, False)
+    with open_votes(votes, layout="labels", classes=9, teachers=4) as file:
+        assert (file.classes, file.classes_from_data) == (9, False)
+        assert (file.teachers, file.teachers_from_data) == (4, False)
+    assert "row 1 has a label outside 0..65535" in refused([[0], [70_000]], layout="labels")
+    assert refused([[0], [0]], layout="labels").endswith("only label 0 occurs; give `classes`")
+
+
+def test_gaps_need_the_number_of_teachers():
+    """Votes may be missing only where it is public how many there might be."""
+    counts, lists = [[2, 1], [1, 1], [0, 3]], pa.table({"v": [[0, 0, 1], [0, 1], [None, 1, 1]]})
+    assert "row 1 is the first whose total is not the 3 votes" in refused(counts, layout="counts")
+    assert "row 0 has more votes than `teachers` 2" in refused(counts, layout="counts", teachers=2)
+    np.testing.assert_array_equal(counts_of(counts, layout="counts", teachers=4), counts)
+    told = {"layout": "labels", "classes": 2}
+    assert "row 1 is the first whose list does not have 3 entries" in refused(lists, **told)
+    assert "has 3 teachers, more than `teachers` 2" in refused(lists, teachers=2, **told)
+    expected = [[2, 1], [1, 1], [0, 2]]
+    np.testing.assert_array_equal(counts_of(lists, teachers=4, **told), expected)
+    first = pa.table({"labels": [[], [5, None], [1, 1, 1], [0]]})
+    assert counts_of(first, teachers=3)[0].sum() == 0
+    for absent in (-1.0, np.nan):
+        votes = np.array([[0, 1, absent], [absent, absent, absent], [1, 1, 1]])
+        assert "give `teachers` N" in refused(votes, layout="labels")
+        found = counts_of(votes, layout="labels", teachers=3, classes=2)
+        np.testing.assert_array_equal(found, [[1, 1], [0, 0], [0, 3]])
+
+
+def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
+    """A weight belongs to a place, so a list of votes with weights keeps an entry for everybody."""
+    groups = TeacherGroups(["a", "b", "b"], [3, 1, 1])
+    whole = pa.table({"labels": [[0, 1, 1], [None, 1, 0]], "query_id": [1, 2]})
+    found = counts_of(whole, teachers=3, classes=2, groups=groups)
+    np.testing.assert_array_equal(found, [[3, 2], [1, 1]])
+    short = pa.table({"labels": [[0, 1, 1], [1, 0]], "query_id": [1, 2]})
+    assert "row 1" in refused(short, teachers=3, classes=2, groups=groups)
+    assert "who voted" in refused([[2, 1]], UsageError, layout="counts", groups=groups)
+
+
+@pytest.mark.parametrize("batch_rows", [None, 1, 6])
+@pytest.mark.parametrize(
+    ("values", "causes"),
+    [
+        ([np.nan, 3], ["NaN or infinity", "give `teachers` N"]),
+        ([np.inf, 3], ["NaN or infinity"]),
+        ([7.5, 2.5], ["fractional", "probabilities", "labels or scores"]),
+        ([-1, 11], ["-1 is a class", "store 0 and 1", "-1 stands for no vote", "`teachers` N"]),
+        ([2.0**31, 0], ["above 2147483647"]),
+        ([1e300, 0], ["above 2147483647"]),
+        ([0, 0], ["no votes at all", "`teachers` N", "probabilities"]),
+        ([2.0**31 - 1, 2], ["total above 2147483647"]),
+        ([7, 2], ["the first whose total", "`teachers` N", "probabilities"]),
+    ],
+)
+def test_bad_counts_are_refused_by_row_with_every_cause(values, causes, batch_rows):
+    """A message names the row, and where two causes are possible both of them; never a vote."""
+    votes = np.array(GOOD)
+    votes[17] = values
+    table = pa.table({"class_0": votes[:, 0], "class_1": votes[:, 1]})
+    for source in (votes, table):
+        message = refused(source, layout="counts", batch_rows=batch_rows)
+        assert "row 17 " in message
+        assert all(cause in message for cause in causes), message
+
+
+def test_shares_are_recognised():
+    """Rows that sum to 1 may be shares of votes, or probabilities: both are named."""
+    message = refused([[0.7, 0.3], [0.2, 0.8]], layout="counts")
+    assert "row 0 sums to 1" in message
+    assert "shares" in message
+    assert "probabilities" in message
+
+
+@pytest.mark.parametrize("layout", ["counts", "labels"])
+def test_huge_unsigned_numbers_do_not_turn_into_missing_votes(layout):
+    """2^64 - 1 in a column of unsigned numbers is damage, not -1."""
+    votes = np.array([[1, 2], [2**64 - 1, 4]], dtype=">u8")
+    columns = {"a": pa.array([1, 2**64 - 1], pa.uint64()), "b": pa.array([2, 1], pa.int8())}
+    for source in (votes, pa.table(columns)):
+        assert "row 1 has a number above" in refused(source, layout=layout, teachers=3)
+
+
+def test_no_message_quotes_a_vote():
+    """Who reads a message may not read the votes."""
+    votes = np.full((20, 3), 7919)
+    votes[3, 0] = 7907
+    for how in ({"layout": "counts", "teachers": 20_000}, {"layout": "labels", "classes": 10}):
+        message = refused(votes, **how)
+        assert "row 0" in message
+        assert not any(secret in message for secret in ("7919", "7907", "23757"))
+
+
+def test_classes_must_fit():
+    """The number of classes that was said holds for every layout."""
+    assert "has 3 classes, but `classes` is 4" in refused([[1, 2, 3]], layout="counts", classes=4)
+    assert "one class only" in refused([[1], [1]], layout="counts")
+    labels = [[0, 1], [1, 2], [3, 0]]
+    assert "row 2 has a label outside 0..2" in refused(labels, layout="labels", classes=3)
+    turned = {"layout": "labels-by-teacher", "classes": 3, "teachers": 3}
+    assert "column 0 has a label outside 0..2" in refused(labels, **turned)
+    assert "must be between 1 and 1000000" in refused(
+        labels, ParameterError, layout="labels", teachers=10**6 + 1
+    )
+
+
+def test_the_row_is_counted_over_all_parts(tmp_path):
+    """A message tells the row of the whole folder."""
+    pq.write_table(pa.table({"class_0": [7] * 10, "class_1": [3] * 10}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"class_0": [7] * 7 + [8], "class_1": [3] * 8}), tmp_path / "b.parquet")
+    assert "row 17 is the first whose total" in refused(tmp_path)
+
+
+def test_query_ids_occur_once():
+    """A query that is there twice would be answered twice."""
+    for ids in ([3, 1, 2, 3], ["c", "a", "b", "c"], [1, 2, 2, 3]):
+        table = pa.table({"query_id": ids, "class_0": [1] * 4, "class_1": [2] * 4})
+        assert "has the query id of row" in refused(table)
+    falling = pa.table({"query_id": [3, 2, 1], "class_0": [1] * 3, "class_1": [2] * 3})
+    assert read(falling)[1] == [3, 2, 1]
+    gone = pa.table({"query_id": [3, None], "class_0": [1] * 2, "class_1": [2] * 2})
+    assert "row 1 has no 'query_id'" in refused(gone)
+
+
+@pytest.mark.parametrize("layout", ["counts", "labels"])
+def test_many_classes_are_sparse(layout):
+    """Beyond 10,000 classes histograms hold those with votes, whatever they were read from."""
+    classes = DENSE_CLASSES + 5
+    labels = np.random.default_rng(1).integers(0, classes, (9, 40))
+    counts = by_hand(labels, classes)
+    source = counts if layout == "counts" else labels
+    with open_votes(source, layout=layout, classes=classes, teachers=40, batch_rows=4) as file:
+        found = list(file.batches())
+    assert all(isinstance(batch.counts, SparseCounts) for batch in found)
+    np.testing.assert_array_equal(np.concatenate([b.counts.dense() for b in found]), counts)
+
+
+def test_ranges_and_copies_read_the_same(tmp_path):
+    """Workers read ranges of a copy: together they are the file, and row groups stay whole."""
+    counts = np.random.default_rng(1).multinomial(30, [0.5, 0.3, 0.2], size=50)
+    table = pa.table({f"class_{c}": counts[:, c] for c in range(3)})
+    pq.write_table(table, tmp_path / "v.parquet", row_group_size=20)
+    with open_votes(tmp_path / "v.parquet") as file:
+        assert (file.width, file.chunks) == (3, (20, 20, 10))
+        copy = pickle.loads(pickle.dumps(file))  # noqa: S301 - our own
+        parts = [
+            batch.counts
+            for start, stop in file.ranges(limit=50, entries=24)
+            for batch in copy.batches(start=start, limit=stop - start)
+        ]
+    np.testing.assert_array_equal(np.concatenate(parts), counts)
+
+
+def test_thousands_of_columns_are_read_in_larger_pieces_and_given_in_small_ones():
+    """A batch has at most as many rows as were asked for, however many are read at once."""
+    counts = np.random.default_rng(1).multinomial(30, np.ones(40) / 40, size=70)
+    table = pa.table({f"class_{c}": counts[:, c] for c in range(40)})
+    with open_votes(table, batch_rows=3) as file:
+        sizes = [len(batch.counts) for batch in file.batches(start=1, limit=10)]
+    assert sizes == [3, 3, 3, 1]
+    np.testing.assert_array_equal(counts_of(table, batch_rows=3), counts)
+
+
+def test_options_that_make_no_sense():
+    """What belongs to tables is refused beside arrays, and a list of queries beside rows."""
+    table = pa.table({"class_0": [1, 2], "class_1": [2, 1]})
+    assert "is an array" in refused([[1, 2]], UsageError, layout="counts", id_column="q")
+    assert "goes with layout long" in refused(table, UsageError, queries=[1, 2])
+    for layout in ("long", "sparse"):
+        assert "is an array" in refused([[1, 2]], layout=layout)
+    for layout in ("labels-by-teacher", "scores", "multilabel"):
+        assert "is a table" in refused(table, layout=layout)
+    assert "two sides" in refused(np.ones((2, 2, 2), dtype=int), layout="counts")
+    with pytest.raises(VoteError, match="label_names"), open_votes([["a"]], layout="labels"):
+        pass

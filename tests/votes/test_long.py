@@ -1,0 +1,195 @@
+"""Long form: a row a vote, in any order, is counted as if there were a row a query."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from opened import counts_of, read, refused
+from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
+from pate_cli.core.errors import VoteError
+from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.layouts import long
+from pate_cli.votes.opening import open_votes
+
+
+def votes(rows):
+    query, teacher, label = zip(*rows, strict=True)
+    kind = pa.int64() if not any(isinstance(each, str) for each in label) else pa.string()
+    return pa.table(
+        {
+            "query_id": pa.array(query),
+            "teacher_id": pa.array(teacher),
+            "label": pa.array(label, kind),
+        }
+    )
+
+
+@pytest.fixture(params=[1, 2, 100])
+def at_once(request, monkeypatch):
+    """Votes are read so many at once."""
+    monkeypatch.setattr(long, "VOTES_AT_ONCE", request.param)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_queries_come_in_order_of_their_ids():
+    """The order of rows is the voters', so it decides nothing."""
+    rows = [("b", 1, 0), ("a", 2, 1), ("c", 1, 2), ("a", 1, 1), ("b", 2, 2), ("c", 2, 2)]
+    file, ids, counts = read(votes(rows), batch_rows=2)
+    assert ids == ["a", "b", "c"]
+    np.testing.assert_array_equal(counts, [[0, 2, 0], [1, 0, 1], [0, 0, 2]])
+    assert (file.queries, file.teachers, file.chunks, file.order) == (3, 2, (3,), "query_id")
+    assert (file.portable, file.rows_from_data) == (False, False)
+    _, ids, counts = read(votes(rows), start=1, limit=1)
+    assert (ids, counts.tolist()) == (["b"], [[1, 0, 1]])
+
+
+@pytest.mark.parametrize(
+    ("ids", "ordered"),
+    [
+        ([10, -3, 9, 2**40], [-3, 9, 10, 2**40]),
+        (["é", "9", "z", "10", "Z", ""], ["", "10", "9", "Z", "z", "é"]),
+    ],
+)
+def test_numbers_are_ordered_as_numbers_and_texts_by_code_points(ids, ordered):
+    """The order of queries is the same on every machine, in every type."""
+    for column in (pa.array(ids), pa.array(ids).dictionary_encode()):
+        table = pa.table(
+            {"query_id": column, "teacher_id": [1] * len(ids), "label": range(len(ids))}
+        )
+        _, found, counts = read(table)
+        assert found == ordered
+        assert [ids[label] for label in counts.argmax(axis=1)] == ordered
+
+
+@pytest.mark.usefixtures("at_once")
+def test_what_is_damaged_is_refused_by_row():
+    """A row that is no vote, and a second vote of one teacher, end the reading."""
+
+    def told(row, **options):
+        table = votes([(5, 1, 0), (6, 1, 1), (5, 2, 1), (6, 2, 0), row])
+        return refused(table, layout="long", **options)
+
+    assert "row 4 has no 'query_id'" in told((None, 3, 0))
+    assert "row 4 has no 'teacher_id'" in told((5, None, 0))
+    assert "row 4 has an empty entry" in told((5, 3, None))
+    assert "row 4 has a negative number" in told((5, 3, -1))
+    assert "row 4 has a label outside 0..3" in told((5, 3, 4), classes=4)
+    assert "row 4 has a label outside 0..65535" in told((5, 3, 70_000))
+    assert "row 4 is a second vote of the same teacher" in told((5, 1, 1))
+    assert "row 0 is the first vote on a query that not all 3" in told((6, 3, 1))
+    assert "has 3 teacher ids, more than `teachers` 2" in told((5, 3, 1), teachers=2)
+    assert "only label 0" in refused(votes([(5, 1, 0), (5, 2, 0)]))
+
+
+@pytest.mark.parametrize("classes", [6, DENSE_CLASSES + 7])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.usefixtures("at_once")
+def test_votes_in_any_order_against_a_direct_count(classes, weighted):
+    """Dense or sparse, weighted or not, with votes missing: what was counted one by one."""
+    rng = np.random.default_rng(3)
+    labels = rng.integers(-1, 6, size=(9, 7))
+    order = rng.permutation(labels.size)
+    query, teacher = order // 7, order % 7
+    label = labels.ravel()[order]
+    weights = rng.integers(1, 5, 7) if weighted else np.ones(7, dtype=int)
+    groups = TeacherGroups(["a"] * 7, weights.tolist(), ids=[*range(7)]) if weighted else None
+    expected = np.zeros((9, classes), dtype=int)
+    for row in range(9):
+        for who, said in enumerate(labels[row]):
+            if said >= 0:
+                expected[row, said] += weights[who]
+    table = pa.table({"query_id": query, "teacher_id": teacher, "label": label})
+    how = {"classes": classes, "teachers": 7, "groups": groups}
+    file, _, counts = read(table, batch_rows=4, **how)
+    np.testing.assert_array_equal(counts, expected)
+    assert file.teachers == weights.sum()
+    present = table.filter(pa.array(label >= 0))
+    np.testing.assert_array_equal(counts_of(present, queries=[*range(9)], **how), expected)
+    with open_votes(table, **how) as file:
+        (batch,) = file.batches()
+    assert isinstance(batch.counts, SparseCounts) == (classes > DENSE_CLASSES)
+
+
+def test_groups_name_every_teacher():
+    """A weight belongs to a teacher's id; a teacher in no group has none."""
+    table = votes([(5, "x", 0), (5, "y", 1)])
+    groups = TeacherGroups(["a", "b"], [1, 4], ids=["y", "x"])
+    np.testing.assert_array_equal(counts_of(table, groups=groups), [[4, 1]])
+    others = TeacherGroups(["a", "b"], [1, 4], ids=["y", "z"])
+    assert "row 0 is a vote of a teacher that is in none of `groups`" in refused(
+        table, groups=others
+    )
+    nameless = TeacherGroups(["a", "b"], [1, 4])
+    assert "teacher_id" in refused(table, groups=nameless)
+
+
+@pytest.mark.usefixtures("at_once")
+def test_a_list_of_queries_is_what_is_asked():
+    """Its ids in its order; nobody voted on the third, and that is no reason to leave it out."""
+    table = votes([(5, 1, 0), (9, 1, 1), (5, 2, 1), (9, 2, 1)])
+    for ids in ([9, 5, 7], np.array([9, 5, 7], dtype=np.uint8)):
+        file, found, counts = read(table, teachers=2, classes=2, queries=ids, batch_rows=2)
+        assert found == [9, 5, 7]
+        assert (file.rows_from_data, file.read_off, file.order) == (
+            False,
+            (),
+            "the list of queries",
+        )
+        np.testing.assert_array_equal(counts, [[0, 2], [1, 1], [0, 0]])
+    assert read(table, queries=[9, 5])[1] == [9, 5]
+    assert "query 0 of the list of queries" in refused(table, queries=[7, 9, 5])
+    told = {"teachers": 2, "classes": 2}
+    assert "row 1 is a vote on a query that is not in `queries`" in refused(
+        table, queries=[7, 5], **told
+    )
+    assert "numbers as ids, and `queries` texts" in refused(table, queries=["five"], **told)
+
+
+def test_where_votes_may_be_missing_the_queries_are_read_off_them():
+    """Without a list, a query that nobody voted on is not there: the number is no public fact."""
+    table = votes([(5, 1, 0), (5, 2, 1)])
+    with open_votes(table, classes=2, teachers=2) as file:
+        assert (file.rows_from_data, file.teachers_from_data) == (True, False)
+    with open_votes(table, classes=2) as file:
+        assert (file.rows_from_data, file.teachers_from_data) == (False, True)
+
+
+@pytest.mark.parametrize("ids", [[3, 5], ["a", "b"]])
+def test_nobody_voted(ids, tmp_path):
+    """A file without votes is the neighbour of one with a vote, and as good where all is public."""
+    none = pa.array([], pa.array(ids).type)
+    table = pa.table({"query_id": none, "teacher_id": none, "label": pa.array([], pa.int64())})
+    pq.write_table(table, tmp_path / "v.parquet")
+    public = {"classes": 3, "teachers": 4, "queries": ids}
+    for source in (tmp_path / "v.parquet", table):
+        _, found, counts = read(source, **public)
+        assert found == ids
+        assert counts.shape == (2, 3)
+        assert not counts.any()
+        for fact in public:
+            told = {name: given for name, given in public.items() if name != fact}
+            with pytest.raises(VoteError, match="has no rows"), open_votes(source, **told):
+                pass
+    texts = table.set_column(2, "label", pa.array([], pa.string()))
+    with open_votes(texts, any_name=True, teachers=4, queries=ids) as file:
+        (batch,) = file.batches()
+    assert batch.counts.voted.tolist() == [0, 0]
+
+
+def test_words_in_long_form_are_told_of_all_queries():
+    """What matches no name is counted over all votes, not over as many as there are queries."""
+    table = votes([(5, 1, "x"), (9, 1, "y"), (5, 2, "what"), (9, 2, "x")])
+    file, _, counts = read(table, label_names="x,y")
+    np.testing.assert_array_equal(counts, [[1, 0], [1, 1]])
+    assert (file.unmatched().cast, file.unmatched().votes) == (4, 1)
+
+
+def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch):
+    """Histograms and who voted on what are held at once, so their size has a limit."""
+    monkeypatch.setattr(long, "MOST_BYTES", 100)
+    rows = [(query, teacher, query % 2) for query in range(9) for teacher in range(2)]
+    assert "9 queries, 2 teachers and 2 classes take more than" in refused(votes(rows))
+    assert "store one row a query" in refused(votes(rows), classes=DENSE_CLASSES + 1)

@@ -1,0 +1,172 @@
+"""Several labels a query: pairs of a query and a label, yes or no each, from every container."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from opened import read, refused
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.label_set import LabelSet
+from pate_cli.votes.groups import TeacherGroups
+from pate_cli.votes.opening import open_votes
+
+QUERIES, TEACHERS, LABELS = 24, 6, 3
+TOLD, COUNTS, VOTES = (
+    {"teachers": TEACHERS},
+    {"layout": "multilabel-counts"},
+    {"layout": "multilabel"},
+)
+
+
+@pytest.fixture
+def ballots():
+    return np.random.default_rng(8).integers(0, 2, (QUERIES, TEACHERS, LABELS))
+
+
+def pairs_of(ballots, weights=None):
+    """(no, yes) of every query and label, one vote at a time; -1 is none."""
+    found = np.zeros((len(ballots) * ballots.shape[2], 2), dtype=np.int64)
+    for query, teachers in enumerate(ballots):
+        for who, teacher in enumerate(teachers):
+            for label, vote in enumerate(teacher):
+                if vote >= 0:
+                    found[query * ballots.shape[2] + label, int(vote)] += (weights or {}).get(
+                        who, 1
+                    )
+    return found
+
+
+@pytest.mark.parametrize("batch_rows", [None, 1, 4, 1000])
+@pytest.mark.parametrize("kind", [np.int64, np.uint8, np.float32])
+def test_every_layout_gives_the_same_pairs(ballots, kind, batch_rows, tmp_path):
+    """Votes, counts of yes, and counts of no and yes are the same pairs, with the query's id."""
+    expected = pairs_of(ballots)
+    yes, both = ballots.sum(axis=1), expected.reshape(QUERIES, LABELS, 2)
+    named = pa.table({f"l{label}": yes[:, label] for label in range(LABELS)})
+    np.save(tmp_path / "v.npy", ballots.astype(kind))
+    pq.write_table(named, tmp_path / "v.parquet")
+    turned = np.ascontiguousarray(ballots.transpose(1, 0, 2)).astype(kind)
+    sources = [
+        (tmp_path / "v.npy", VOTES),
+        (ballots.astype(kind), VOTES),
+        (turned, {"layout": "multilabel-by-teacher"}),
+        (yes.astype(kind), {**COUNTS, **TOLD}),
+        (both.astype(kind), COUNTS),
+        (both.astype(kind), {**COUNTS, **TOLD}),
+        (tmp_path / "v.parquet", {**COUNTS, **TOLD}),
+        (pa.table({"c": yes.tolist()}), {**COUNTS, **TOLD}),
+    ]
+    for source, options in sources:
+        file, ids, counts = read(source, batch_rows=batch_rows, **options)
+        np.testing.assert_array_equal(counts, expected)
+        assert ids == [query for query in range(QUERIES) for _ in range(LABELS)]
+        assert (file.queries, file.classes, file.teachers) == (QUERIES * LABELS, 2, TEACHERS)
+        assert file.label_set is not None
+        assert file.label_set.count == file.rows_per_query == LABELS
+        assert sum(file.chunks) == file.queries
+
+
+def test_ranges_never_cut_a_query(ballots):
+    """A worker reads whole queries, and any rows that are asked for come out alone."""
+    expected = pairs_of(ballots)
+    with open_votes(ballots, **VOTES) as file:
+        copy = pickle.loads(pickle.dumps(file))  # noqa: S301 - our own
+        ranges = file.ranges(limit=60, entries=40)
+        assert all(start % LABELS == 0 == stop % LABELS for start, stop in ranges)
+        parts = [b.counts for a, z in ranges for b in copy.batches(start=a, limit=z - a)]
+        np.testing.assert_array_equal(np.concatenate(parts), expected[:60])
+        odd = np.concatenate([b.counts for b in file.batches(start=4, limit=7)])
+        np.testing.assert_array_equal(odd, expected[4:11])
+
+
+def test_names_of_labels(ballots):
+    """Labels are called as was said or as their columns are, in this order."""
+    file, _, _ = read(ballots, **VOTES, label_names="a,b,c")
+    assert (file.label_set, file.classes, file.names) == (
+        LabelSet(3, names=("a", "b", "c")),
+        2,
+        None,
+    )
+    assert "its 3 labels are not the 2 `label_names`" in refused(
+        ballots, **VOTES, label_names="a,b"
+    )
+    table = pa.table({"query_id": ["q", "r"], "b": [1, 1], "a": [0, 2]})
+    file, ids, counts = read(table, **COUNTS, teachers=2)
+    assert file.label_set.names == ("b", "a")
+    assert ids == ["q", "q", "r", "r"]
+    assert counts.tolist() == [[1, 1], [2, 0], [1, 1], [0, 2]]
+    _, _, counts = read(table, **COUNTS, teachers=2, label_names=["a", "b"])
+    assert counts.tolist() == [[2, 0], [1, 1], [0, 2], [1, 1]]
+    assert "`label_names`, in order" in refused(table, **COUNTS, teachers=2, label_names=["a", "c"])
+
+
+def test_missing_votes(ballots):
+    """-1 and NaN are no vote on that label, where it is public how many teachers there are."""
+    votes = ballots.astype(float)
+    votes[2, 1, 0] = np.nan
+    votes[3, :, 2] = -1
+    expected = pairs_of(np.nan_to_num(votes, nan=-1))
+    for array in (votes, votes.astype(np.float32)):
+        np.testing.assert_array_equal(read(array, **VOTES, **TOLD)[2], expected)
+    assert "row 2 has NaN" in refused(votes, **VOTES)
+    both = pairs_of(ballots).reshape(QUERIES, LABELS, 2)
+    both[1, 1] = [2, 0]
+    np.testing.assert_array_equal(read(both, **COUNTS, **TOLD)[2], both.reshape(-1, 2))
+
+
+def test_weights(ballots):
+    """A teacher's yes and its no count for as much as its weight."""
+    groups = TeacherGroups(["a"] * 2 + ["b"] * 4, [2, 2, 1, 1, 3, 1])
+    expected = pairs_of(ballots, dict(enumerate(groups.weights)))
+    file, _, counts = read(ballots, **VOTES, groups=groups)
+    np.testing.assert_array_equal(counts, expected)
+    assert file.teachers == 10
+    assert "who voted" in refused(ballots.sum(axis=1), UsageError, **COUNTS, **TOLD, groups=groups)
+
+
+def with_entry(array, place, value):
+    found = np.array(array, dtype=float if isinstance(value, float) else None)
+    found[place] = value
+    return found
+
+
+ZEROS = np.zeros((QUERIES, TEACHERS, LABELS), dtype=np.int64)
+YES = np.ones((QUERIES, LABELS), dtype=np.int64)
+BOTH = np.full((QUERIES, LABELS, 2), 3)
+REFUSED = [
+    (with_entry(ZEROS, (4, 1, 2), 2), VOTES | TOLD, "row 4 has a label outside 0..1"),
+    (with_entry(ZEROS, (4, 1, 2), 0.7), VOTES | TOLD, "row 4 has a fractional number"),
+    (with_entry(ZEROS, (4, 1, 2), np.inf), VOTES | TOLD, "row 4 has NaN or infinity"),
+    (with_entry(ZEROS, (4, 1, 2), -2), VOTES | TOLD, "row 4 has a negative number"),
+    (ZEROS[:4], VOTES, "6 teachers and 4 queries"),
+    (ZEROS, VOTES | {"teachers": 24}, "turned round"),
+    (ZEROS, VOTES | {"teachers": 7}, "has 6 teachers, not 7"),
+    (YES, VOTES, "has three sides"),
+    (ZEROS[:, :, :0], VOTES, "not empty"),
+    (ZEROS.astype(bool), VOTES | TOLD, "true and false"),
+    (YES, COUNTS, "do not tell how many teachers said no"),
+    (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more votes for yes"),
+    (with_entry(YES, (7, 1), -1), COUNTS | TOLD, "row 7 has a negative number"),
+    (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has NaN"),
+    (BOTH[:, :, :1], COUNTS, "its last side must be no and yes"),
+    (with_entry(BOTH, (5, 2, 1), 4), COUNTS, "row 5 is the first whose total is not the 6 votes"),
+    (with_entry(BOTH, (5, 2, 1), 4), COUNTS | TOLD, "row 5 has more votes than `teachers` 6"),
+    (with_entry(BOTH, (0, 0), 0), COUNTS, "row 0 has no votes at all"),
+]
+
+
+@pytest.mark.parametrize(("array", "options", "text"), REFUSED)
+def test_what_is_refused(array, options, text):
+    """What is no vote on several labels is refused, with its row."""
+    assert text in refused(array, **options)
+
+
+def test_classes_are_no_and_yes(ballots):
+    """Labels have two classes each; another number of classes is a misunderstanding."""
+    assert "`classes` 3" in refused(ballots, ParameterError, **VOTES, classes=3)
+    assert read(ballots, **VOTES, classes=2)[0].classes == 2

@@ -119,9 +119,8 @@ def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
     with open_votes(tmp_path / "v", batch_rows=4) as votes:
         for start, limit in ((0, 30), (3, 9), (6, 1), (29, 5), (7, 14)):
             batches = list(votes.batches(start=start, limit=limit))
-            assert sum((batch.counts.tolist() for batch in batches), []) == (
-                COUNTS[start : start + limit]
-            )
+            found = [row for batch in batches for row in batch.counts.tolist()]
+            assert found == COUNTS[start : start + limit]
 
 
 @pytest.mark.parametrize("order", ["C", "F"])
@@ -266,7 +265,8 @@ def test_json_that_is_refused(content, said, refused, tmp_path):
 def test_a_column_of_json_that_changes_between_pieces(refused, tmp_path, monkeypatch):
     """A mixed column is named, with a row that is near."""
     monkeypatch.setattr(json_lines, "PIECE", 48)
-    lines = ['{"v":%3s,"w":1}\n' % ('"x"' if row > 20 else row) for row in range(30)]
+    values = [str(row) if row < 21 else '"x"' for row in range(30)]
+    lines = ['{"v":' + value.rjust(3) + ',"w":1}\n' for value in values]
     (tmp_path / "v.jsonl").write_text("".join(lines))
     assert "column 'v' holds another type from row 21 on" in refused(tmp_path / "v.jsonl")
 

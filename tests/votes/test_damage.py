@@ -1,0 +1,243 @@
+"""Damaged and hostile files end in one line: never in a signal, a traceback or all of memory.
+
+Readers run in a process of their own, as the command line runs them: with its bound on memory, and
+where a signal would be seen.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from slices import EVERY, tries
+
+MOST = 1300
+"""Megabytes of a process that reads a bomb: the bound, and what the process is without it."""
+
+READ = """
+import json, resource, sys, warnings
+from pate_cli.core.errors import PateError
+from pate_cli.core.memory import bound_reading
+from pate_cli.votes.opening import open_votes
+warnings.simplefilter("error")
+bound_reading()
+inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of whoever started us
+for line in sys.stdin:
+    path, options = json.loads(line)
+    try:
+        with open_votes(path, **options) as votes:
+            said = f"{sum(len(batch.counts) for batch in votes.batches())} rows"
+    except PateError as error:
+        said = str(error)
+    except BaseException as error:
+        said = f"TRACEBACK {type(error).__name__}: {error}"
+    most = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    print(json.dumps(said), 0 if most == inherited else most >> 10, flush=True)
+"""
+
+
+def reading(files):
+    """Return what is said of each (path, options), and the most megabytes that the process had."""
+    asked = "".join(json.dumps([str(path), options]) + "\n" for path, options in files)
+    done = subprocess.run(
+        [sys.executable, "-c", READ], input=asked, capture_output=True, text=True, timeout=300
+    )
+    lines = [line.rpartition(" ") for line in done.stdout.splitlines()]
+    assert done.returncode == 0, f"ended by {done.returncode} at {files[len(lines)]}: {done.stderr}"
+    assert not done.stderr
+    said = [json.loads(line[0]) for line in lines]
+    assert not [each for each in said if each.startswith("TRACEBACK")]
+    return said, int(lines[-1][2])
+
+
+def header(shape, dtype="<i8"):
+    into = io.BytesIO()
+    about = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(into, about)
+    return into.getvalue()
+
+
+def lists(rows, width):
+    """Return Parquet of rows of zeros, which take next to nothing in a file."""
+    into = io.BytesIO()
+    ends = pa.array(np.arange(rows + 1) * width, pa.int32())
+    column = pa.ListArray.from_arrays(ends, pa.array(np.zeros(rows * width, np.int8)))
+    pq.write_table(pa.table({"labels": column}), into, compression="zstd")
+    return into.getvalue()
+
+
+def texts():
+    into = io.BytesIO()
+    column = pa.DictionaryArray.from_arrays(pa.array(np.zeros(30000, np.int32)), ["x" * 10**6])
+    pq.write_table(pa.table({"teacher_0": column, "teacher_1": column}), into, compression="zstd")
+    return into.getvalue()
+
+
+def archive():
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w", zipfile.ZIP_DEFLATED) as file, file.open("a.npy", "w") as inner:
+        inner.write(header((10**8, 2)))
+        inner.write(bytes(10**7))
+    return into.getvalue()
+
+
+def giant_batch():
+    into = pa.BufferOutputStream()
+    batch = pa.record_batch({f"class_{j}": pa.array(np.ones(10**7, np.int64)) for j in range(20)})
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(into, batch.schema, options=options) as writer:
+        writer.write_batch(batch)
+    return into.getvalue().to_pybytes()
+
+
+LABELS = {"layout": "labels", "classes": 2, "teachers": 10}
+WORDS = {"label_names": ["a", "b"]}
+COUNTS = {"layout": "counts"}
+BOMBS = {
+    "one list": (lambda: lists(1, 2 * 10**8 if EVERY else 10**7), LABELS),
+    "a text in every row": (texts, WORDS),
+    "a header without end": (lambda: b"\x93NUMPY\x02\x00" + b"\xff" * 4 + b" " * 99, COUNTS),
+    "a shape beyond all": (lambda: header((2**40, 2**20)), COUNTS),
+    "a negative shape": (lambda: header((-1, -8)), COUNTS),
+    "brackets": (lambda: b"[" * 10**6, COUNTS),
+    "brackets in an object": (lambda: b'{"a":' + b"[" * 10**6, COUNTS),
+    "objects in an object": (lambda: b'{"a":' * 10**5, COUNTS),
+    "a line of JSON": (lambda: b'{"labels":[' + b"1," * 10**7, COUNTS),
+    "a line of CSV": (lambda: b"class_0,class_1\n" + b"1" * 3 * 10**7, COUNTS),
+    "a quote": (lambda: b'class_0,class_1\n"' + b"1,2\n" * 10**7, COUNTS),
+    "many columns": (lambda: b",".join([b"a%d" % j for j in range(10**6)]) + b"\n1\n", COUNTS),
+    "names one a line": (lambda: b"".join(b'{"k%d":1}\n' % j for j in range(30000)), COUNTS),
+    "an archive that lies": (archive, COUNTS),
+    "an empty archive": (lambda: b"PK\x05\x06" + bytes(18), COUNTS),
+    "a packed line": (lambda: gzip.compress(b"class_0,class_1\n" + b"1" * 10**8), COUNTS),
+}
+
+
+def test_small_files_that_stand_for_much(tmp_path):
+    """Each is refused, or read, within the bound."""
+    files = []
+    for name, (made, options) in BOMBS.items():
+        (tmp_path / name).write_bytes(made())
+        files.append((tmp_path / name, options))
+    said, most = reading(files)
+    rows = [each for each in said if each.endswith(" rows")]
+    assert rows == ["30000 rows"]
+    for (path, _), each in zip(files, said, strict=True):
+        assert path.name in each or each in rows
+    assert most < MOST
+
+
+@pytest.mark.skipif(not EVERY, reason="make test-all")
+def test_a_giant_record_batch(tmp_path):
+    """A batch of Arrow is read as a whole, and so must fit."""
+    (tmp_path / "v").write_bytes(giant_batch())
+    (said,), most = reading([(tmp_path / "v", COUNTS)])
+    assert "more memory than votes may" in said
+    assert most < MOST
+
+
+def test_sixty_thousand_columns(tmp_path):
+    """Every class may have a column, and a table of them takes seconds."""
+    names = b",".join(b"class_%d" % j for j in range(60000))
+    (tmp_path / "v").write_bytes(names + b"\n" + (b",".join([b"1"] * 60000) + b"\n") * 3)
+    assert reading([(tmp_path / "v", COUNTS)])[0] == ["3 rows"]
+
+
+def contents():
+    """Return small files of every format, and options with which they are votes."""
+    rng = np.random.default_rng(8)
+    labels = rng.integers(0, 3, (40, 6))
+    counts = np.array([np.bincount(row, minlength=3) for row in labels])
+    ids = [f"q{row}" for row in range(40)]
+    wide = pa.table({"query_id": ids, **{f"class_{j}": counts[:, j] for j in range(3)}})
+    words = pa.array(np.array(["cat", "dog", "eel"])[labels].ravel()).dictionary_encode()
+    columns = {f"teacher_{t}": words.take(pa.array(np.arange(40) * 6 + t)) for t in range(6)}
+    tables = [(wide, {"layout": "counts"}), (pa.table(columns), {"label_names": "cat,dog,eel"})]
+    lists = pa.table({"query_id": ids, "labels": labels.tolist()})
+    tables.append((lists, {"layout": "labels", "classes": 3}))
+    for table, options in tables:
+        for compression in ("snappy", "zstd", None):
+            into = io.BytesIO()
+            pq.write_table(table, into, row_group_size=15, compression=compression)
+            yield into.getvalue(), options
+        for new in (pa.ipc.new_file, pa.ipc.new_stream):
+            for compression in (None, "zstd"):
+                into = io.BytesIO()
+                how = pa.ipc.IpcWriteOptions(compression=compression)
+                with new(into, table.schema, options=how) as writer:
+                    writer.write_table(table, max_chunksize=15)
+                yield into.getvalue(), options
+        yield "".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode(), options
+    lines = [
+        ",".join(wide.column_names),
+        *(",".join(map(str, row.values())) for row in wide.to_pylist()),
+    ]
+    yield "\n".join(lines).encode(), {"layout": "counts"}
+    for save in (np.save, np.savez_compressed):
+        into = io.BytesIO()
+        save(into, counts)
+        yield into.getvalue(), {"layout": "counts"}
+    yield gzip.compress("\n".join(lines).encode()), {"layout": "counts"}
+
+
+def test_files_that_are_cut_short(tmp_path):
+    """Half a file is no file: it is refused, or lacks whole rows of text at the end."""
+    files, texts = [], 0
+    for place, (content, options) in enumerate(contents()):
+        for cut in (0.1, 0.5, 0.9, 0.999):
+            path = tmp_path / f"{place}-{cut}"
+            path.write_bytes(content[: int(len(content) * cut)])
+            files.append((path, options))
+        texts += content.isascii()
+    said, _ = reading(files)
+    assert sum(each.endswith(" rows") for each in said) <= 2 * texts
+
+
+def test_files_with_flipped_bytes(tmp_path):
+    """Whatever a disk or an enemy changes, the end is a result or one line."""
+    rng = np.random.default_rng(21)
+    files = []
+    for place, (content, options) in enumerate(contents()):
+        for number in range(tries(150)):
+            changed = np.frombuffer(content, np.uint8).copy()
+            where = rng.integers(0, len(changed), rng.integers(1, 5))
+            if number % 2:  # where formats say how much there is
+                where = len(changed) - 1 - where % min(400, len(changed))
+            changed[where] = rng.choice([0, 1, 0x7F, 0x80, 0xFF, rng.integers(256)], len(where))
+            path = tmp_path / f"{place}-{number}"
+            path.write_bytes(changed.tobytes())
+            files.append((path, options))
+    said, most = reading(files)
+    assert len(said) == len(files)
+    assert most < MOST
+
+
+@pytest.mark.parametrize("where", ["dictionary", "offsets"])
+def test_indices_that_lead_nowhere(where, tmp_path):
+    """An Arrow file is believed only once it was looked at: what lies elsewhere is not read."""
+    if where == "dictionary":
+        places = pa.array([0, 1, 7], pa.int32())
+        column = pa.DictionaryArray.from_arrays(places, ["cat", "dog"], safe=False)
+        options = {"label_names": "cat,dog"}
+        table = pa.table({"teacher_0": column, "teacher_1": column})
+    else:
+        ends = pa.py_buffer(np.array([0, 2, 2**30, 4], np.int32))
+        flat = pa.array([1, 2, 3, 4])
+        lists = pa.Array.from_buffers(pa.list_(pa.int64()), 3, [None, ends], children=[flat])
+        table, options = pa.table({"counts": lists}), {"layout": "counts"}
+    files = []
+    for new in (pa.ipc.new_file, pa.ipc.new_stream):
+        path = tmp_path / new.__name__
+        with new(str(path), table.schema) as writer:
+            writer.write_table(table)
+        files.append((path, options))
+    assert all("damaged" in each for each in reading(files)[0])

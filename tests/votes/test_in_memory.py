@@ -1,0 +1,219 @@
+"""Votes in memory are what they are in the file that their library writes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from pate_cli.core.errors import ParameterError, VoteError
+from pate_cli.votes.opening import open_votes
+
+NAMES = ["cat", "dog", "eel"]
+LABELS = np.random.default_rng(3).integers(0, 3, (20, 6))
+COUNTS = np.array([np.bincount(row, minlength=3) for row in LABELS])
+FRAME = pd.DataFrame(COUNTS, columns=[f"class_{label}" for label in range(3)])
+WORDS = np.array(NAMES)[LABELS]
+ASKED = {"layout": "counts"}
+
+
+@pytest.fixture
+def both(read, tmp_path):
+    """Read a frame in memory and from the Parquet file that pandas writes of it."""
+
+    def ids_and_counts(frame, **options):
+        frame.to_parquet(tmp_path / "v.parquet")
+        found = [read(source, **options)[1:] for source in (frame, tmp_path / "v.parquet")]
+        assert found[0] == found[1]
+        return found[0]
+
+    return ids_and_counts
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        slice(None),
+        slice(5, None),
+        slice(3, 18, 5),
+        slice(None, None, -1),
+        COUNTS[:, 0] > 1,
+        [7, 3, 11],
+        [0],
+    ],
+)
+def test_an_index_of_pandas_is_the_query_ids(kept, both):
+    """Also of a slice or a filter, which pandas keeps as a range that no column holds."""
+    frame = FRAME[kept] if isinstance(kept, slice | np.ndarray) else FRAME.loc[kept]
+    ids, counts = both(frame, **ASKED, teachers=6)
+    assert ids == frame.index.tolist()
+    assert counts == frame.to_numpy().tolist()
+
+
+def test_an_index_with_a_name(both):
+    """It is the query ids if it is called so; another name is refused, with what to do."""
+    words = [f"q{row}" for row in range(20)]
+    for name, options in (("query_id", {}), ("image", {"id_column": "image"})):
+        for index in (words, list(range(5, 25)), list(range(20))):
+            frame = FRAME.set_index(pd.Index(index, name=name))
+            assert both(frame, **ASKED, **options) == (index, COUNTS.tolist())
+    assert both(FRAME.rename_axis("image"), **ASKED, id_column="image")[0] == list(range(20))
+    for frame in (FRAME.set_index(pd.Index(words, name="image")), FRAME.rename_axis("image")):
+        with pytest.raises(VoteError, match="index is named 'image'; give `id_column` 'image'"):
+            both(frame, **ASKED)
+
+
+def test_a_column_of_ids_beside_an_index(both):
+    """What is left of an index after a filter is no vote and no id."""
+    ids = [f"q{row}" for row in range(20)]
+    frame = FRAME.assign(query_id=ids)[COUNTS[:, 1] > 1]
+    assert both(frame, **ASKED)[0] == frame["query_id"].tolist()
+
+
+def test_an_index_in_parts(tmp_path, read):
+    """Parts of one frame keep their ids; parts that each begin at 0 have none."""
+    FRAME[:8].to_parquet(tmp_path / "0.parquet")
+    FRAME[8:].to_parquet(tmp_path / "1.parquet")
+    assert read(tmp_path, **ASKED)[1] == list(range(20))
+    FRAME[5:8].to_parquet(tmp_path / "0.parquet")
+    assert read(tmp_path, **ASKED)[1] == [5, 6, 7, *range(8, 20)]
+    FRAME[:3].to_parquet(tmp_path / "0.parquet")
+    FRAME[:2].to_parquet(tmp_path / "1.parquet")
+    assert read(tmp_path, **ASKED)[1] == list(range(5))
+
+
+@pytest.mark.parametrize("said", [b"{", b"[]", b'{"index_columns":5}', b'{"index_columns":[{}]}'])
+def test_notes_of_pandas_that_are_none(said, read):
+    """Metadata of a file is nobody's promise."""
+    table = pa.table(FRAME.to_dict("list")).replace_schema_metadata({b"pandas": said})
+    assert read(table, **ASKED)[1:] == (list(range(20)), COUNTS.tolist())
+
+
+def test_an_index_that_pandas_forgot_to_shorten(read):
+    """Rows of two frames in one table: the note is of the first."""
+    table = pa.concat_tables([pa.Table.from_pandas(FRAME[5:])] * 2)
+    assert read(table, **ASKED)[1] == list(range(30))
+
+
+def test_frames_and_tables_of_all_kinds(read, tmp_path):
+    """pandas, polars and Arrow, in one batch or many, are the same table."""
+    ids = [f"q{row}" for row in range(20)]
+    frame = FRAME.assign(query_id=ids)
+    table = pa.table(frame)
+    chunks = pa.Table.from_batches(table.to_batches(max_chunksize=3))
+    reader = pa.RecordBatchReader.from_batches(table.schema, table.to_batches())
+    polars = pl.DataFrame(frame.to_dict("list"))
+    polars.write_parquet(tmp_path / "v.parquet")
+    polars.write_ipc(tmp_path / "v.arrow")
+    files = [tmp_path / "v.parquet", tmp_path / "v.arrow"]
+    one = table.combine_chunks().to_batches()[0]
+    for source in (frame, frame.astype("Int64", errors="ignore"), table, chunks, reader, one):
+        assert read(source, **ASKED)[1:] == (ids, COUNTS.tolist())
+    for source in (polars, *files):
+        assert read(source, **ASKED)[1:] == (ids, COUNTS.tolist())
+
+
+@pytest.mark.parametrize(
+    "votes",
+    [
+        WORDS,
+        WORDS.astype(object),
+        np.char.encode(WORDS),
+        np.char.encode(WORDS).astype(object),
+        np.stack([WORDS[:, t].astype(object) for t in range(6)], axis=1),
+        WORDS.tolist(),
+        [tuple(row) for row in WORDS.tolist()],
+        list(WORDS),
+        pd.DataFrame(WORDS, columns=[f"teacher_{t}" for t in range(6)]),
+    ],
+)
+def test_words_of_all_kinds(votes, read):
+    """predict() of classes that are words gives objects, and np.stack of them as well."""
+    found = read(votes, label_names=NAMES, layout="labels", teachers=6)
+    assert found[2] == COUNTS.tolist()
+
+
+def test_missing_entries_of_all_kinds(read):
+    """None, NaN and pandas.NA are no vote, among numbers and among words."""
+    labels = [[0, 1], [2, None], [1, 1]]
+    frame = pd.DataFrame(labels, columns=["teacher_0", "teacher_1"]).astype("Int64")
+    numbers = [labels, np.array(labels, dtype=object), frame, frame.to_numpy()]
+    numbers += [[[0, 1], [2, float("nan")], [1, 1]], np.array([[0, 1], [2, -1], [1, 1]])]
+    wanted = [[1, 1, 0], [0, 0, 1], [0, 2, 0]]
+    for votes in numbers:
+        assert read(votes, layout="labels", classes=3, teachers=2)[2] == wanted
+    for none in (None, float("nan"), pd.NA, ""):
+        words = [[none if each is None else NAMES[each] for each in row] for row in labels]
+        for votes in (words, np.array(words, dtype=object)):
+            assert read(votes, layout="labels", label_names=NAMES, teachers=2)[2] == wanted
+
+
+def test_scores_in_lists_of_arrays(read):
+    """predict_proba of each teacher, stacked by numpy."""
+    scores = np.random.default_rng(4).random((4, 9, 3))
+    counts = read(list(scores), layout="scores-by-teacher", teachers=4)[2]
+    best = scores.argmax(axis=2)
+    assert counts == [np.bincount(best[:, row], minlength=3).tolist() for row in range(9)]
+
+
+@pytest.mark.parametrize(
+    ("votes", "said"),
+    [
+        ([np.zeros((9, 3)), np.zeros((9, 3)), np.zeros((9, 2))], "entry 2 (a row, or a teacher)"),
+        ([[1, 2], [3]], "entry 1 (a row, or a teacher) has shape (1,), entry 0 has (2,)"),
+        ([[[1], [2, 3]], [[1], [2, 3]]], "its rows are no numbers and no texts"),
+        ([[1, "secret"]], "holds words and numbers"),
+        ([{"secret": 1}], "holds Python objects"),
+        ([[2**70, 1]], "holds a number of more than 64 bits"),
+        ([np.ma.masked_equal([3, 1], 1)], "is masked; fill it"),
+        (np.ma.masked_equal([[3, 1]], 1), "is masked; fill it"),
+        ([[np.ma.masked, 1]], "no numbers and no texts"),
+        (pd.DataFrame({"a": [1, "secret"]}), "the data frame: cannot be read; give each column"),
+        (object(), "not object"),
+        (None, "not NoneType"),
+        (7, "not int"),
+    ],
+)
+def test_what_is_no_table_and_no_array(votes, said, refused):
+    """One line tells what it is, and never quotes a vote."""
+    message = refused(votes, ParameterError, layout="labels", classes=4)
+    assert said in message
+    assert "secret" not in message
+
+
+def test_types_that_are_no_votes(refused):
+    """Dates, complex numbers and arrays of no side are told by type."""
+    assert "datetime64" in refused(np.array([["2020-01-01"]], dtype="M8[D]"), layout="labels")
+    assert "complex" in refused(np.array([[1j]]), layout="labels")
+    assert "shape ()" in refused(np.array(3), layout="counts")
+    assert "shape (0,)" in refused([], layout="counts")
+
+
+def test_an_array_may_change_after_it_was_read():
+    """What was checked is what is counted, whatever happens to somebody's array."""
+    votes = np.tile([3, 1], (40, 1))
+    with open_votes(votes, layout="counts", batch_rows=20) as file:
+        batches = file.batches()
+        first = next(batches)
+        votes[:] = 9
+        assert first.counts.tolist() == [[3, 1]] * 20
+
+
+def test_what_only_looks_like_an_array_is_the_array_that_it_gives(read):
+    """Tensors and the like have __array__, and fail in their own words."""
+
+    class Tensor:
+        def __init__(self, values):
+            self.values = values
+
+        def __array__(self, dtype=None, copy=None):
+            if self.values is None:
+                raise KeyError("secret vote")
+            return self.values
+
+    assert read(Tensor(COUNTS), **ASKED)[2] == COUNTS.tolist()
+    with pytest.raises(ParameterError) as caught:
+        read(Tensor(None), **ASKED)
+    assert "secret" not in str(caught.value)

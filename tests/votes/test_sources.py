@@ -1,0 +1,403 @@
+"""Where votes come from: paths, folders, globs, pipes, addresses and copies of what is packed."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import stat
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import fsspec
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import fs
+
+from pate_cli.core.errors import NotOpenedError, UsageError, VoteError
+from pate_cli.files.inputs import note, places_of_path, watched
+from pate_cli.files.owner import owned_name
+from pate_cli.votes import source as sources
+from pate_cli.votes.opening import open_votes
+
+ASKED = {"layout": "counts", "teachers": 9}
+
+
+def row(number, suffix=".csv", extra=""):
+    """Return a file with one row of votes, whose number is its query id."""
+    if suffix == ".parquet":
+        into = io.BytesIO()
+        pq.write_table(pa.table({"query_id": [number], "class_0": [1], "class_1": [2]}), into)
+        return into.getvalue()
+    return (
+        f"query_id,class_0,class_1{extra and ',' + extra}\n{number},1,2{extra and ',3'}\n".encode()
+    )
+
+
+@pytest.fixture
+def fill(tmp_path):
+    """Write files into a folder, and return it."""
+
+    def write(files, folder="votes"):
+        for name, content in files.items():
+            path = tmp_path / folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+        return tmp_path / folder
+
+    return write
+
+
+@pytest.fixture
+def spools(tmp_path, monkeypatch):
+    """Return the folder where temporary copies are."""
+    folder = tmp_path / "spools"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".parquet"])
+def test_numbers_in_names_of_parts_count_as_numbers(suffix, fill, read):
+    """Dask and Spark write part.0 to part.11, and row 2 is that of part.2."""
+    folder = fill({f"part.{number}{suffix}": row(number, suffix) for number in range(12)})
+    for source in (folder, f"{folder}/part.*", folder.as_uri(), f"{folder.as_uri()}/*{suffix}"):
+        votes, ids, _ = read(source, **ASKED)
+        assert ids == list(range(12))
+        assert f"part.0{suffix}, part.1{suffix}, part.2{suffix}, ..., part.11" in votes.describe()
+    assert read(f"{folder}/part.?{suffix}", **ASKED)[1] == list(range(10))
+    assert read(fill({"part.1": row(1)}, "one"), **ASKED)[0].order == ""
+
+
+def test_folders_of_partitions(fill, read):
+    """Folders key=value are read in order of their keys; what else lies there is passed over."""
+    files = {f"year={y}/month={m}/a.csv": row(100 * y + m) for y in (2, 10) for m in (3, 11)}
+    other = {"_SUCCESS": b"", "year=2/.a.crc": b"x", "year=2/notes.md": b"", "_x/a.csv": b"x"}
+    folder = fill(files | other)
+    for source in (folder, f"{folder}/**/*.csv", f"{folder}/*/*/*", f"{folder.as_uri()}/**/*.csv"):
+        assert read(source, **ASKED)[1] == [203, 211, 1003, 1011]
+    assert read(f"{folder}/year=2/*/a.csv", **ASKED)[1] == [203, 211]
+
+
+@pytest.mark.parametrize(
+    "key", ["query_id", "teacher_id", "label", "class_0", "teacher_3", "counts"]
+)
+def test_a_partition_that_could_be_votes_is_refused(key, fill, refused):
+    """Nobody reads what the name of a folder says, and labels would be those of other columns."""
+    folder = fill({f"{key}=3/a.csv": row(1)})
+    for given in (folder, f"{folder}/*/*.csv"):
+        assert f"the column {key!r} is in the names of folders" in refused(given, **ASKED)
+    assert read_alone(folder / f"{key}=3") == 1
+
+
+def read_alone(source):
+    with open_votes(source, **ASKED) as votes:
+        return votes.queries
+
+
+def test_a_name_with_brackets_is_a_name(fill, read):
+    """A file that is there is no glob."""
+    folder = fill({"v[1].csv": row(7), "v1.csv": row(8), "[d]/a.csv": row(9)})
+    assert read(folder / "v[1].csv", **ASKED)[1] == [7]
+    assert read(folder / "[d]", **ASKED)[1] == [9]
+
+
+@pytest.mark.parametrize(
+    ("extra", "said"),
+    [
+        ({"b.jsonl": b'{"a":1}'}, "b.jsonl: is JSON lines among parts of CSV"),
+        ({"b.csv": b""}, "b.csv: is empty"),
+        ({"b.npy": b"\x93NUMPY"}, "b.npy: is NPY among parts of CSV"),
+        ({"b.csv": row(2, extra="class_2")}, "b.csv: column 'class_2' is in some parts only"),
+        ({"b.csv": b"\x80\x04"}, "b.csv: is a Python pickle"),
+        ({"b.csv": b"query_id,class_0,class_1\n1,2\n"}, "b.csv: row 0 has another number"),
+        ({"b.csv.tmp": b"x"}, "holds 'b.csv.tmp': it is not finished"),
+        ({"_temporary/0/b.csv": b"x"}, "holds '_temporary': it is not finished"),
+        ({"_delta_log/0.json": b"{}"}, "holds '_delta_log': it is not finished, or a log says"),
+        ({"b.csv._COPYING_": b"x"}, "holds 'b.csv._COPYING_': it is not finished"),
+    ],
+)
+def test_folders_that_are_refused(extra, said, fill, refused):
+    """What could be a damaged or missing part of the votes is no reason to go on without it."""
+    folder = fill({"a.csv": row(1)} | extra)
+    assert said in refused(folder, **ASKED)
+    assert said in refused(folder.as_uri(), **ASKED)
+
+
+@pytest.mark.parametrize("kinds", [("int64", "string"), ("string", "int64")])
+def test_parts_of_other_types_are_refused_by_name(kinds, tmp_path, refused):
+    """7 and "7" are two ids in Parquet, which tells them apart."""
+    for place, kind in enumerate(kinds):
+        table = pa.table({"query_id": pa.array([place]).cast(kind), "class_0": [1], "class_1": [2]})
+        pq.write_table(table, tmp_path / f"{place}.parquet")
+    assert "1.parquet: column 'query_id' has another type" in refused(f"{tmp_path}/*.parquet")
+
+
+def test_parts_of_other_widths_are_read_together(tmp_path, read):
+    """A small number is the same in one byte and in eight; a column of ids is one type."""
+    for place, kind in enumerate(["int8", "int64", "float64", "uint16"]):
+        table = {name: pa.array([value]).cast(kind) for name, value in (("a", 9), ("b", 2))}
+        pq.write_table(pa.table({"query_id": [place], **table}), tmp_path / f"{place}.parquet")
+    assert read(tmp_path, layout="counts")[1:] == ([0, 1, 2, 3], [[9, 2]] * 4)
+    for place, key in enumerate(("7", "08")):
+        (tmp_path / f"{place}.csv").write_bytes(row(key))
+    assert read(f"{tmp_path}/*.csv", **ASKED)[1] == ["7", "08"]
+
+
+def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(fill, refused):
+    """Reading it would hang, or take what somebody else waits for."""
+    folder = fill({"a.csv": row(1)})
+    os.mkfifo(folder / "b.csv")
+    for given in (folder, f"{folder}/*.csv"):
+        assert "'b.csv' is neither a file nor a folder" in refused(given, **ASKED)
+
+
+@pytest.mark.parametrize("given", ["none.csv", "none", "*.none", "a?"])
+def test_what_is_not_there(given, tmp_path, refused):
+    """The name is told as it was given; in an address a question mark is no wildcard."""
+    assert given in refused(f"{tmp_path}/{given}")
+    assert given.rstrip("?") in refused(f"{tmp_path.as_uri()}/{given}")
+
+
+def test_names_that_are_none(refused, tmp_path):
+    """Neither this folder nor a device that never ends is read by mistake."""
+    assert "name of the votes is empty" in refused("")
+    assert "/dev/zero" in refused("/dev/zero")
+    (tmp_path / "empty").mkdir()
+    assert "no files of votes" in refused(tmp_path / "empty")
+
+
+def test_a_worker_that_does_not_see_the_file_is_told_apart(tmp_path):
+    """The engine says that workers must see the votes by the same name."""
+    with pytest.raises(NotOpenedError), open_votes(tmp_path / "none"):
+        pass
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_without_permission(tmp_path, refused):
+    """The system's reason is told."""
+    (tmp_path / "v.csv").write_bytes(row(1))
+    (tmp_path / "v.csv").chmod(0)
+    assert "v.csv: no permission to read it" in refused(tmp_path / "v.csv")
+
+
+def test_copies_are_private_and_removed(spools, tmp_path, read):
+    """Votes are secret wherever they lie, also when reading fails."""
+    (tmp_path / "v.csv.gz").write_bytes(gzip.compress(row(1)))
+    with open_votes(tmp_path / "v.csv.gz", **ASKED) as votes:
+        made = [path for path in spools.rglob("*") if path.is_file()]
+        assert len(made) == 2
+        assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o600}
+        assert {stat.S_IMODE(path.parent.stat().st_mode) for path in made} == {0o700}
+        assert sum(len(batch.counts) for batch in votes.batches()) == 1
+    assert not list(spools.iterdir())
+    with pytest.raises(VoteError):
+        read("-", stdin=io.BytesIO(b"no,votes\n"))
+    assert not list(spools.iterdir())
+
+
+def test_copies_of_killed_runs_are_removed_by_the_next(spools, tmp_path):
+    """Those of a run that still lives, or of somebody else, stay."""
+    script = "from pate_cli.files.owner import owned_name; print(owned_name())"
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    stay = {f"pate-votes-{owned_name()}", "pate-votes-mine", f"x-{ended.stdout.strip()}"}
+    for name in {*stay, f"pate-votes-{ended.stdout.strip()}"}:
+        (spools / name).mkdir()
+    (tmp_path / "v.csv").write_bytes(row(1))
+    with open_votes(tmp_path / "v.csv", **ASKED):
+        pass
+    assert {path.name for path in spools.iterdir()} == stay
+
+
+def test_a_disk_that_is_full(refused):
+    """It says that it is the copy, and what to do."""
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no such device")
+
+    class Full(sources.Copying):
+        def path(self):
+            return str(full)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pate_cli.votes.formats.Copying", Full)
+        said = refused("-", stdin=io.BytesIO(b"a,b\n1,2\n" * 9000))
+    assert said.startswith("standard input: cannot be copied (No space left on device); make room")
+
+
+def test_a_terminal_is_not_waited_for(refused):
+    """Whoever forgets the pipe sees at once what is missing."""
+
+    class Terminal(io.BytesIO):
+        def isatty(self):
+            return True
+
+    assert "pipe a file of votes into it" in refused("-", stdin=Terminal())
+    closed = io.BytesIO()
+    closed.close()
+    assert "pipe a file of votes into it" in refused("-", stdin=closed)
+
+
+# Addresses.
+
+
+@pytest.fixture
+def memory():
+    """A store of fsspec, with a folder of votes."""
+    store = fsspec.filesystem("memory")
+    for number in (10, 2):
+        store.pipe(f"/pate/part.{number}.csv", row(number))
+        store.pipe(f"/pate-parquet/part.{number}.parquet", row(number, ".parquet"))
+    yield store
+    for folder in ("/pate", "/pate-parquet"):
+        store.rm(folder, recursive=True)
+
+
+def test_a_store_of_fsspec(memory, read, refused):
+    """Files, folders and globs are read as on a disk."""
+    for base in ("memory://pate", "memory://pate-parquet"):
+        assert read(base, **ASKED)[1] == [2, 10]
+        assert read(f"{base}/part.*", **ASKED)[1] == [2, 10]
+    assert read("memory://pate/part.2.csv", **ASKED)[1] == [2]
+    assert "memory://pate/none" in refused("memory://pate/none")
+    assert "no file system is known for this address" in refused("foo://host/x")
+
+
+def test_passwords_in_addresses_are_never_shown(tmp_path, monkeypatch, refused):
+    """Neither in what is read nor in what is refused, nor in names of parts."""
+    store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
+    asked = []
+
+    def filesystem_of(uri):
+        asked.append(uri)
+        return store, uri.partition("?")[0].split("bucket/")[1]
+
+    monkeypatch.setattr(sources, "filesystem_of", filesystem_of)
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d" / "a.csv").write_bytes(row(1))
+    uri = "s3://key:secret@bucket/d"
+    with open_votes(f"{uri}/*.csv?secret_key=secret", **ASKED) as votes:
+        assert votes.name == "s3://bucket/d/a.csv"
+    assert asked == [f"{uri}?secret_key=secret"]
+    (tmp_path / "d" / "a.csv").write_bytes(b"")
+    said = [refused(each) for each in (uri, f"{uri}/a.csv", f"{uri}/b.csv", f"{uri}/*.x")]
+    assert said[0] == "s3://bucket/d/a.csv: is empty"
+    assert not any("secret" in each for each in said)
+
+    def fail(uri):
+        raise OSError(f"AWS Error ACCESS_DENIED at {uri}\nmore")
+
+    monkeypatch.setattr(sources, "filesystem_of", fail)
+    said = refused(uri)
+    assert "ACCESS_DENIED" in said
+    assert "secret" not in said
+
+
+# What changes while it is read.
+
+
+@pytest.mark.parametrize("kind", [".parquet", ".arrow", ".npy"])
+@pytest.mark.parametrize("change", ["truncated", "rewritten", "grown"])
+def test_a_file_that_changes_while_it_is_read_is_refused(kind, change, tmp_path):
+    """Labels would be those of a file that never was; and nothing ends the process."""
+    path = tmp_path / f"v{kind}"
+    table = pa.table({"class_0": np.arange(5000) % 5, "class_1": 5 - np.arange(5000) % 5})
+    if kind == ".npy":
+        np.save(path, np.column_stack([column.to_numpy() for column in table.columns]))
+    elif kind == ".arrow":
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table, max_chunksize=100)
+    else:
+        pq.write_table(table, path, row_group_size=100)
+    with open_votes(path, layout="counts", batch_rows=100) as votes:
+        batches = votes.batches()
+        next(batches)
+        content = path.read_bytes()
+        os.utime(path, ns=(1, 1))
+        if change == "truncated":
+            path.write_bytes(content[: len(content) // 2])
+        elif change == "grown":
+            path.write_bytes(content + b"x")
+        with pytest.raises(VoteError, match=r"changed|cut short"):
+            list(batches)
+        with pytest.raises(VoteError, match="changed"):
+            list(votes.batches(limit=1))
+
+
+def test_a_part_that_changes_behind_the_rows_that_are_asked(tmp_path):
+    """The rows that are handed out are those of one file, whichever they are."""
+    for place in range(2):
+        table = pa.table({"class_0": np.ones(500, int), "class_1": np.ones(500, int)})
+        pq.write_table(table, tmp_path / f"{place}.parquet", row_group_size=50)
+    with open_votes(tmp_path, layout="counts", batch_rows=50) as votes:
+        batches = votes.batches(limit=100)
+        next(batches)
+        os.utime(tmp_path / "0.parquet", ns=(1, 1))
+        with pytest.raises(VoteError, match=r"0\.parquet: the file changed"):
+            list(batches)
+        (tmp_path / "1.parquet").unlink()
+        with pytest.raises(VoteError, match=r"1\.parquet: there is no such file"):
+            list(votes.batches(start=500))
+
+
+def test_a_file_on_a_store_that_changes(memory):
+    """A store is asked, too; fsspec tells little more than the size and when it was made."""
+    with open_votes("memory://pate-parquet/part.2.parquet", **ASKED) as votes:
+        memory.pipe("/pate-parquet/part.2.parquet", row(3, ".parquet"))
+        with pytest.raises(VoteError, match="changed while it was read"):
+            list(votes.batches())
+
+
+def test_what_was_copied_may_change(tmp_path):
+    """A text is converted once; what happens to it later is nobody's concern."""
+    (tmp_path / "v.csv").write_bytes(row(1))
+    with open_votes(tmp_path / "v.csv", **ASKED) as votes:
+        (tmp_path / "v.csv").unlink()
+        assert [batch.ids.tolist() for batch in votes.batches()] == [[1]]
+
+
+# What is read is no output.
+
+
+def test_every_file_that_is_opened_is_known_as_an_input(fill, memory, tmp_path):
+    """No output replaces a file of votes, whatever name it was opened by."""
+    folder = fill({"a.csv": row(1), "b.csv": row(2)})
+    (tmp_path / "link").symlink_to(folder / "a.csv")
+    opened = {
+        tmp_path / "link": [(folder / "a.csv", None)],
+        folder: [(folder / "b.csv", None)],
+        f"{folder}/*.csv": [(folder / "a.csv", None)],
+    }
+    for source, files in opened.items():
+        with watched() as inputs, open_votes(source, **ASKED) as votes:
+
+            def refuse():
+                raise UsageError("it is an input")
+
+            inputs.guard(refuse)
+            with pytest.raises(UsageError):
+                note("anything", *files)
+        with watched() as inputs:
+            inputs.include(votes.inputs)
+            assert inputs.what(sources_of(files)) == "among the votes"
+    with (folder / "a.csv").open("rb") as stdin, open_votes("-", stdin=stdin, **ASKED) as votes:
+        assert votes.inputs.what(sources_of([(folder / "a.csv", None)])) == "among the votes"
+
+
+def sources_of(files):
+    return {place for path, _ in files for place in places_of_path(path)}
+
+
+def test_errors_of_whoever_reads_are_not_touched(tmp_path):
+    """What the caller raises between two batches is the caller's."""
+    (tmp_path / "v.csv").write_bytes(row(1))
+    with open_votes(tmp_path / "v.csv", **ASKED) as votes:
+        for error in (pa.ArrowInvalid("mine"), OSError("mine")):
+            batches = votes.batches()
+            next(batches)
+            with pytest.raises(type(error), match="mine"):
+                batches.throw(error)

@@ -1,4 +1,4 @@
-"""Counts and labels: the same votes in every layout, container and type give the same histograms."""
+"""Counts and labels: the same votes in every layout, container and type are the same histograms."""
 
 from __future__ import annotations
 

@@ -121,7 +121,7 @@ def test_sparse_counts_need_their_classes_and_columns():
         assert f"column {column!r} beside 'label' and 'count'" in refused(other, classes=4)
     half = pa.table({"label": [[1]]})
     assert "column 'count' is missing" in refused(half, layout="sparse", classes=4)
-    assert "is of type list of text" in refused(
+    assert "is list of text" in refused(
         pa.table({"label": [["a"]], "count": [[1]]}), layout="sparse", classes=4
     )
     groups = TeacherGroups(["a"])

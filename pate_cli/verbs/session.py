@@ -180,7 +180,7 @@ class Session:
             raise UsageError(f"{name} knows no names that `aliases` could stand for")
         names: ClassNames | None = ClassNames((), normalise=normalise, listed=False)
         if not unknown:
-            known = aliases if label_names is None else aliases_of(aliases)
+            known = aliases_of(aliases if label_names is not None else aliases and {})
             names = class_names(label_names, normalise=normalise, aliases=known)
         self._ballots = BallotReader(
             _teachers(teachers, voters),

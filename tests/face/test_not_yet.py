@@ -72,7 +72,6 @@ def test_an_index_of_another_name_is_heard_or_refused():
     assert found == inputs.IDS
 
 
-@not_yet("columns of a frame of guesses are read by their place")
 def test_columns_of_guesses_go_by_their_names():
     shares = pd.DataFrame(inputs.STUDENT, columns=list(inputs.NAMES))
     asked = {"label_names": list(inputs.NAMES), "prior_weight": "200 votes", **LITTLE}
@@ -82,7 +81,6 @@ def test_columns_of_guesses_go_by_their_names():
     assert turned.tolist() == straight.tolist()
 
 
-@not_yet("an index of a frame of guesses is dropped, and its rows are read by their place")
 def test_rows_of_guesses_go_by_their_ids():
     guesses = pd.DataFrame({"label": inputs.GUESSES}, index=pd.Index(inputs.IDS, name="query_id"))
     asked = {"prior_weight": "200 votes", **LITTLE}
@@ -114,7 +112,6 @@ def test_a_run_stops_before_it_spends_where_most_votes_match_nothing(here):
     assert not (here.folder / "s.json").exists()
 
 
-@not_yet("the same in Python")
 def test_a_call_stops_before_it_spends_where_most_votes_match_nothing(tmp_path):
     words = np.array([["ant", *row] for row in STRANGE])
     asked = {"layout": "labels", "label_names": ["ant", "bee"], "max_epsilon": 99.0}
@@ -128,7 +125,6 @@ def test_a_call_stops_before_it_spends_where_most_votes_match_nothing(tmp_path):
 SESSION = "session --teachers 100 --classes 4 --mechanism gnmax --sigma2 40 --max-queries 9"
 
 
-@not_yet("a word outside the names ends the session, so that what votes say is told for nothing")
 def test_a_word_outside_the_names_is_a_vote_for_nobody():
     given = {"teachers": 3, "label_names": ["ant", "bee"], "max_queries": 5, **TEST}
     with pate.Session(**given) as session:
@@ -136,7 +132,6 @@ def test_a_word_outside_the_names_is_a_vote_for_nobody():
         assert session.asked == 1
 
 
-@not_yet("a class outside the classes is refused, so that what votes say is told for nothing")
 def test_a_number_outside_the_classes_is_a_vote_for_nobody():
     with pate.Session(teachers=3, classes=2, max_queries=5, **TEST) as session:
         session.ask_all([pate.Ask([0, 1, 7], by_teacher=True)])

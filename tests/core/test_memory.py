@@ -19,7 +19,7 @@ def limit():
 
 
 def in_process(script):
-    """Run a script in a process of its own, whose limits are nobody else's, and return its words."""
+    """Run a script in a process of its own, and return its words."""
     head = (
         "import resource, threading, numpy as np\n"
         "from pate_cli.core.memory import bound_reading, bounded, each_bounded\n"

@@ -57,7 +57,7 @@ def _array(values: NDArray[Any], name: str) -> Array:
         values = _plain(values.astype(object))
     kind = np.dtype("U1") if values.dtype.hasobject else values.dtype
     check_dtype(kind, name)
-    return Array(name, values.shape, kind, partial(_slab, np.asarray(values)))
+    return Array(name, values.shape, kind, partial(_slab, np.asarray(values)), portable=False)
 
 
 def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any]:

@@ -139,10 +139,10 @@ def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
     rows = [f"{row},{'oops' if row == 17 else 3},2" for row in range(30)]
     (tmp_path / "v.csv").write_text("\n".join(["query_id,class_0,class_1", *rows]))
     message = refused(tmp_path / "v.csv")
-    assert "column 'class_0' is of type string from row 17 on" in message
+    assert "column 'class_0' is of type text from row 17 on" in message
     assert "oops" not in message
     words = pa.table({"teacher_0": ["a", "b"], "teacher_1": [0, 1]})
-    assert "column 'teacher_1' is of type int64; the votes beside it are texts" in refused(
+    assert "column 'teacher_1' is of type number; the votes beside it are texts" in refused(
         words, label_names="a,b"
     )
     prompts = pa.table({"prompt": ["?", "!"], "ann": ["a", "b"]})

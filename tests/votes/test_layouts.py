@@ -204,9 +204,10 @@ def test_one_vote_in_a_text_file_renames_no_other(tmp_path, vote, long):
         assert found == {text: list(said[row]).count(text) for text in said[row]}
 
 
-def test_one_word_changes_no_number_beside_it(tmp_path):
+@pytest.mark.parametrize("end", ["", ".0"])
+def test_one_word_changes_no_number_beside_it(tmp_path, end):
     """With names, a number in CSV is the class of that number, whatever the other votes say."""
-    rows = [f"{q},{t},{(q + t) % 3}" for q in range(6) for t in range(4)]
+    rows = [f"{q},{t},{(q + t) % 3}{end}" for q in range(6) for t in range(4)]
     told = []
     for vote in ("0", "cat", "what"):
         rows[5] = f"1,1,{vote}"
@@ -214,7 +215,7 @@ def test_one_word_changes_no_number_beside_it(tmp_path):
         told.append(counts_of(tmp_path / "v.csv", label_names="cat,dog,bird"))
     np.testing.assert_array_equal(told[0], told[1])
     np.testing.assert_array_equal(told[0] - told[2], [[int(q == 1), 0, 0] for q in range(6)])
-    (tmp_path / "w.csv").write_text("a,b\ncat,1\n0,9\ndog,0\n")
+    (tmp_path / "w.csv").write_text(f"a,b\ncat,1{end}\n0,9{end}\ndog,0\n")
     expected = [[1, 1, 0], [1, 0, 0], [1, 1, 0]]
     np.testing.assert_array_equal(
         counts_of(tmp_path / "w.csv", label_names="cat,dog,bird"), expected
@@ -396,6 +397,19 @@ def test_ranges_and_copies_read_the_same(tmp_path):
             for batch in copy.batches(start=start, limit=stop - start)
         ]
     np.testing.assert_array_equal(np.concatenate(parts), counts)
+
+
+def test_what_carries_votes_is_not_portable(tmp_path):
+    """A copy of a file in another process reads the file; votes and secret names stay here."""
+    votes = np.array([["a", "b"], ["b", "b"]])
+    np.save(tmp_path / "v.npy", votes)
+    table = pa.table({"teacher_0": ["a", "b"], "teacher_1": ["b", "b"]})
+    for source, portable in ((tmp_path / "v.npy", True), (votes, False), (table, False)):
+        layout = None if source is table else "labels"
+        with open_votes(source, layout=layout, label_names="a,b") as file:
+            assert file.portable is portable
+        with open_votes(source, layout=layout, any_name=True) as file:
+            assert not file.portable
 
 
 def test_thousands_of_columns_are_read_in_larger_pieces_and_given_in_small_ones():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -34,13 +35,16 @@ class Joined:
     ids: Ids | None = None
     labels: int = 1
     titles: tuple[str, ...] | None = None
-    _places: dict[str, int] = field(default_factory=dict, init=False, repr=False)
+    _places: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        for row, query in enumerate(() if self.ids is None else map(str, self.ids)):
-            if self._places.setdefault(query, row) != row:
-                other = self._places[query]
-                raise VoteError(f"{self.noun}: row {row} has the query id of row {other}, too")
+        keys = [] if self.ids is None else _keys(self.ids)
+        places = {key: row for row, key in enumerate(keys)}
+        if len(places) < len(keys):
+            row = next(row for row, key in enumerate(keys) if places[key] != row)
+            twice = f"row {places[keys[row]]} has the query id of row {row}, too"
+            raise VoteError(f"{self.noun}: {twice}")
+        object.__setattr__(self, "_places", places)
 
     @property
     def by_id(self) -> bool:
@@ -58,7 +62,7 @@ class Joined:
             if not whole and known.ndim == 2:  # as the votes of a prior are shared out
                 known = known / known.sum(axis=1, keepdims=True)
             content = np.ascontiguousarray(known, dtype="<i8" if whole else "<f8").tobytes()
-        ids = b"" if self.ids is None else json.dumps([*map(str, self.ids)]).encode()
+        ids = b"" if self.ids is None else json.dumps(_keys(self.ids)).encode()
         return hashlib.sha256(content + ids).hexdigest()
 
     def at(self, ids: Ids | range, first_row: int, none: float) -> NDArray[Any]:
@@ -70,7 +74,7 @@ class Joined:
         place = first_row + np.arange(len(ids))
         rows = place // self.labels
         if self.by_id:
-            rows = np.array([self._places.get(str(each), -1) for each in ids], dtype=np.int64)
+            rows = np.array([*map(self._places.get, _keys(ids), repeat(ABSENT))], dtype=np.int64)
         elif rows.size and rows[-1] >= len(self.values):
             raise VoteError(
                 f"{self.noun}: ends at row {len(self.values) - 1}, the votes go on to row "
@@ -85,3 +89,8 @@ class Joined:
         """Return about how many of these rows of votes it says something."""
         said = self.at(ids, first_row, ABSENT) >= 0
         return int(np.count_nonzero(said.reshape(len(said), -1).all(axis=1)))
+
+
+def _keys(ids: Ids | range) -> list[str]:
+    """Return query ids as they are compared: 7 and "7" are the same."""
+    return [*map(str, ids.tolist() if isinstance(ids, np.ndarray) else ids)]

@@ -9,6 +9,7 @@ import gzip
 import hashlib
 import json
 import pickle
+import time
 
 import numpy as np
 import pandas as pd
@@ -190,14 +191,21 @@ def test_a_number_is_the_same_id_as_its_digits(there, beside):
         assert rows(other, opened).tolist() == [-1, -1]
 
 
-def test_columns_that_are_numbered_go_by_their_numbers(plain):
-    """class_10 comes after class_2, wherever it stands."""
-    columns = {f"class_{j}": SHARES[:, j] for j in (2, 0, 1)}
-    assert np.array_equal(rows(prior(pa.table(columns), plain), plain), SHARES)
-    columns = {f"p{j + 1}": SHARES[:, j] for j in (2, 0, 1)}
-    assert np.array_equal(rows(prior(pa.table(columns), plain), plain), SHARES)
-    columns = dict(zip("xyz", SHARES.T, strict=True))
-    assert np.array_equal(rows(prior(pa.table(columns), plain), plain), SHARES)
+@pytest.mark.parametrize("stem", ["class_", "p", "", "model2_"])
+def test_columns_with_the_numbers_of_classes_go_by_them(stem, plain):
+    """Class 2 is class 2 wherever it stands, if all columns are class 0, 1, ... of one name."""
+    titles = [f"{stem}{j}" for j in (2, 0, 1)]
+    table = pa.table(dict(zip(titles, SHARES.T[[2, 0, 1]], strict=True)))
+    assert np.array_equal(rows(prior(table, plain), plain), SHARES)
+    assert np.array_equal(student(table, plain).values, SHARES)
+
+
+@pytest.mark.parametrize("titles", ["p2 p3 p1", "a2 b0 c1", "c02 c00 c01", "x z y", "c3 c0 c1"])
+def test_columns_of_any_other_names_go_by_their_place(titles, plain):
+    """A number that is not that of a class says nothing about the order."""
+    table = pa.table(dict(zip(titles.split(), SHARES.T, strict=True)))
+    assert np.array_equal(rows(prior(table, plain), plain), SHARES)
+    assert np.array_equal(student(table, plain).values, SHARES)
 
 
 @pytest.mark.parametrize("names", [("ant", "bee", "dog"), ("a", "b", "c")])
@@ -310,6 +318,27 @@ def test_the_message_names_the_file(plain, tmp_path):
     assert "standard input" in refusal(VoteError, truth, "-", plain)
     path.write_bytes(path.read_bytes()[:-5])
     assert "guesses.npy" in refusal(VoteError, prior, path, plain)
+
+
+def test_an_array_of_what_is_no_unicode_is_refused(votes, tmp_path):
+    """A damaged file of texts ends in one line, whatever it should have been."""
+    path = tmp_path / "words.npy"
+    np.save(path, np.array(["ant", "cow", "", "bee"]))
+    path.write_bytes(path.read_bytes()[:-12] + b"\xff\xff\xff\x7f" * 3)
+    for read in (prior, truth, student, lambda given, _: query_ids(given, None)):
+        assert "words.npy: cannot be read" in refusal(VoteError, read, path, votes)
+
+
+def test_many_columns_beside_votes_take_seconds(tmp_path):
+    """The time grows with the number of columns, not with its square."""
+    wide = np.zeros((3, 20_000), dtype=int)
+    wide[:, 5] = 1
+    table = pa.table(dict(zip((f"class_{j}" for j in range(20_000)), wide[:, ::-1].T, strict=True)))
+    with open_votes(wide, layout="counts") as opened:
+        begun = time.process_time()
+        found = prior(table, opened)
+        assert time.process_time() - begun < 3
+        assert np.array_equal(found.values, wide[:, ::-1])
 
 
 def test_no_output_may_replace_what_is_read(plain, tmp_path):
@@ -484,8 +513,8 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
     [
         (YES[:, :1], "must be [queries, 2 labels]"),
         (YES[:, 0], "must be [queries, 2 labels]"),
-        ([[1, 0], [0, 0.5]], "row 1 has what is not 1, 0, or -1 for none"),
-        ([[1, 0], [0, 2]], "row 1 has what is not 1, 0, or -1 for none"),
+        ([[1, 0], [0, 0.5]], "row 1 has what is none of the 2 classes; -1 stands for none"),
+        ([[1, 0], [0, 2]], "row 1 has what is none of the 2 classes; -1 stands for none"),
         (pa.table({"red": [1, 0], "green": [0, 1]}), "columns are not called red, blue"),
     ],
 )
@@ -519,12 +548,13 @@ def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
     ("given", "text"),
     [
         ([1, 2, 1], "row 2 has the query id of row 0, too"),
-        (["a", 1], "must hold whole numbers, or texts"),
-        ([1.5], "must hold whole numbers, or texts"),
-        ([True, False], "must hold whole numbers, or texts"),
-        ([], "must hold whole numbers, or texts"),
-        ([[1, 2]], "must hold whole numbers, or texts"),
-        ([1, 2**63], "row 1 has an id above 2^63 - 1"),
+        (["a", 1], "must hold whole numbers below 2^63, or texts"),
+        ([1.5], "row 0 has an id that is neither a whole number nor a text"),
+        ([True, False], "must hold whole numbers below 2^63, or texts"),
+        ([], "must hold whole numbers below 2^63, or texts"),
+        ([[1, 2]], "must hold whole numbers below 2^63, or texts"),
+        ([1, 2**63], "must hold whole numbers below 2^63, or texts"),
+        (np.array([1, 2**63], dtype=np.uint64), "row 1 has an id above 2^63 - 1"),
     ],
 )
 def test_lists_of_queries_that_are_none(given, text):
@@ -546,6 +576,10 @@ def test_aliases_in_every_container(kind, tmp_path):
     """A table of alias and name in any order says what a mapping or a JSON object says."""
     table = pa.table({"name": list(ALIASES.values()), "alias": list(ALIASES)})
     assert aliases_of(CONTAINERS[kind](table, tmp_path)) == ALIASES
+    none = pa.table({"alias": pa.array([], pa.string()), "name": pa.array([], pa.string())})
+    if kind not in ("jsonl",):
+        (tmp_path / "none").mkdir()
+        assert aliases_of(CONTAINERS[kind](none, tmp_path / "none")) == {}
     path = tmp_path / "a.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ALIASES, indent=2, ensure_ascii=False).encode())
     assert aliases_of(path) == aliases_of(str(path)) == aliases_of(ALIASES) == ALIASES
@@ -567,10 +601,10 @@ def test_aliases_in_every_container(kind, tmp_path):
             ParameterError,
             "'a' stands for 'cat' and for 'dog'",
         ),
-        ("a.csv", "alias,name\na,cat\na,\n", VoteError, "row 1 has no alias, or no name"),
+        ("a.csv", "alias,name\na,cat\nb,\n", ParameterError, "'b' stands for '', which is none"),
         ("a.csv", "alias,name\na,bird\n", ParameterError, "'a' stands for 'bird', which is none"),
         ("a.json", '{"a": ["cat"]}', ParameterError, "'a' stands for ['cat'], which is none of"),
-        ("a.json", "{moo: cow}", VoteError, "a.json: the aliases are no JSON object"),
+        ("a.json", "{moo: cow}", VoteError, "a.json: row 0 cannot be read; write one JSON object"),
         ("a.json", '{"a": ' + "[" * 99999, VoteError, "a.json: "),
         (
             "a.csv",

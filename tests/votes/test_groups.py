@@ -84,11 +84,22 @@ def test_only_the_column_of_groups_is_needed(tmp_path):
     assert teacher_groups(tmp_path / "g.csv") == TeacherGroups([1, 2], ids=[10, 11])
 
 
+@pytest.mark.parametrize("kind", [pa.decimal128(19, 0), pa.decimal128(29, 2), pa.float64()])
+def test_whole_numbers_are_whole_in_every_type(kind):
+    """Databases write whole numbers as decimals."""
+    columns = {name: pa.array([2, 2]).cast(kind) for name in ("weight", "teachers_per_record")}
+    table = pa.table({"group": ["a", "a"]} | columns)
+    assert teacher_groups(table) == TeacherGroups(["a", "a"], [2, 2], [2, 2])
+    half = table.set_column(1, "weight", pa.array([2, 2.5]).cast(pa.decimal128(29, 2)))
+    text = refusal(VoteError, teacher_groups, half)
+    assert "row 1 has no weight; give a whole number of at least 1" in text
+
+
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("group,weight\na,1\nb,1.5\n", "row 0 has no weight that is a whole number of at least 1"),
-        ("group,weight\na,1\nb,0\n", "row 1 has no weight that is a whole number of at least 1"),
+        ("group,weight\na,1\nb,1.5\n", "row 0 has no weight; give a whole number of at least 1"),
+        ("group,weight\na,1\nb,0\n", "row 1 has no weight; give a whole number of at least 1"),
         ("group,weight\na,1\nb,-3\n", "row 1 has no weight"),
         ("group,weight\na,1\nb,\n", "row 1 has no weight"),
         ("group,teachers_per_record\na,0\n", "row 0 has no teachers_per_record"),

@@ -23,6 +23,9 @@ Ints: TypeAlias = NDArray[np.int64]
 Counts: TypeAlias = NDArray[np.int64]
 """Vote histograms [queries, classes]. SECRET."""
 
+Ids: TypeAlias = Ints | tuple[str, ...]
+"""Query ids of consecutive rows: whole numbers or texts."""
+
 LabelArray: TypeAlias = NDArray[np.int32]
 """One class a query, or NO_LABEL."""
 

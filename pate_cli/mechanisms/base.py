@@ -96,6 +96,11 @@ class Labeller(ABC):
         del ids, first_row
         return self
 
+    def with_student(self, read: Callable[[Any], Any]) -> Self:
+        """Return the labeller with its student's predictions read; itself if it has no student."""
+        del read
+        return self
+
     def fallback(self) -> LabelArray | None:
         """Public labels for rows the teachers leave unanswered, if the labeller has any."""
         return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, field, replace
 from typing import Any, ClassVar
 
@@ -74,6 +75,11 @@ class InteractiveGNMax(ConfidentGNMax):
         super().__post_init__()
         if not 0.0 <= self.confidence <= 1.0:
             raise ParameterError(f"confidence must be between 0 and 1, got {self.confidence}")
+
+    def with_student(self, read: Callable[[Any], Any]) -> InteractiveGNMax:
+        """Return this mechanism with its predictions as `read` makes them, if it has any."""
+        given = self.predictions
+        return self if given is None else replace(self, predictions=read(given))
 
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
         """This mechanism with the predictions of these rows only, in their order."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import (
     Floats,
     Histograms,
+    Ids,
     Ints,
     SparseCounts,
     row_width,
@@ -29,7 +30,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.setting import Setting
-from pate_cli.votes.entries import Ids
 from pate_cli.votes.join import with_guesses
 from pate_cli.votes.joined import Joined
 from pate_cli.votes.vote_file import VoteBatch

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.core.arrays import Floats, Histograms, Ints, each_once, votes_for
+from pate_cli.core.arrays import Floats, Histograms, Ids, Ints, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
@@ -28,7 +28,6 @@ from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.pricing.prospect import Prospect
 from pate_cli.run.engine import beside
 from pate_cli.run.passes import Passes
-from pate_cli.votes.entries import Ids
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 

@@ -19,7 +19,7 @@ from pate_cli.reproduction.rows import (
     printed_tables,
     sample_rows,
 )
-from pate_cli.reproduction.table import Table, encodable
+from pate_cli.reproduction.table import ResultTable, encodable
 from pate_cli.reproduction.table1 import table1
 from pate_cli.reproduction.table2 import table2
 from pate_cli.reproduction.vote_folder import VoteFolder
@@ -134,7 +134,7 @@ def _table(options: argparse.Namespace) -> int:
     return table.exit_code
 
 
-def _computed(options: argparse.Namespace, advance: Advance) -> Table:
+def _computed(options: argparse.Namespace, advance: Advance) -> ResultTable:
     if options.table == "answers":
         files, notes = _vote_files(options)
         return answers(files, progress=advance, notes=notes)

@@ -17,7 +17,7 @@ from pate_cli.core.errors import PateError
 from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
-from pate_cli.reproduction.table import RowResult, Status, Step, Steps, Table, attempt
+from pate_cli.reproduction.table import ResultTable, RowResult, Status, Step, Steps, attempt
 from pate_cli.reproduction.vote_folder import VoteFolder
 from pate_cli.tuning import Costed, Goal, Grid, Search, VoteSample
 
@@ -108,7 +108,7 @@ def answers(
     notes: Sequence[str] = (),
     targets: Sequence[float] = TARGETS,
     grid: Callable[[int], Grid] = grid_for,
-) -> Table:
+) -> ResultTable:
     """Compute every row.
 
     Args:
@@ -133,7 +133,7 @@ def answers(
                     compute=partial(_result, row, step=step, targets=targets, grid=grid),
                 )
             )
-    return Table(
+    return ResultTable(
         name="answers",
         title="Expected answers by epsilon",
         header=("data", "epsilon at most", *(f"{target:g}" for target in targets)),

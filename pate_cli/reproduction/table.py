@@ -122,7 +122,7 @@ def attempt(
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A reproduced table.
 
     Attributes:

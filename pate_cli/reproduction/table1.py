@@ -19,7 +19,7 @@ from pate_cli.published import (
     to_epsilon,
 )
 from pate_cli.reproduction.rows import ConfidentRow, LaplaceRow
-from pate_cli.reproduction.table import RowResult, Status, Steps, Table, attempt
+from pate_cli.reproduction.table import ResultTable, RowResult, Status, Steps, attempt
 from pate_cli.reproduction.vote_folder import Asked, FileVotes, VoteFolder
 
 _HEADER = ("data", "aggregator", "asked", "answered", "delta", "order", "epsilon")
@@ -41,7 +41,7 @@ def table1(
     *,
     progress: Advance = unseen,
     notes: Sequence[str] = (),
-) -> Table:
+) -> ResultTable:
     """Compute every row whose votes are in `folder`.
 
     Args:
@@ -55,7 +55,7 @@ def table1(
     for row in rows:
         with steps.row(f"Table 1: {row.name}"):
             results.append(_result(row, folder))
-    return Table(
+    return ResultTable(
         name="table1",
         title="Table 1",
         header=_HEADER + (_PRINTED if compared else ()),

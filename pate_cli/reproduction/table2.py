@@ -27,7 +27,7 @@ from pate_cli.reproduction.release import (
     unrounded,
 )
 from pate_cli.reproduction.rows import PrintedRelease, ReleaseRow
-from pate_cli.reproduction.table import RowResult, Status, Step, Steps, Table, attempt
+from pate_cli.reproduction.table import ResultTable, RowResult, Status, Step, Steps, attempt
 from pate_cli.reproduction.table1 import best_epsilon, expected_run
 from pate_cli.reproduction.vote_folder import Asked, VoteFolder
 
@@ -80,7 +80,7 @@ def table2(
     progress: Advance = unseen,
     notes: Sequence[str] = (),
     quick: bool = False,
-) -> Table:
+) -> ResultTable:
     """Compute every row whose votes are in `folder`; arguments as in `table1` and `offered`."""
     results, steps = [], Steps(progress, rows=len(rows), each=2 + MOST_OFFERED)
     for row in rows:
@@ -95,7 +95,7 @@ def table2(
                     compute=partial(_result, row, folder, quick=quick, step=step),
                 )
             )
-    return Table(
+    return ResultTable(
         name="table2",
         title="Table 2",
         header=_HEADER,

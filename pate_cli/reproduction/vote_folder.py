@@ -13,9 +13,9 @@ import numpy as np
 from pate_cli.core.arrays import Counts, Floats
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
+from pate_cli.core.words import Layout
 from pate_cli.reproduction.flags import in_flags
 from pate_cli.reproduction.rows import RoundOfRow
-from pate_cli.core.words import Layout
 from pate_cli.votes.opening import open_votes
 from pate_cli.votes.vote_file import VoteFile
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.arrays import NO_LABEL, SOURCES, Histograms, LabelArray, row_width
+from pate_cli.core.arrays import NO_LABEL, SOURCES, Histograms, Ids, LabelArray, row_width
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
@@ -24,7 +24,6 @@ from pate_cli.run.accounts import Account, Keep, Settlement
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.engine import beside
 from pate_cli.run.passes import Passes, nothing_seen
-from pate_cli.votes.entries import Ids
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
 

@@ -138,9 +138,7 @@ class ParameterWords(TypedDict, total=False):
         Amount | float | str | None,
         Says("b of permute-and-flip: exponential noise on each count, likewise."),
     ]
-    predictions: Annotated[
-        Any | None, Says("the student's, for interactive, which needs them.")
-    ]
+    predictions: Annotated[Any | None, Says("the student's, for interactive, which needs them.")]
     confidence: Annotated[
         float | None,
         Says("gamma of interactive: what a student must be surer than to give a label itself."),

@@ -153,9 +153,7 @@ def compare(
 
 
 @takes_keywords
-def accuracy(
-    votes: Votes, truth: Any, **asked: Unpack[VoteWords]
-) -> Accuracy:
+def accuracy(votes: Votes, truth: Any, **asked: Unpack[VoteWords]) -> Accuracy:
     """How often labels of gnmax and lnmax are right and what they cost, over a range of noise.
 
     SECRET. For choosing noise where true labels of some queries are known.

@@ -262,13 +262,7 @@ def _with_student(
         if given is None:
             return choice
         return replace(choice, given={**choice.given, "predictions": student(given, file)})
-    if choice.name is not MechanismName.INTERACTIVE:
-        return choice
-    from pate_cli.mechanisms.interactive import InteractiveGNMax
-
-    if not isinstance(choice, InteractiveGNMax) or choice.predictions is None:
-        return choice
-    return replace(choice, predictions=student(choice.predictions, file))
+    return choice.with_student(lambda given: student(given, file))
 
 
 @contextlib.contextmanager

@@ -65,7 +65,7 @@ from pate_cli.votes.facts import Group
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.join import aliases_of, teacher_groups
 from pate_cli.votes.names import Aliases, ClassNames, LabelNames, class_names
-from pate_cli.votes.unmatched import NOT_IN_WORDS, Tally, Unmatched
+from pate_cli.votes.unmatched import NOT_IN_WORDS, StrayCount, Unmatched
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
@@ -209,7 +209,7 @@ class Session:
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
         self._said: dict[str, int] = {}
-        self._tally = None if names is None else Tally(names)
+        self._tally = None if names is None else StrayCount(names)
         self._row = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.arrays import Ids
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.checks import ABSENT
-from pate_cli.votes.entries import Ids
 
 
 @dataclass(frozen=True, eq=False)

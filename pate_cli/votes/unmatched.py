@@ -60,7 +60,7 @@ class Unmatched:
     @classmethod
     def among(cls, columns: Iterator[pa.Array], names: ClassNames) -> Unmatched:
         """Count the votes in Arrow arrays of texts."""
-        tally = Tally(names)
+        tally = StrayCount(names)
         for column in columns:
             distinct, entries = each_text(column)
             places = entries.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
@@ -124,7 +124,7 @@ NOT_IN_WORDS = Unmatched(cast=0, votes=0, mended=0, abstained=0, texts=())
 """What there is to say of votes that are no texts."""
 
 
-class Tally:
+class StrayCount:
     """A count of votes in words, in bounded memory. SECRET."""
 
     def __init__(self, names: ClassNames) -> None:

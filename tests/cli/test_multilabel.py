@@ -12,14 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import pate_cli as library
-from pate_cli.core.errors import VoteError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.pricing import accuracy
 from pate_cli.run import passes
-from pate_cli.votes.beside.student import YesProbabilities
-from pate_cli.votes.beside.truth import PairTruth, Truth, load_truth
-from refusals import refusal
+from pate_cli.votes.join import truth as truth_of
+from pate_cli.votes.opening import open_votes
 from slices import some
 
 QUERIES, TEACHERS, LABELS = 40, 25, 3
@@ -160,7 +157,7 @@ def test_rounds_add_up_whatever_their_labels(votes, run, pate, ballots):
         (
             ("-o", "l.npy", "--classes", 8),
             2,
-            "--classes 8 does not fit 3 labels, each of which has 2; leave it out",
+            "--classes 8: each label has two, yes and no",
         ),
     ],
 )
@@ -202,41 +199,29 @@ def test_a_student_predicts_every_label(votes, run, student, ballots):
     assert public["queries"] == 120
 
 
+def test_predictions_go_by_the_names_of_labels(votes, run, student):
+    """The same columns in another order are the same student."""
+    flags = ("--mechanism", "interactive", "--threshold", 8, "--sigma1", 1, "--sigma2", 2)
+    run(votes, *flags, "--student", student, "-o", "l.csv")
+    table = pq.read_table(student)
+    pq.write_table(table.select(table.column_names[::-1]), "turned.parquet")
+    run(votes, *flags, "--student", "turned.parquet", "-o", "t.csv")
+    assert Path("t.csv").read_text() == Path("l.csv").read_text()
+
+
 def test_a_student_of_other_labels_is_refused(votes, pate, refused, student, tmp_path):
+    """Before anything is drawn, by its file and its row."""
     line = ("aggregate", votes, "--layout", "multilabel", "-o", "l.csv", "--mechanism")
     line += ("interactive", "--max-epsilon", 1000, "--student")
-    refused(
-        pate(*line, student, "--label-names", "severe,mild,new"),
-        3,
-        "the student's predictions name other labels than the votes, or in another order",
-    )
+    text = refused(pate(*line, student, "--label-names", "severe,mild,old"), 3)
+    assert "its columns are not called severe, mild, old" in text
     for values, text in (
-        (np.full((40, 2), 0.5), "the student's predictions have 2 labels, the votes 3"),
-        (
-            np.full((40, 3), 1.5),
-            "student predictions, row 0: not probabilities of yes, each from 0 to 1",
-        ),
-        (np.full((30, 3), 0.5), "student predictions end at row 29, the votes go on to row 39"),
+        (np.full((40, 2), 0.5), "must be [queries, 3 labels], as the votes are"),
+        (np.full((40, 3), 1.5), "row 0 has no probabilities of yes, each from 0 to 1"),
+        (np.full((30, 3), 0.5), "ends at row 29, the votes go on to row 39"),
     ):
         np.save(tmp_path / "s.npy", values)
-        refused(pate(*line, tmp_path / "s.npy"), 3, text)
-
-
-def test_predictions_of_the_wrong_kind(ballots):
-    yes, by_class = YesProbabilities(np.full((40, 3), 0.5)), np.full((40, 2), 0.5)
-    kinds = library.StudentPredictions
-    pairs = {"layout": "multilabel", "predictions": kinds(by_class, ids=range(40))}
-    assert refusal(VoteError, library.aggregate, ballots, "interactive", **pairs) == (
-        "the student's predictions are for queries, the votes are on pairs of a query and a label; "
-        "give probabilities of yes, [queries, labels]"
-    )
-    counts = np.tile([20, 5], (30, 1))
-    assert (
-        refusal(
-            VoteError, library.aggregate, counts, "interactive", layout="counts", predictions=yes
-        )
-        == "the student predicts yes or no for every label, the votes are not on labels one by one"
-    )
+        assert text in refused(pate(*line, tmp_path / "s.npy"), 3)
 
 
 def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path, monkeypatch):
@@ -253,16 +238,15 @@ def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path, monkeypat
     order = np.random.default_rng(1).permutation(40)
     named = dict(zip(NAMES.split(","), truth[order].T, strict=True))
     pq.write_table(pa.table({"query_id": order, **named}), tmp_path / "t.parquet")
-    several = LabelSet(3, names=tuple(NAMES.split(",")))
-    for path in (name, tmp_path / "t.parquet"):
-        found = load_truth(path, several).of(np.repeat(np.arange(9, 40), 3)[2:-1], 29, classes=2)
-        np.testing.assert_array_equal(found, truth.ravel()[29:-1])
+    with open_votes(votes, layout="multilabel", label_names=NAMES) as opened:
+        ids = np.repeat(np.arange(9, 40), 3)[2:-1]
+        for path in (name, tmp_path / "t.parquet"):
+            found = truth_of(path, opened).at(ids, 29, -1)
+            np.testing.assert_array_equal(found, truth.ravel()[29:-1])
     np.save(name, truth[:, :2])
-    text = f"{name}: true labels must be [queries, 3 labels], 1, 0, or -1 for unknown"
-    refused(pate(*line, name), 3, text)
+    assert "must be [queries, 3 labels]" in refused(pate(*line, name), 3)
     np.save(name, truth * 2)
-    text = f"{name}: row 0 has a true label that is neither 1, 0 nor -1"
-    refused(pate(*line, name), 3, text)
+    assert "row 0 has what is none of the 2 classes" in refused(pate(*line, name), 3)
 
 
 def test_tuning_asks_whole_queries_of_the_next_run(votes, pate):
@@ -279,24 +263,3 @@ def test_tuning_asks_whole_queries_of_the_next_run(votes, pate):
     again = pate(*words[1:], "-o", "l.npy", "--report", "r.json")
     assert again.exit_code in (0, 8), again.stderr
     assert json.loads(Path("r.json").read_text())["queries"] == 3 * queries
-
-
-def test_truth_of_the_wrong_kind(ballots, tmp_path):
-    counts, pairs = np.tile([20, 5], (40, 1)), PairTruth(np.zeros((40, 3), dtype=np.int64))
-    assert refusal(VoteError, library.accuracy, counts, pairs, layout="counts") == (
-        "the true labels are of pairs, the votes are on queries"
-    )
-    by_id = Truth(np.zeros(40, dtype=np.int64), ids=range(40))
-    assert refusal(VoteError, library.accuracy, ballots, by_id, layout="multilabel") == (
-        "the true labels are of queries, the votes are on pairs; give [queries, labels]"
-    )
-    fewer = PairTruth(np.zeros((40, 2), dtype=np.int64))
-    assert refusal(VoteError, library.accuracy, ballots, fewer, layout="multilabel") == (
-        "the true labels have 2 labels, the votes 3"
-    )
-    pq.write_table(pa.table({"b": [1], "a": [0]}), tmp_path / "t.parquet")
-    named = LabelSet(2, names=("a", "b"))
-    assert refusal(VoteError, load_truth, tmp_path / "t.parquet", named) == (
-        f"{tmp_path / 't.parquet'}: the true labels name other labels than the votes, or in "
-        "another order"
-    )

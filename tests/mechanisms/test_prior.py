@@ -16,10 +16,10 @@ import pytest
 from scipy.special import log_ndtr
 
 import pate_cli as pate
+from beside import a_student
 from divergences import renyi
 from graphs import Graph, every_histogram
 from laws import gaussian_argmax_law
-from beside import a_prior, a_student
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, scores, worst_scores
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
@@ -31,8 +31,8 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.published import account as published
+from pate_cli.votes.join import shared_out, with_prior
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.join import shared_out
 from slices import some
 
 ORDERS = (2.2, 7.0)
@@ -91,7 +91,7 @@ class Guessed:
         m = self.mechanism.classes
         students = np.random.default_rng(m).dirichlet(np.full(m, 0.6), size=len(self.guesses))
         each = np.repeat(students, len(self.graph.histograms), axis=0)
-        return replace(self.mechanism, predictions=a_student(each))
+        return replace(self.mechanism, predictions=a_student(each)).for_rows(range(len(each)), 0)
 
     @cached_property
     def log_law(self):
@@ -102,7 +102,7 @@ class Guessed:
         score = self.counts.max(axis=1)
         if isinstance(self.mechanism, InteractiveGNMax):
             most = self.mechanism.teachers + self.mechanism.prior_weight
-            score = (self.counts - most * self.bound.predictions.probabilities).max(axis=1)
+            score = (self.counts - most * self.bound.predictions).max(axis=1)
         margin = (score - self.mechanism.threshold) / self.mechanism.sigma1
         return np.column_stack([log_ndtr(-margin), log_ndtr(margin)[:, None] + law])
 
@@ -368,10 +368,9 @@ def mnist(mnist_file):
     for file in (guesses, truth):
         if not file.exists():
             pytest.skip(f"no {file.name} beside the published votes")
-    prior = a_prior(np.load(guesses, allow_pickle=False))
     with open_votes(mnist_file) as votes:
         found = [
-            next(file.batches(limit=464)).counts for file in (votes, votes.with_prior(prior, 60))
+            next(file.batches(limit=464)).counts for file in (votes, with_prior(votes, guesses, 60))
         ]
     return (*found, np.load(truth, allow_pickle=False)[:464].astype(np.int64))
 

@@ -6,8 +6,6 @@ import itertools
 import math
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from beside import true_labels
@@ -21,7 +19,6 @@ from pate_cli.pricing.accuracy import measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.pricing.growth import measure_growth
 from pate_cli.run.passes import CountsPasses
-from refusals import refusal
 from runs import cut
 from slices import some
 
@@ -82,72 +79,12 @@ def test_unknown_labels_do_not_count(monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
     counts = np.tile([60, 0], (50, 1))
     half = np.where(np.arange(50) < 25, 0, -1)
-    points = measure_accuracy(CountsPasses(counts), true_labels(half), teachers=60, classes=2, delta=1e-5)
+    points = measure_accuracy(
+        CountsPasses(counts), true_labels(half), teachers=60, classes=2, delta=1e-5
+    )
     assert points[0].accuracy == 1.0
     with pytest.raises(VoteError) as caught:
         measure_accuracy(
             CountsPasses(counts), true_labels(np.full(50, -1)), teachers=60, classes=2, delta=1e-5
         )
     assert str(caught.value) == "no query of the votes has a true label"
-
-
-def test_truth_by_order_and_by_id(tmp_path):
-    np.save(tmp_path / "a.npy", np.array([2, 0, 1], dtype=np.int8))
-    by_order = load_truth(tmp_path / "a.npy")
-    assert by_order.of([7, 8], 1, classes=3).tolist() == [0, 1]
-    table = pa.table({"query_id": ["x", "y"], "label": pa.array([1, None], pa.int8())})
-    pq.write_table(table, tmp_path / "a.parquet")
-    by_id = load_truth(tmp_path / "a.parquet")
-    assert by_id.of(("y", "x", "z"), 0, classes=3).tolist() == [-1, 1, -1]
-
-
-@pytest.mark.parametrize(
-    ("first", "classes", "message"),
-    [
-        (1, 3, "true labels end at row 2, the votes go on to row 3"),
-        (0, 2, "true labels: the label of row 0 is not among the 2 classes of the votes"),
-    ],
-)
-def test_truth_that_does_not_fit(first, classes, message):
-    truth = true_labels(np.array([2, 0, 1]))
-    assert refusal(VoteError, truth.of, [0, 1, 2], first, classes=classes) == message
-
-
-NO_LABELS = "{}: true labels must be whole numbers or texts, one a query"
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "message"),
-    [
-        ("none.npy", None, "{}: no such file or folder"),
-        (
-            "text.npy",
-            b"0\n1\n",
-            "{}: is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL; convert it to one of them",
-        ),
-        ("cut.npy", b"\x93NUMPY", "{}: cannot be read as true labels"),
-        ("cut.parquet", b"PAR1", "{}: a truncated or damaged Parquet file"),
-        ("flat.npy", np.zeros((2, 2), int), NO_LABELS),
-        ("real.npy", np.zeros(2), NO_LABELS),
-        ("x.parquet", pa.table({"y": [1]}), "{}: true labels need a column named label"),
-        (
-            "t.parquet",
-            pa.table({"query_id": [1, 1], "label": [0, 0]}),
-            "{}: a query id occurs twice",
-        ),
-        (
-            "s.parquet",
-            pa.table({"label": [0.5]}),
-            NO_LABELS,
-        ),
-    ],
-)
-def test_files_that_are_no_truth(tmp_path, name, content, message):
-    path = tmp_path / name
-    if isinstance(content, bytes):
-        path.write_bytes(content)
-    elif isinstance(content, np.ndarray):
-        np.save(path, content)
-    elif content is not None:
-        pq.write_table(content, path)
-    assert refusal(VoteError, load_truth, path) == message.format(path)

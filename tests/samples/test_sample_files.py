@@ -9,7 +9,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.votes.beside.truth import load_truth
+from pate_cli.votes.join import truth
+from pate_cli.votes.opening import open_votes
 
 LIMIT = 3_000_000
 
@@ -74,15 +75,13 @@ def test_votes_on_several_labels(script, samples):
 
 
 def test_ballots_in_words(script, samples):
-    from pate_cli import open_votes
-
     cells = script("make_cells")
     with open_votes(samples / "cells.parquet", label_names=cells.NAMES) as votes:
         assert (votes.queries, votes.teachers, votes.layout) == (209, 40, "labels")
         counts = np.concatenate([batch.counts for batch in votes.batches()])
-        assert votes.unnamed().votes == (40 - counts.sum(axis=1)).sum() > 0
-    truth = load_truth(samples / "cells_truth.parquet").named(cells.NAMES)
-    right = truth.of(range(209), 0, classes=2) == counts.argmax(axis=1)
+        assert votes.unmatched().votes == (40 - counts.sum(axis=1)).sum() > 0
+        known = truth(samples / "cells_truth.parquet", votes).at(range(209), 0, -1)
+    right = known == counts.argmax(axis=1)
     text = (samples / "README.md").read_text(encoding="utf-8")
     assert "| `cells.parquet` | 209 x 2, 40 teachers |" in text
     assert f"as on {1 - counts.sum() / counts.shape[0] / 40:.1%} of" in text

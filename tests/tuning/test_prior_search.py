@@ -29,11 +29,11 @@ def test_made_up_guesses_leave_the_votes_alone_and_are_as_often_right():
     plain, numbers = made_up_sample(RECIPE)
     sample, with_prior = made_up_sample(f"{RECIPE.replace('80', '4000')},prior=0.7,imbalance=1")
     assert with_prior == {**with_prior, "prior": 0.7}
-    right = np.mean(sample.guesses.prior.guesses == sample.truth)
+    right = np.mean(sample.guesses.prior.values == sample.truth)
     assert right == pytest.approx(0.7, abs=0.04)  # five standard deviations
     again = made_up_sample(f"{RECIPE},prior=1")[0]
     np.testing.assert_array_equal(again.counts, plain.counts)
-    np.testing.assert_array_equal(again.guesses.prior.guesses, plain.truth)
+    np.testing.assert_array_equal(again.guesses.prior.values, plain.truth)
     assert "prior" not in numbers
     with pytest.raises(ParameterError, match="prior must be between 0 and 1"):
         made_up_sample(f"{RECIPE},prior=2")

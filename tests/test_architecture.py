@@ -170,10 +170,13 @@ def test_the_accountant_is_pure():
 
 
 def test_dataclasses_are_finished_when_they_are_needed():
+    """In rooms that every command imports; votes are read by those alone that need them."""
     at_once = [
         module
         for module, path in MODULES.items()
-        if re.search(
+        if module not in FACE
+        and room(module) not in ("labels", "votes")
+        and re.search(
             r"^from dataclasses import .*\bdataclass\b",
             path.read_text(encoding="utf-8"),
             re.MULTILINE,

@@ -243,7 +243,7 @@ def test_fresh_noise_by_default(counts):
 def results(counts, done):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(label_accuracy, "NOISE_SHARES", (0.5,))  # one of six, for time
-        accuracy = pate.accuracy(counts[:20], pate.Truth(np.zeros(20, dtype=np.int64)), **SHAPE)
+        accuracy = pate.accuracy(counts[:20], np.zeros(20, dtype=np.int64), **SHAPE)
     found = [
         done.labels,
         done.report,

@@ -108,16 +108,17 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "prior: fitted on the votes",
-            "votes/beside/prior.py",
-            "counts = with_votes(batch.counts, votes, self.weight)",
-            "counts = with_votes(batch.counts, batch.counts.argmax(axis=1), self.weight)",
+            "votes/join.py",
+            "counts = with_votes(batch.counts, most, weight)",
+            "counts = with_votes(batch.counts, batch.counts.argmax(axis=1), weight)",
             "gnmax: a tie turned that a guess parts",
         ),
         Planted(
             "prior: votes with the winner, not against it",
-            "votes/beside/prior.py",
-            "rows = np.flatnonzero(votes >= 0)",
-            "rows = np.flatnonzero(votes == counts.argmax(axis=1))",
+            "votes/join.py",
+            "counts = with_votes(batch.counts, most, weight)",
+            "counts = with_votes(batch.counts, np.where(most == batch.counts.argmax(axis=1), most, -1), "
+            "weight)",
             "gnmax: a tie turned that a guess parts",
         ),
         Planted(
@@ -129,9 +130,9 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "prior: votes twice",
-            "votes/beside/prior.py",
-            "found[rows, votes[rows]] += weight",
-            "found[rows, votes[rows]] += 2 * weight",
+            "votes/join.py",
+            "counts = with_votes(batch.counts, most, weight)",
+            "counts = with_votes(batch.counts, most, 2 * weight)",
             "confident: a guess short of the threshold",
         ),
         Planted(

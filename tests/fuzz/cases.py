@@ -16,11 +16,12 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import pyarrow as pa
 from numpy.random import Generator
 
 from fuzz import odd
 from fuzz.damage import odd_json, struck
-from fuzz.whole import WHOLE, ledger, whole
+from fuzz.whole import WHOLE, _ids, ledger, whole
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord, record_beside
@@ -103,21 +104,27 @@ def read_votes(name: str, rng: Generator, layout: Layout | None = None) -> None:
 
 @contextlib.contextmanager
 def _beside(rng: Generator) -> Iterator[Any]:
-    """Votes on two queries, of three classes or of three labels each."""
-    several: dict[str, Any] = {"layout": "multilabel-counts", "teachers": 6}
-    given: dict[str, Any] = {"layout": "counts", "label_names": ["0", "1", "q1"]}
-    with open_votes(np.tile([3, 2, 1], (2, 1)), **(given, several)[rng.integers(0, 2)]) as votes:
+    """Votes on the queries of whole files, of classes that have names or not, or of labels."""
+    shapes: list[tuple[list[int], dict[str, Any]]] = [
+        ([3, 2, 1, 0], {"layout": "counts"}),
+        ([3, 2], {"layout": "counts", "label_names": ["a", "b"]}),
+        ([3, *[0] * (len(_ids()) - 1)], {"layout": "counts", "label_names": _ids()}),
+        ([3, 2, 1, 0], {"layout": "multilabel-counts", "teachers": 6}),
+    ]
+    row, given = shapes[rng.integers(0, len(shapes))]
+    table = pa.table({"query_id": _ids(), "counts": [row] * len(_ids())})
+    with open_votes(table, **given) as votes:
         yield votes
 
 
 def _read_student(name: str, rng: Generator) -> None:
     with _beside(rng) as votes:
-        predictions(student(name, votes), np.arange(2), 0)
+        predictions(student(name, votes), _ids()[:2], 0)
 
 
 def _read_truth(name: str, rng: Generator) -> None:
     with _beside(rng) as votes:
-        truth(name, votes, 2).at(np.arange(2), 0, -1)
+        truth(name, votes, 2).at(_ids()[:2], 0, -1)
 
 
 def _read_prior(name: str, rng: Generator) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import io
 import json
@@ -253,7 +252,6 @@ WHOLE: dict[str, Callable[[], bytes]] = {
     "arrow, stream": _stream,
     "gzip": lambda: gzip.compress(_csv(), mtime=0),
     "zstd": lambda: pa.compress(_csv(), "zstd", asbytes=True),
-    "bzip2": lambda: bz2.compress(_csv()),
     "student, npy": lambda: npy(chances()),
     "student, parquet": lambda: parquet(
         pa.table({"query_id": _ids(), **{f"class_{c}": chances()[:, c] for c in range(4)}})

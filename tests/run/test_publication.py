@@ -19,7 +19,7 @@ from pate_cli.core.words import LabelFormat
 from pate_cli.files.draft import Draft
 from pate_cli.files.transaction import Outputs
 from pate_cli.run import engine
-from pate_cli.votes import reading
+from pate_cli.votes import vote_file
 
 VOTES = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=60)
 GIVEN = {"layout": "counts", "seed": 4}
@@ -53,7 +53,7 @@ def test_labels_are_the_same_wherever_they_go(tmp_path):
 @pytest.fixture
 def threads(monkeypatch):
     """A second thread for however little work, and little at a time."""
-    monkeypatch.setattr(reading, "ENTRIES_PER_BATCH", 21)
+    monkeypatch.setattr(vote_file, "ENTRIES_PER_BATCH", 21)
     monkeypatch.setattr(engine, "_WORTH_A_THREAD", 0)
     monkeypatch.setattr(engine, "cores", lambda: 2)
 

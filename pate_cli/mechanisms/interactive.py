@@ -53,9 +53,9 @@ class InteractiveGNMax(ConfidentGNMax):
 
     Attributes:
         confidence: γ in [0, 1].
-        predictions: the student's probabilities of all rows, whatever holds them; once bound by
-            `for_rows` an array of those of a batch, [rows, classes]. They are public and stay in
-            their own file.
+        predictions: the student's probabilities of all rows, whatever holds them; an array goes by
+            place, and once bound by `for_rows` it is of a batch, [rows, classes]. They are public
+            and stay in their own file.
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
@@ -85,7 +85,10 @@ class InteractiveGNMax(ConfidentGNMax):
         """This mechanism with the predictions of these rows only, in their order."""
         if self.predictions is None:
             raise ParameterError("interactive needs the student's predictions; give `predictions`")
-        return replace(self, predictions=predictions(self.predictions, ids, first_row))
+        given = self.predictions
+        if isinstance(given, np.ndarray):
+            return replace(self, predictions=given[first_row : first_row + len(ids)])
+        return replace(self, predictions=predictions(given, ids, first_row))
 
     def for_reference(self, counts: Histograms, seed: int) -> InteractiveGNMax:
         """With a made-up student: right and sure on three reference queries of four, else clueless.

@@ -217,15 +217,13 @@ def test_predictions_that_float64_cannot_hold(here):
 def test_ids_that_are_lists(here):
     pq.write_table(pa.table({"query_id": pa.array([[1], [2]]), "label": [0, 1]}), "v")
     for reader in (load_truth, load_queries):
-        assert "'query_id' holds no ids" in refusal_of(VoteError, reader, "v")
+        assert "neither a whole number nor a text" in refusal_of(VoteError, reader, "v")
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/null", "/dev/urandom"])
 def test_a_device_is_no_file_of_votes(device, here):
     for reader in (read, load_truth):
-        # Chance may begin a file of another kind, with a byte or two; not four times in a row.
-        texts = [refusal_of(VoteError, reader, device) for _ in range(4)]
-        assert any(said in text for text in texts for said in ("is none of NPY", "is empty", "UTF"))
+        assert "no such file" in refusal_of(VoteError, reader, device)
     if device == "/dev/zero":
         assert "has over 256 MB" in refusal_of(LedgerError, Ledger.read, device)
 
@@ -253,14 +251,11 @@ def test_pages_that_are_told_of_in_other_types(here):
 def test_groups_that_are_no_text(here):
     bad = pa.array([b"\xad", b"a"]).cast(pa.binary()).view(pa.string())
     pq.write_table(pa.table({"group": bad}), "v")
-    text = refusal_of(VoteError, teacher_groups, "v")
-    assert text == "v: cannot be read as groups of teachers"
+    assert "groups of teachers in v" in refusal_of(VoteError, teacher_groups, "v")
 
 
-def test_names_without_end_are_refused(here, monkeypatch):
-    monkeypatch.setattr("pate_cli.votes.names._LONGEST", 9)
-    Path("v").write_text("a\nb\n" * 9)
-    assert "more than any names" in refusal_of(UsageError, class_names, "@v")
+def test_names_without_end_are_refused(here):
+    assert "of 64 MB at most" in refusal_of(UsageError, class_names, "@/dev/zero")
     assert "must be UTF-8" in refusal_of(UsageError, class_names, "@a\0b")
 
 
@@ -305,7 +300,7 @@ def test_an_archive_with_an_entry_of_no_name(here):
     at = entry.rindex(b"PK\x01\x02")
     entry[at + 28 : at + 30] = b"\0\0"
     Path("v").write_bytes(entry)
-    assert "truncated or damaged" in refusal_of(VoteError, read, "v")
+    assert "damaged or cut short" in refusal_of(VoteError, read, "v")
 
 
 def test_an_order_of_zero(here):
@@ -320,14 +315,12 @@ def test_brackets_without_end_are_refused(here):
     for start in (b'{"a":', b'{"a":1}\n{"a":'):
         for inner in (b"[" * 300_000, b'{"a":' * 300_000, b"[" * 300_000 + b"]" * 300_000 + b"}"):
             Path("v.jsonl").write_bytes(start + inner + b"\n")
-            assert "is no JSON object" in refusal_of(VoteError, read, "v.jsonl")
+            assert "row 0" in refusal_of(VoteError, read, "v.jsonl")
 
 
 def test_what_is_packed_too_often_is_refused(here):
-    packed = b"class_0,class_1\n1,2\n"
-    for _ in range(3):
-        packed = gzip.compress(packed)
+    packed = gzip.compress(b"class_0,class_1\n1,2\n")
     Path("v.csv").write_bytes(packed)
     assert read("v.csv", layout="counts")[0].tolist() == [[1, 2]]
     Path("v.csv").write_bytes(gzip.compress(packed))
-    assert "is packed more than 3 times" in refusal_of(VoteError, read, "v.csv")
+    assert "is packed twice" in refusal_of(VoteError, read, "v.csv")

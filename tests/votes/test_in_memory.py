@@ -91,6 +91,14 @@ def test_notes_of_pandas_that_are_none(said, read):
     assert read(table, **ASKED)[1:] == (list(range(20)), COUNTS.tolist())
 
 
+def test_what_is_only_called_like_an_index(read, refused):
+    """Without the note of pandas a column is no index, whatever it is called."""
+    ids = [f"q{row}" for row in range(20)]
+    table = pa.table({"__index_level_0__": ids, **FRAME.to_dict("list")})
+    assert "'__index_level_0__'" in refused(table, **ASKED)
+    assert read(table, id_column="__index_level_0__", **ASKED)[1] == ids
+
+
 def test_an_index_that_pandas_forgot_to_shorten(read):
     """Rows of two frames in one table: the note is of the first."""
     table = pa.concat_tables([pa.Table.from_pandas(FRAME[5:])] * 2)
@@ -161,16 +169,20 @@ def test_scores_in_lists_of_arrays(read):
 @pytest.mark.parametrize(
     ("votes", "said"),
     [
-        ([np.zeros((9, 3)), np.zeros((9, 3)), np.zeros((9, 2))], "entry 2 (a row, or a teacher)"),
-        ([[1, 2], [3]], "entry 1 (a row, or a teacher) has shape (1,), entry 0 has (2,)"),
+        ([np.zeros((9, 3)), np.zeros((9, 3)), np.zeros((9, 2))], "row 2 (or teacher 2)"),
+        ([np.zeros((9, 2)), np.zeros((9, 3)), np.zeros((9, 3))], "row 0 (or teacher 0)"),
+        ([[1, 2], [3]], "row 1 (or teacher 1) has shape (1,), most have (2,)"),
         ([[[1], [2, 3]], [[1], [2, 3]]], "its rows are no numbers and no texts"),
-        ([[1, "secret"]], "holds words and numbers"),
-        ([{"secret": 1}], "holds Python objects"),
-        ([[2**70, 1]], "holds a number of more than 64 bits"),
+        ([[1, "secret"]], "holds words beside numbers"),
+        ([{"secret": 1}], "Python objects"),
+        ([[2**70, 1]], "a number of more than 64 bits"),
         ([np.ma.masked_equal([3, 1], 1)], "is masked; fill it"),
         (np.ma.masked_equal([[3, 1]], 1), "is masked; fill it"),
         ([[np.ma.masked, 1]], "no numbers and no texts"),
-        (pd.DataFrame({"a": [1, "secret"]}), "the data frame: cannot be read; give each column"),
+        (pd.DataFrame({"a": [1, 2], "t1": [1, "secret"]}), "column 't1' holds words and numbers"),
+        (pd.DataFrame({"a": [None, "secret", "b", 4]}), "the data frame: column 'a' holds words"),
+        (pd.DataFrame({"a": [None, "secret", "b", 4]}), "row 3 is unlike those before it"),
+        (pd.DataFrame({"a": [object()]}), "column 'a'"),
         (object(), "not object"),
         (None, "not NoneType"),
         (7, "not int"),

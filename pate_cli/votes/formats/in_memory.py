@@ -7,6 +7,8 @@ and None, NaN or pandas.NA is a missing entry.
 from __future__ import annotations
 
 import warnings
+from bisect import bisect_left
+from collections import Counter
 from functools import partial
 from typing import Any
 
@@ -14,12 +16,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pate_cli.core.errors import ParameterError, PateError
-from pate_cli.votes.columns import LABEL
+from pate_cli.core.errors import ParameterError, PateError, quoted
+from pate_cli.votes.columns import LABEL, kind_of
 from pate_cli.votes.formats.npy import Array, check_dtype
 from pate_cli.votes.table import Table, held, indexed
 
-_MISSING = ("NoneType", "NAType", "NaTType")
 _MASKED = "is masked; fill it, with -1 or NaN where a vote is missing"
 
 
@@ -46,7 +47,7 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     except PateError as error:
         raise type(error)(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None
     except Exception:  # whatever its library raises, which may quote votes
-        why = _uneven(source) if is_list else "cannot be read; give each column one type"
+        why = _uneven(source) if is_list else _mixed(source)
         raise ParameterError(f"{name}: {why}") from None
 
 
@@ -77,37 +78,52 @@ def _stacked(rows: Any) -> NDArray[Any]:
 def _uneven(rows: Any) -> str:
     """Return what is wrong with rows that are no array, without any entry of them."""
     shapes = [getattr(row, "shape", None) or (len(row),) for row in rows if hasattr(row, "__len__")]
+    usual = Counter(shapes).most_common(1)[0][0] if shapes else ()
     for place, shape in enumerate(shapes):
-        if shape != shapes[0]:
+        if shape != usual:
             return (
-                f"entry {place} (a row, or a teacher) has shape {shape}, entry 0 has {shapes[0]}; "
-                "-1 stands for a missing vote, and a class that a teacher does not know scores 0"
+                f"row {place} (or teacher {place}) has shape {shape}, most have {usual}; -1 stands "
+                "for a missing vote, and a class that a teacher does not know scores 0"
             )
     return "its rows are no numbers and no texts"
 
 
+def _mixed(frame: Any) -> str:
+    """Return which column of a data frame holds words and numbers, and from which row on."""
+    for column in getattr(frame, "columns", ()):
+        entries = list(frame[column])
+        row = bisect_left(range(len(entries)), True, key=partial(_is_mixed, entries))
+        if row < len(entries):
+            return (
+                f"column {quoted(column)} holds words and numbers: row {row} is unlike those "
+                "before it; give each column one type"
+            )
+    return "cannot be read; give each column one type"
+
+
+def _is_mixed(entries: list[Any], last: int) -> bool:
+    return _column(entries[: last + 1]) is None
+
+
+def _column(entries: list[Any]) -> Any:
+    """Return entries of one type as an Arrow array, texts as bytes; None if they are of several."""
+    plain = [each.encode(errors="replace") if isinstance(each, str) else each for each in entries]
+    try:
+        return pa.array(plain, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        return None
+
+
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
     """Return objects as numbers, or as texts of Python."""
-    flat = values.ravel().tolist()
-    gone = [
-        type(each).__name__ in _MISSING or (isinstance(each, float | np.floating) and each != each)
-        for each in flat
-    ]
-    kinds = {type(each) for each, none in zip(flat, gone, strict=True) if not none}
-    texts = {kind for kind in kinds if issubclass(kind, str | bytes)}
-    if texts == kinds and texts:
-        found = np.empty(len(flat), dtype=object)
-        found[:] = [
-            "" if none else each.decode(errors="replace") if isinstance(each, bytes) else each
-            for each, none in zip(flat, gone, strict=True)
-        ]
-        return found.reshape(values.shape)
-    if not all(issubclass(kind, int | float | np.number | np.bool_) for kind in kinds):
-        what = "words and numbers" if texts else "Python objects"
+    found = _column(values.ravel().tolist())
+    if found is not None and pa.types.is_binary(found.type):
+        texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
+        return np.array(texts, dtype=object).reshape(values.shape)
+    if found is None or kind_of(found.type) not in ("number", "truth", "nothing"):
         raise ParameterError(
-            f"holds {what}; votes are whole numbers alone, or with `label_names` words alone"
+            "holds words beside numbers, Python objects or a number of more than 64 bits; votes "
+            "are whole numbers alone, or with `label_names` words alone"
         )
-    found = np.array([np.nan if none else each for each, none in zip(flat, gone, strict=True)])
-    if found.dtype.hasobject:
-        raise ParameterError("holds a number of more than 64 bits")
-    return found.reshape(values.shape)
+    numbers = found.cast(pa.float64()) if found.null_count else found
+    return np.asarray(numbers.to_numpy(zero_copy_only=False)).reshape(values.shape)

@@ -9,7 +9,8 @@ from pate_cli.votes.joined import Joined
 
 def a_student(probabilities, ids=None):
     """Predictions [queries, classes], by place or by id."""
-    return Joined("the student", np.asarray(probabilities, dtype=np.float64), _ids(ids))
+    values = np.asarray(probabilities, dtype=np.float64)
+    return values if ids is None else Joined("the student", values, _ids(ids))
 
 
 def true_labels(labels, ids=None):

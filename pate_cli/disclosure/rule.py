@@ -37,7 +37,7 @@ from pate_cli.disclosure.best import BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.votes.histograms import with_votes
+from pate_cli.votes.checks import with_votes
 
 _HISTOGRAMS = 300
 _AGREEMENT, _SPREAD = 0.75, 0.4

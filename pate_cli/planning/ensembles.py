@@ -21,7 +21,7 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.disclosure.rule import REFERENCE_SEED
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.sample import VoteSample
-from pate_cli.votes.histograms import with_votes
+from pate_cli.votes.checks import with_votes
 
 KINDS: Final = ("alike", "easy and hard", "some of a rare class")
 PRIOR_ACCURACY: Final = 0.85

@@ -151,12 +151,25 @@ def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
     assert "column 'when' is of type timestamp[s]" in refused(dates)
 
 
-def test_nothing_to_read():
+def test_nothing_to_read(tmp_path):
     """No columns of votes, no rows, and a name that is there twice, are refused."""
     assert "there are no columns of votes" in refusal_of(query_id=[1])
-    assert "has no rows" in refusal_of(
-        "counts", a=pa.array([], pa.int64()), b=pa.array([], pa.int64())
-    )
+    number, text = pa.array([], pa.int64()), pa.array([], pa.string())
+    lists = pa.array([], pa.list_(pa.int64()))
+    for columns in (
+        {"a": number, "b": number},
+        {"query_id": number, "a": number, "b": number},
+        {"query_id": text, "a": number, "b": number},
+        {"query_id": text, "labels": lists},
+    ):
+        for layout in ("counts", "labels"):
+            assert "has no rows" in refusal_of(layout, **columns)
+    both = pa.table({"label": lists, "count": lists})
+    assert "has no rows" in refused(both, classes=3, teachers=2)
+    (tmp_path / "v.csv").write_text("query_id,class_0,class_1\n")
+    for layout in (None, "counts", "labels", "long"):
+        message = refused(tmp_path / "v.csv", layout=layout)
+        assert ("has no rows" if layout != "long" else "'teacher_id' is missing") in message
     twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "b", "a"])
     assert "two columns are named 'a'" in refused(twice)
 

@@ -166,6 +166,47 @@ def test_words_that_nobody_listed_are_names(way):
     assert found == expected
 
 
+def test_true_in_csv_is_the_name_that_is_written(tmp_path):
+    """Where any name counts, TRUE and True are two names, and neither becomes another text."""
+    wide, long = "teacher_0,teacher_1\nTRUE,True\nfalse,TRUE\n", ["query_id,teacher_id,label"]
+    long += ["0,0,TRUE", "0,1,True", "1,0,false", "1,1,TRUE"]
+    for text in (wide, "\n".join(long)):
+        (tmp_path / "v.csv").write_text(text)
+        with open_votes(tmp_path / "v.csv", any_name=True) as file:
+            (batch,) = file.batches()
+            assert file.names.names == ("TRUE", "True", "false")
+        assert batch.counts[0:1].labels.tolist() == [[0, 1]]
+        assert batch.counts[1:2].labels.tolist() == [[0, 2]]
+
+
+@pytest.mark.parametrize("size", ["<", ">"])
+def test_letters_of_every_kind_in_arrays(size, tmp_path):
+    """Byte order and letters beyond the alphabet change no vote; what is no letter is no name."""
+    words = np.array([["né", "日本", "x"], ["x", "né ", "\U0001f600"]])
+    np.save(tmp_path / "v.npy", words.astype(words.dtype.newbyteorder(size)))
+    names = ["né", "日本", "\U0001f600"]
+    for source in (tmp_path / "v.npy", words, words.astype(object)):
+        found = counts_of(source, layout="labels", label_names=names, teachers=3)
+        np.testing.assert_array_equal(found, [[1, 1, 0], [1, 0, 1]])
+    raw = bytearray((tmp_path / "v.npy").read_bytes())
+    raw[-4:] = b"\xff" * 4
+    (tmp_path / "v.npy").write_bytes(raw)
+    found = counts_of(tmp_path / "v.npy", layout="labels", label_names=names, teachers=3)
+    np.testing.assert_array_equal(found, [[1, 1, 0], [1, 0, 0]])
+
+
+def test_decimals_are_numbers():
+    """A column of decimals is one of numbers, as ids, votes and in lists."""
+    kind = pa.decimal128(9, 1)
+    ids, votes = pa.array([7, 5], kind), [pa.array(each, kind) for each in ([2, 1], [1, 2])]
+    _, found, counts = read(pa.table({"query_id": ids, "class_0": votes[0], "class_1": votes[1]}))
+    assert (found, counts.tolist()) == ([7, 5], [[2, 1], [1, 2]])
+    lists = pa.table({"label": pa.array([[1]], pa.list_(kind)), "count": [[3]]})
+    assert counts_of(lists, classes=2).tolist() == [[0, 3]]
+    half = pa.table({"class_0": pa.array([0.5, 1.5], pa.float64()).cast(kind), "class_1": votes[0]})
+    assert "row 0 has a fractional number" in refused(half)
+
+
 def test_numbers_that_nobody_listed_are_names_of_themselves():
     """A number is a class of its own, up to the most there may be; counts stay counts."""
     votes = np.array([[3, 3, 700_000], [3, -1, 0], [0, 0, 1], [5, 5, 5]])
@@ -363,7 +404,7 @@ def test_query_ids_occur_once():
     """A query that is there twice would be answered twice."""
     for ids in ([3, 1, 2, 3], ["c", "a", "b", "c"], [1, 2, 2, 3]):
         table = pa.table({"query_id": ids, "class_0": [1] * 4, "class_1": [2] * 4})
-        assert "has the query id of row" in refused(table)
+        assert "repeats the query id of row" in refused(table)
     falling = pa.table({"query_id": [3, 2, 1], "class_0": [1] * 3, "class_1": [2] * 3})
     assert read(falling)[1] == [3, 2, 1]
     gone = pa.table({"query_id": [3, None], "class_0": [1] * 2, "class_1": [2] * 2})
@@ -432,5 +473,9 @@ def test_options_that_make_no_sense():
     for layout in ("labels-by-teacher", "scores", "multilabel"):
         assert "is a table" in refused(table, layout=layout)
     assert "two sides" in refused(np.ones((2, 2, 2), dtype=int), layout="counts")
+    assert "goes with layout long" in refused([[1, 2]], UsageError, queries=[1, 2])
+    for shape in ((), (3,), (2, 2, 2), (0, 2), (2, 0), (2, 2, 2, 2)):
+        for layout in (None, "counts", "labels-by-teacher"):
+            assert "has shape" in refused(np.ones(shape, dtype=int), layout=layout)
     with pytest.raises(VoteError, match="label_names"), open_votes([["a"]], layout="labels"):
         pass

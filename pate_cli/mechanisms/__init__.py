@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field, replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -126,6 +126,12 @@ class MechanismChoice:
     def check(self) -> None:
         """ParameterError for a number that is out of range for any votes."""
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
+
+    def with_student(self, read: Callable[[Any], Any]) -> MechanismChoice:
+        """Return the choice with its student's predictions read; itself if it has no student."""
+        if "predictions" not in self.given:
+            return self
+        return replace(self, given={**self.given, "predictions": read(self.given["predictions"])})
 
     @property
     def complete(self) -> bool:

@@ -45,6 +45,7 @@ from pate_cli.verbs.request import (
     weight_of,
     with_prior,
 )
+from pate_cli.votes.join import student
 from pate_cli.votes.join import truth as truth_of
 from pate_cli.votes.unmatched import Unmatched
 
@@ -143,6 +144,7 @@ def compare(
             delta=request.delta,
             analysis=analysis_of(analysis).cost,
         )
+        choice = choice.with_student(lambda given: student(given, request.file))
         matched = min(float(request.max_answers), summary.expected_answers)
         rows = [
             _compared(request, other, matched)
@@ -207,6 +209,7 @@ def growth(
         rows = file.rows_for("max_queries", asked["max_queries"])
         file = with_prior(file, asked, rows)
         choice = replace(choice, prior_weight=weight_of(file))
+        choice = choice.with_student(lambda given: student(given, file))
         whole = Request(file, choice, rows, rows, asked["delta"], place)
         curves = {}
         for name in CLASSES:

@@ -70,11 +70,11 @@ def plan(
         UnreachableError: no number of teachers, or no ε, reaches the goal.
     """
     weights: tuple[int, ...] = ()
+    if groups is not None and (teachers is not None or teachers_per_record != 1):
+        name = "teachers" if teachers is not None else "teachers_per_record"
+        raise UsageError(f"`{name}` does not go with `groups`, which say it themselves")
     found = teacher_groups(groups)
     if found is not None:
-        if teachers is not None or teachers_per_record != 1:
-            name = "teachers" if teachers is not None else "teachers_per_record"
-            raise UsageError(f"`{name}` does not go with `groups`, which say it themselves")
         weights, teachers = tuple(found.weights), found.total
         teachers_per_record = max(group.votes_per_record for group in found.public)
     if (classes is None) == (labels is None):

@@ -149,13 +149,13 @@ class Request:
 
     def described(self, settings: Any) -> str:
         """A digest of everything that decides what a run gives, votes included."""
-        mechanism = self.mechanism
+        mechanism, names = self.mechanism, self.file.names
         content = (
             __version__,
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
             (self.queries, self.max_answers, self.delta, self.file.facts),
-            self.file.names,
+            None if names is None else (names.names, names.normalise, [*names.aliases.items()]),
             settings,
             self.passes.fingerprint(mechanism),
         )
@@ -239,7 +239,7 @@ def requested(
                         "the mechanism is not for these `groups`: build it with "
                         f"teachers_per_record={moved}, the most votes that one record moves"
                     )
-        choice = _with_student(choice, file)
+        choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
         file = with_prior(file, asked, queries)
         if isinstance(choice, MechanismChoice):
@@ -251,18 +251,6 @@ def requested(
             )
         cap = min(queries, file.rows_for("max_answers", asked.get("max_answers")))
         yield Request(file, choice, queries, cap, asked["delta"], place)
-
-
-def _with_student(
-    choice: Mechanism | MechanismChoice, file: VoteFile
-) -> Mechanism | MechanismChoice:
-    """Return the mechanism with the student's predictions, if it takes any, as of these votes."""
-    if isinstance(choice, MechanismChoice):
-        given = choice.given.get("predictions")
-        if given is None:
-            return choice
-        return replace(choice, given={**choice.given, "predictions": student(given, file)})
-    return choice.with_student(lambda given: student(given, file))
 
 
 @contextlib.contextmanager

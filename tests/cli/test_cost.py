@@ -423,20 +423,20 @@ def test_accuracy(pate, votes, truth, folder, monkeypatch):
 @pytest.mark.parametrize(
     ("labels", "words", "message"),
     [
-        (80, [], "there are 80, the votes have 60 queries; give the truth of these votes"),
+        (80, [], "there are 80, the votes have 60 queries, of which 60 are asked"),
         (
             80,
             ["--max-queries", 20],
             "there are 80, the votes have 60 queries, of which 20 are asked",
         ),
-        (59, [], "there are 59, the votes have 60 queries; give"),
+        (59, [], "there are 59, the votes have 60 queries, of which 60 are asked; give"),
     ],
 )
 def test_truth_of_other_votes_is_refused(pate, refused, votes, folder, labels, words, message):
     np.save(folder / "t.npy", np.zeros(labels, dtype=int))
     for command in (["cost", votes, "--accuracy"], ["tune", votes, "--answers", 5]):
         line = refused(pate(*command, "--truth", "t.npy", *words), 3)
-        assert line.startswith("pate: true labels: ")
+        assert line.startswith("pate: the true labels in t.npy: ")
         assert message in line
 
 

@@ -336,7 +336,7 @@ def test_a_closed_stdin_is_one_line(command, leftovers):
     words = ["sh", "-c", 'exec "$@" <&-', "sh", *command("aggregate", "-", "-o", "l.csv")]
     result = subprocess.run(words, check=False, capture_output=True)
     assert result.returncode == 3
-    assert result.stderr.startswith(b"pate: standard input: is closed; pipe ")
+    assert result.stderr.startswith(b"pate: standard input: is closed or a terminal; pipe ")
     assert leftovers() == []
 
 

@@ -252,7 +252,7 @@ def test_what_does_not_go_with_groups(pate, words, votes, groups):
     groups.write_text("group,weight\na,0\n")
     result = pate("aggregate", *words)
     assert result.exit_code == 3
-    assert "row 0 has a weight that is no whole number" in result.stderr
+    assert "row 0 has no weight; give a whole number" in result.stderr
 
 
 def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups, monkeypatch):
@@ -262,7 +262,7 @@ def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups,
     with open_votes(labels, **settings) as file:
         found = pate_library.cost(file, "gnmax", orders=[4.0], per_query=False)
         assert found.mechanism["teachers_per_record"] == WEIGHT
-        truth = pate_library.Truth(np.zeros(60, dtype=np.int64))
+        truth = np.zeros(60, dtype=np.int64)
         pate_library.accuracy(file, truth)
         assert (asked[0]["teachers"], asked[0]["teachers_per_record"]) == (70, WEIGHT)
         sample, _ = TuneSource(votes=file).sample()

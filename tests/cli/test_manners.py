@@ -18,7 +18,7 @@ import typer
 
 from pate_cli.cli.app import app
 from pate_cli.core.version import __version__
-from pate_cli.votes.sources import files
+from pate_cli.votes import source
 from slices import some
 
 COLOUR = re.compile(rb"\x1b\[[0-9;]*\b(3[0-8]|4[0-8]|9[0-7])[0-9;]*m")
@@ -49,7 +49,7 @@ def test_votes_from_a_pipe(shell, counts, folder, leftovers, encode):
 def test_what_is_refused_before_votes_are_taken_from_a_pipe(
     pate, refused, folder, leftovers, monkeypatch
 ):
-    monkeypatch.setattr(files, "begun_with", lambda *_: pytest.fail("the votes were read"))
+    monkeypatch.setattr(source, "locate", lambda *_: pytest.fail("the votes were read"))
     unnamed = (
         "votes from a pipe have no name that labels could be called after: give -o FILE, or -o - "
         "with --report FILE"

@@ -42,13 +42,15 @@ def test_costs_do_not_depend_on_the_layout(tokens, pate):
         for words in (["tokens.parquet"], ["labels.npy", "--layout", "labels"]):
             result = pate(command, *words, "--classes", str(CLASSES), "--order", "5")
             assert result.exit_code == 0, result.stderr
-            texts.append(result.stdout)
+            # Sums over other batches differ in their last digits.
+            digits = json.loads(result.stdout, parse_float=lambda text: f"{float(text):.9g}")
+            texts.append(digits)
         assert texts[0] == texts[1]
 
 
 def test_what_is_not_for_many_classes_says_so(tokens, pate):
     for words, code, text in (
-        ([], 2, "tokens.parquet: --layout sparse needs --classes, how many there are"),
+        ([], 2, "tokens.parquet: layout sparse needs --classes, how many there are"),
         (["--classes", "60000", "--mechanism", "lnmax"], 2, "lnmax takes at most 10000 classes"),
         (
             ["--classes", "60000", "--mechanism", "permute-and-flip"],

@@ -60,10 +60,10 @@ def _pickled() -> bytes:
 
 
 BAD_FILES = {
-    "empty": (b"", "the file is empty"),
-    "text": (b"query,votes\n0,1\n", "is none of NPY, NPZ, Parquet, Arrow, CSV and JSONL"),
-    "pickle": (pickle.dumps([1, 2]), "is a pickle"),
-    "pickled array": (_pickled(), "pickle"),
+    "empty": (b"", "is empty"),
+    "text": (b"query,votes\n0,1\n", "does not look like votes"),
+    "pickle": (pickle.dumps([1, 2]), "is a Python pickle"),
+    "pickled array": (_pickled(), "Python objects"),
     "truncated Parquet": (b"PAR1abcd", ""),
     "truncated NPY": (b"\x93NUMPY\x01\x00", ""),
 }
@@ -140,7 +140,7 @@ ADMISSIBLE = [
     (["--max-queries", 0], "--max-queries must be at least 1, got 0"),
     (["--max-answers", -1], "--max-answers must be at least 1, got -1"),
     (["--classes", 1], "--classes must be between 2 and 16777216, got 1"),
-    (["--teachers", 0], "--teachers must be at least 1, got 0"),
+    (["--teachers", 0], "--teachers must be between 1 and 1000000, got 0"),
     (["--seed", -1], "seed must be a whole number >= 0, not -1"),
 ]
 

@@ -18,8 +18,6 @@ from pyarrow.fs import FileSelector
 from pate_cli.files.stored_file import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, passes
-from pate_cli.votes.opening import open_votes
-from pate_cli.votes.sources import parquet_guard
 from slices import some, whole
 
 CLASSES, QUERIES = 4, 60
@@ -220,17 +218,6 @@ def test_ledgers_are_read_from_disk_alone(scheme, pate):
     assert not Path("r.json").exists()
 
 
-def test_pages_on_a_store_are_looked_into(store, monkeypatch):
-    address, _, _, parts = store
-    monkeypatch.setattr(parquet_guard, "AT_HAND", 1)
-    found = []
-    for place in (parts, address("votes")):
-        with open_votes(place, layout="counts") as votes:
-            found.append(np.concatenate([batch.counts for batch in votes.batches()]))
-    assert len(found[0]) == QUERIES
-    np.testing.assert_array_equal(*found)
-
-
 def test_votes_on_a_store_that_change(store, pate, monkeypatch):
     address, client, bucket, _ = store
     monkeypatch.setattr(passes, "_ENTRIES", 10 * CLASSES)
@@ -244,6 +231,6 @@ def test_votes_on_a_store_that_change(store, pate, monkeypatch):
     monkeypatch.setattr(ConfidentGNMax, "label", changing)
     done = pate("aggregate", address("votes"), "-o", "labels.csv", *NOISE)
     assert done.exit_code == 3
-    line = f"pate: s3://{bucket}/votes/part-0.parquet: has changed while it was read; start again"
+    line = f"pate: s3://{bucket}/votes/part-0.parquet: the file changed while it was read; run again"
     assert done.stderr.splitlines()[-1] == line
     assert not Path("labels.csv").exists()

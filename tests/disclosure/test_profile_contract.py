@@ -128,7 +128,7 @@ LOG_LAW: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
     "gnmax": lambda m, counts: gaussian_argmax_law(counts, m.sigma2),
     "confident": lambda m, counts: law_after_a_test(m, counts, counts.max(axis=1)),
     "interactive": lambda m, counts: law_after_a_test(
-        m, counts, (counts - m.most_votes * m.predictions.probabilities).max(axis=1)
+        m, counts, (counts - m.most_votes * m.predictions).max(axis=1)
     ),
     "lnmax": lambda m, counts: laplace_argmax_law(counts, m.laplace_scale),
     "permute-and-flip": lambda m, counts: np.log(permute_and_flip_law(counts, m.exponential_scale)),

@@ -255,7 +255,7 @@ def test_groups_that_are_no_text(here):
 
 
 def test_names_without_end_are_refused(here):
-    assert "of 64 MB at most" in refusal_of(UsageError, class_names, "@/dev/zero")
+    assert "is empty, or no text" in refusal_of(UsageError, class_names, "@/dev/zero")
     assert "must be UTF-8" in refusal_of(UsageError, class_names, "@a\0b")
 
 

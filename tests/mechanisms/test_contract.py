@@ -160,7 +160,7 @@ CASES = {
     "interactive": Case(
         build=functools.partial(InteractiveGNMax, threshold=1.3, sigma1=2.2, sigma2=2.5),
         law=lambda m, counts: checked_law(
-            m, counts, (counts - m.most_votes * m.predictions.probabilities).max(axis=1)
+            m, counts, (counts - m.most_votes * m.predictions).max(axis=1)
         ),
         common_draws=1,
         seen=seen_twice,

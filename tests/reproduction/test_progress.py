@@ -93,6 +93,6 @@ def test_a_terminal_sees_the_rows_and_the_end(target, tmp_path, draw, save, run,
     shown = b"".join(seen)
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
     steps = {"table1": 2, "table2": 5}[target[0]]
-    assert f"ResultTable {target[0][-1]}: small_[1].npy" in plain
+    assert f"Table {target[0][-1]}: small_[1].npy" in plain
     assert f"{steps}/{steps}" in plain
     assert shown.endswith(b"\x1b[2K") or plain.endswith("\r")  # it is wiped

@@ -264,10 +264,10 @@ def test_samples_as_csv_and_as_latex(samples, run):
 def test_notes_are_in_the_words_of_the_command_line(samples, run, no_search):
     pq.write_table(pa.table({"teacher_0": ["yes"], "teacher_1": ["no"]}), samples / "words.parquet")
     _, out, _ = run("table2", "--quick", "--samples", samples)
-    assert "if they are votes, give --label-names\n" in out
+    assert "convert it or drop it, or give --label-names if it holds votes in words\n" in out
     assert "- Upper release (--release upper): every row" in out
     _, out, _ = run("table2", "--quick", "--samples", samples, "--latex")
-    assert "if they are votes, give \\texttt{-{}-label-names}\\par\n" in out
+    assert "\\texttt{-{}-label-names} if it holds votes in words\\par\n" in out
     assert "\nUpper release (\\texttt{-{}-release upper}): every row" in out
     assert "below the true value with probability $\\delta$/10 only" in out
     assert " \\pm " in out

@@ -19,9 +19,10 @@ from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
 from pate_cli.files.inputs import current, watched
 from pate_cli.files.transaction import Outputs
+from pate_cli.labels.forms import LabelForm
 from pate_cli.labels.labels import NOTHING, Labels
 from pate_cli.run.labelling import LabelSink
-from pate_cli.run.sinks import InFile, InMemory, LabelForm
+from pate_cli.run.sinks import InFile, InMemory
 from pate_cli.votes import VoteFile
 
 
@@ -145,7 +146,7 @@ class Publication:
             self._sink = InMemory(file.vocabulary)
             return
         form = self._to.form
-        form.check(file)
+        form.check(file.label_set, unlisted=file.vocabulary is not None)
         current().include(file.read)
         self._sink = InFile(self._out, fspath(self._to.labels), form, file.vocabulary)
 

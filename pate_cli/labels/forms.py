@@ -67,19 +67,19 @@ class LabelForm:
             )
 
 
-class Rows(NamedTuple):
+class LabelRows(NamedTuple):
     """Consecutive rows of labels, as columns: ids, classes (-1 for none), places in SOURCES."""
 
     ids: NDArray[Any]
     labels: NDArray[np.integer[Any]]
     sources: NDArray[np.uint8]
 
-    def cut(self, rows: slice) -> Rows:
+    def cut(self, rows: slice) -> LabelRows:
         """Return some of the rows."""
-        return Rows(self.ids[rows], self.labels[rows], self.sources[rows])
+        return LabelRows(self.ids[rows], self.labels[rows], self.sources[rows])
 
 
-_NO_ROWS: Final = Rows(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+_NO_ROWS: Final = LabelRows(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
 
 
 class Outline(NamedTuple):
@@ -112,11 +112,11 @@ class Outline(NamedTuple):
         """How many rows are one query."""
         return 1 if self.label_set is None else self.label_set.count
 
-    def ids(self, rows: Rows) -> NDArray[Any]:
+    def ids(self, rows: LabelRows) -> NDArray[Any]:
         """Return the query ids of the rows of the file that rows of labels become."""
         return rows.ids[:: self.per_query] if self.lists else rows.ids
 
-    def said(self, rows: Rows) -> dict[str, pa.Array]:
+    def said(self, rows: LabelRows) -> dict[str, pa.Array]:
         """Return the columns behind the query id."""
         sources, none = texts_at(SOURCES, rows.sources), rows.labels == NO_LABEL
         if self.label_set is None:
@@ -134,7 +134,7 @@ class Outline(NamedTuple):
         yes = column_of(rows.labels, none).cast(pa.bool_())
         return {"label": label, "yes": yes, "source": sources}
 
-    def columns(self, rows: Rows) -> dict[str, pa.Array]:
+    def columns(self, rows: LabelRows) -> dict[str, pa.Array]:
         """Return the columns of a file."""
         ids = self.ids(rows)
         first = column_of(ids) if self.numbered else texts_of(ids.tolist())
@@ -153,12 +153,12 @@ class Outline(NamedTuple):
         ]
         return pa.schema(fields, {"pate": json.dumps(metadata, sort_keys=True)})
 
-    def batch(self, rows: Rows) -> pa.RecordBatch:
+    def batch(self, rows: LabelRows) -> pa.RecordBatch:
         """Return rows in the columns of the schema."""
         return pa.RecordBatch.from_arrays([*self.columns(rows).values()], schema=self.schema)
 
 
-def write_form(rows: Iterable[Rows], outline: Outline, file: ByteSink) -> None:
+def write_form(rows: Iterable[LabelRows], outline: Outline, file: ByteSink) -> None:
     """Write rows, in pieces of any length, to an open file as they come.
 
     At most a row group of them is held back. A file that is given up, because drawing or writing
@@ -181,7 +181,7 @@ def write_form(rows: Iterable[Rows], outline: Outline, file: ByteSink) -> None:
         raise
 
 
-def write_npy(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
+def write_npy(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
     """Write int32 [queries], -1 for none; or int8 [queries, labels]. Ids have no place in it."""
     if outline.length is None:
         raise ParameterError("an NPY file begins with its length; give the number of `rows`")
@@ -194,7 +194,7 @@ def write_npy(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
         file.write(part.labels.astype(kind, copy=False).tobytes())
 
 
-def write_parquet(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
+def write_parquet(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
     """Write query_id, label (null for none) and source, or the columns of lists or pairs."""
     from pyarrow import parquet
 
@@ -217,7 +217,7 @@ def write_parquet(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
     writer.close()
 
 
-def write_arrow(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
+def write_arrow(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
     """Write the columns of Parquet as an Arrow IPC file."""
     writer = pa.ipc.new_file(file, outline.schema)
     for part in parts:
@@ -225,7 +225,7 @@ def write_arrow(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
     writer.close()
 
 
-def write_csv(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
+def write_csv(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
     """Write the columns of Parquet below a line of their names; no answer is an empty field."""
 
     def field(value: str | int | None) -> str:
@@ -246,7 +246,7 @@ def write_csv(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
         file.write(_lines(part, outline, "", ids, rest))
 
 
-def write_jsonl(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
+def write_jsonl(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
     """Write an object a line with the columns of Parquet; no answer is null."""
 
     def ids(values: list[Any]) -> Iterable[str]:
@@ -260,7 +260,7 @@ def write_jsonl(parts: Iterator[Rows], outline: Outline, file: Draft) -> None:
         file.write(_lines(part, outline, '{"query_id":', ids, rest))
 
 
-Write: TypeAlias = Callable[[Iterator[Rows], Outline, Draft], None]
+Write: TypeAlias = Callable[[Iterator[LabelRows], Outline, Draft], None]
 
 FORMATS: Final[dict[LabelFormat, tuple[Write, int]]] = {
     LabelFormat.PARQUET: (write_parquet, _ROW_GROUP),
@@ -273,7 +273,7 @@ FORMATS: Final[dict[LabelFormat, tuple[Write, int]]] = {
 
 
 def _lines(
-    part: Rows,
+    part: LabelRows,
     outline: Outline,
     before: str,
     ids: Callable[[list[Any]], Iterable[str]],
@@ -303,13 +303,13 @@ def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:
     return pa.ListArray.from_arrays(column_of(ends), each, type=kind)
 
 
-def _recut(rows: Iterable[Rows], outline: Outline, size: int) -> Iterator[Rows]:
+def _recut(rows: Iterable[LabelRows], outline: Outline, size: int) -> Iterator[LabelRows]:
     """Yield the same rows in parts of one size, so that how they came leaves no trace.
 
     ParameterError, before the file is ended, if there are not as many as the outline says.
     """
     size = max(size // outline.per_query, 1) * outline.per_query
-    held: list[Rows] = []
+    held: list[LabelRows] = []
     room, taken = size, 0
     for piece in rows:
         start, length = 0, len(piece.ids)
@@ -326,7 +326,7 @@ def _recut(rows: Iterable[Rows], outline: Outline, size: int) -> Iterator[Rows]:
         yield stacked(held)
 
 
-def stacked(pieces: Iterable[Rows]) -> Rows:
+def stacked(pieces: Iterable[LabelRows]) -> LabelRows:
     """Return the rows of several pieces, at least one, in order."""
     ids, labels, sources = map(np.concatenate, zip(*pieces, strict=True))
-    return Rows(ids, labels, sources)
+    return LabelRows(ids, labels, sources)

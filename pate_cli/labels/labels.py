@@ -20,7 +20,7 @@ from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import LabelForm, Outline, Rows, stacked, write_form
+from pate_cli.labels.forms import LabelForm, Outline, LabelRows, stacked, write_form
 
 _NOBODY: Final = SOURCES.index("none")
 _LARGEST: Final = 2**31 - 1
@@ -136,11 +136,11 @@ class Labels(Result):
         return (self[row] for row in range(len(self)))
 
     @property
-    def rows(self) -> Rows:
+    def _rows(self) -> LabelRows:
         """The columns that go into a file."""
-        return Rows(self.ids, self.labels, self.source_codes)
+        return LabelRows(self.ids, self.labels, self.source_codes)
 
-    def outline(self, form: LabelForm, length: int | None = None) -> Outline:
+    def _outline(self, form: LabelForm, length: int | None = None) -> Outline:
         """Return what all rows look like in a file of some form; UsageError if it has no such."""
         form.check(self.label_set)
         numbered = self.ids.dtype.kind == "i"
@@ -200,8 +200,8 @@ class Labels(Result):
         Its metadata hold the parameters. Where a query has several labels: query_id, labels and
         unanswered, a row a query.
         """
-        outline = self.outline(LabelForm(LabelFormat.ARROW))
-        return pa.Table.from_batches([outline.batch(self.rows)])
+        outline = self._outline(LabelForm(LabelFormat.ARROW))
+        return pa.Table.from_batches([outline.batch(self._rows)])
 
     def write(
         self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False
@@ -239,13 +239,13 @@ def write_labels(
     """
     several = iter(chunks)
     head = next(several)
-    drawn = (chunk.rows for chunk in itertools.chain([head], several))
-    write_form(drawn, head.outline(form, rows), file)
+    drawn = (chunk._rows for chunk in itertools.chain([head], several))
+    write_form(drawn, head._outline(form, rows), file)
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
     """Return the labels of several parts of one run, at least one, in order."""
-    ids, labels, codes = stacked(part.rows for part in parts)
+    ids, labels, codes = stacked(part._rows for part in parts)
     return replace(parts[0], ids=ids, labels=labels, sources=codes)
 
 

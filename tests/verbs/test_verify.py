@@ -354,9 +354,8 @@ def test_labels_that_were_damaged_are_counted_or_refused(label_format, tmp_path)
         path.write_bytes(whole[:place] + b"\xfe\xff\xff\xff" + whole[place + 4 :])
         try:
             count_labels(path, LabelFormat(label_format), report.label_set)
-        except VoteError as error:
+        except VoteError:
             refused += 1
-            assert str(error) == f"the labels cannot be read as {label_format}"
     assert refused > 20
 
 

@@ -20,7 +20,7 @@ from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import LabelForm, Outline, LabelRows, stacked, write_form
+from pate_cli.labels.forms import LabelForm, LabelRows, Outline, stacked, write_form
 
 _NOBODY: Final = SOURCES.index("none")
 _LARGEST: Final = 2**31 - 1

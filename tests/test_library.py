@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv, feather, parquet
 
 import pate_cli as pate
 from pate_cli.core.errors import OutputError, ParameterError, SpentError, UsageError
@@ -280,7 +280,7 @@ def test_a_result_in_every_form(results, name, tmp_path):
     table = result.to_arrow()
     assert table.num_rows > 0
     # Facts about labels without the labels would be taken for them.
-    for suffix in ("parquet", "csv", "jsonl", *(["json"] if name != "Labels" else [])):
+    for suffix in ("parquet", "csv", "jsonl", "arrow", *(["json"] if name != "Labels" else [])):
         path = tmp_path / f"{name}.{suffix}"
         result.save(path)
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -289,6 +289,7 @@ def test_a_result_in_every_form(results, name, tmp_path):
             result.save(path)
     assert parquet.read_table(tmp_path / f"{name}.parquet").num_rows == table.num_rows
     assert csv.read_csv(tmp_path / f"{name}.csv").column_names == table.column_names
+    assert feather.read_table(tmp_path / f"{name}.arrow").equals(table)
     lines = (tmp_path / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
     assert [list(json.loads(line)) for line in lines[:1]] == [table.column_names]
     shown = result._repr_html_()

@@ -42,7 +42,8 @@ class QuestionOptions:
     per_query: Annotated[
         Path | None,
         typer.Option(
-            "--per-query", help="Also write one row per query (.parquet, .csv, .jsonl; mode 0600)."
+            "--per-query",
+            help="Also write one row per query (.parquet, .csv, .jsonl, .arrow; mode 0600).",
         ),
     ] = None
     escape_formulas: Annotated[

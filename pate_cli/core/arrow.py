@@ -6,11 +6,15 @@ pyarrow's own ways import pandas wherever it is installed, which takes longer th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from pate_cli.core.errors import ParameterError
+
+_MOST_BYTES: Final = 2**31 - 1  # to which the 32 bits of an offset reach
 
 
 def compute() -> Any:
@@ -55,3 +59,13 @@ def texts_at(texts: Sequence[str], places: NDArray[Any]) -> Any:
     for place, text in enumerate(raw):
         said = said.replace(bytes([place]), text)
     return pa.StringArray.from_buffers(places.size, pa.py_buffer(ends), pa.py_buffer(said))
+
+
+def texts_of(texts: Sequence[str]) -> Any:
+    """Return texts as an Arrow array."""
+    raw = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, raw)], dtype=np.int64)
+    if ends[-1] > _MOST_BYTES:
+        raise ParameterError("texts of more than 2 GiB together do not fit a column")
+    places = pa.py_buffer(ends.astype(np.int32))
+    return pa.StringArray.from_buffers(len(raw), places, pa.py_buffer(b"".join(raw)))

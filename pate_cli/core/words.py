@@ -176,6 +176,7 @@ class LabelFormat(_Word, called="label_format"):
     NPY = "npy"
     CSV = "csv"
     JSONL = "jsonl"
+    ARROW = "arrow"
 
     @classmethod
     def from_path(cls, path: str | PurePath) -> LabelFormat:
@@ -199,4 +200,5 @@ LABEL_SUFFIXES: Final[dict[str, LabelFormat]] = {
     ".csv": LabelFormat.CSV,
     ".jsonl": LabelFormat.JSONL,
     ".ndjson": LabelFormat.JSONL,
+    ".arrow": LabelFormat.ARROW,
 }

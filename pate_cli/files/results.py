@@ -80,11 +80,11 @@ class Result(ABC):
         force: bool = False,
         escape_formulas: bool = False,
     ) -> None:
-        """Write a file: facts as .json, the table as .parquet, .csv or .jsonl; whole or not at all.
+        """Write a file, whole or not at all: facts, or the table in the format that its name says.
 
         Args:
-            path: where to; mode 0600 unless the result may be published, and only then an address
-                of a store.
+            path: where to: facts end in .json, tables in .parquet, .csv, .jsonl or .arrow. Mode
+                0600 unless the result may be published, and only then an address of a store.
             force: replace what is there, whatever it is: a result that may be published does not
                 know which files it was made from, as the command line does.
             escape_formulas: in CSV, an apostrophe before texts that begin as formulas do.
@@ -181,16 +181,21 @@ def encode_columns(
         refuse_escapes(table_format)
         columns = {name: _without_formulas(column) for name, column in columns.items()}
     if table_format is LabelFormat.NPY:
-        raise UsageError("a table with named columns cannot be NPY; use .parquet, .csv or .jsonl")
+        raise UsageError(
+            "a table with named columns cannot be NPY; use .parquet, .arrow, .csv or .jsonl"
+        )
     table = _arrow(columns)
     if table_format is LabelFormat.JSONL:
         rows = table.to_pylist()
         return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
-    from pyarrow import csv, parquet
+    from pyarrow import csv, ipc, parquet
 
     sink = io.BytesIO()
     if table_format is LabelFormat.CSV:
         csv.write_csv(table, sink)
+    elif table_format is LabelFormat.ARROW:
+        with ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
     else:
         parquet.write_table(table, sink, write_page_checksum=True)
     return sink.getvalue()

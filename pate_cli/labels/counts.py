@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from os import PathLike, fspath
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
-from pate_cli.core.dataclass import dataclass
+from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat
@@ -16,65 +17,62 @@ from pate_cli.files.addresses import is_address
 from pate_cli.files.digest import opened
 
 
-@dataclass(frozen=True)
-class LabelCounts:
-    """Counts in units of the report, and the metadata of a Parquet file.
+class LabelCounts(NamedTuple):
+    """Counts in units of the report, and the metadata of the file.
 
     Attributes:
         queries: rows that were asked: queries, or pairs of a query and a label.
         answers: how many of them the teachers answered; None where the file does not tell theirs
             from a student's.
         labelled: how many have a label.
-        metadata: texts, and `label_names` a list of them; None where the format has none.
+        metadata: texts, and `label_names` a list of them; None where the file has none.
     """
 
     queries: int
     answers: int | None
     labelled: int
-    metadata: dict[str, Any] | None
+    metadata: dict[str, Any] | None = None
 
 
 def count_labels(
     path: str | PathLike[str], label_format: LabelFormat, label_set: LabelSet | None
 ) -> LabelCounts:
-    """The counts of a file of labels.
+    """Return the counts of a file of labels.
 
     Raises:
         VoteError: it cannot be read as labels of this format.
     """
-    import pyarrow as pa
-
     name = fspath(path)
+    own = label_format in (LabelFormat.NPY, LabelFormat.JSONL)
     try:
-        if label_format in (LabelFormat.PARQUET, LabelFormat.CSV):
-            # Never a file of Python's: a thread of pyarrow's that gives it back late, at the end of
-            # the process, ends that with a signal.
-            with opened(name) if is_address(name) else pa.OSFile(name) as file:
-                return _of_table(_table(file, label_format), label_set)
-        with opened(name) as file:
+        # Arrow gets no file of Python's: a thread of Arrow's that gives it back late, at the end
+        # of the process, ends that with a signal.
+        with opened(name) if own or is_address(name) else pa.OSFile(name) as file:
             if label_format is LabelFormat.NPY:
-                return _of_array(np.lib.format.read_array(file, allow_pickle=False))
-            return _of_table(_of_lines(file), label_set)
+                said = np.lib.format.read_array(file, allow_pickle=False) >= 0
+                return LabelCounts(said.size, None, int(np.count_nonzero(said)))
+            table = _table(file, label_format)
+            table.validate(full=True)
+            return _counted(table, label_set)
     except (OSError, ValueError, KeyError, TypeError, EOFError, pa.ArrowException):
         raise VoteError(f"the labels cannot be read as {label_format}") from None
 
 
-def _table(file: Any, label_format: LabelFormat) -> Any:
+def _table(file: Any, label_format: LabelFormat) -> pa.Table:
+    """Return the rows of a file, of JSON lines without their ids."""
     if label_format is LabelFormat.PARQUET:
         from pyarrow import parquet
 
-        # Of a whole data set it would make a query, with all that takes to import.
+        # Reading a whole data set would take a query, with all that it takes to import.
         with parquet.ParquetFile(file) as one:
             return one.read()
-    from pyarrow import csv
+    if label_format is LabelFormat.ARROW:
+        return pa.ipc.open_file(file).read_all()
+    if label_format is LabelFormat.CSV:
+        from pyarrow import csv
 
-    # An id may hold line ends.
-    return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
-
-
-def _of_lines(file: Any) -> Any:
-    import pyarrow as pa
-
+        # An id may hold line ends.
+        return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
     columns: dict[str, list[Any]] = {}
     for line in file:
         for name, value in json.loads(line).items():
@@ -82,25 +80,13 @@ def _of_lines(file: Any) -> Any:
     return pa.table({name: columns[name] for name in columns if name != "query_id"})
 
 
-def _of_array(labels: Any) -> LabelCounts:
-    said = labels >= 0
-    return LabelCounts(said.size, None, int(np.count_nonzero(said)), None)
-
-
-def _of_table(table: Any, label_set: LabelSet | None) -> LabelCounts:
-    raw = (table.schema.metadata or {}).get(b"pate")
+def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
+    raw, rows = (table.schema.metadata or {}).get(b"pate"), table.num_rows
     metadata = None if raw is None else dict(json.loads(raw))
-    rows = table.num_rows
     if "unanswered" in table.column_names and label_set is not None:
-        from pyarrow import compute
-
-        lengths = np.asarray(compute.list_value_length(table["unanswered"]))
         pairs = rows * label_set.count
-        return LabelCounts(pairs, None, pairs - int(lengths.sum()), metadata)
+        silent = compute().sum(compute().list_value_length(table["unanswered"])).as_py()
+        return LabelCounts(pairs, None, pairs - (silent or 0), metadata)
     sources = np.asarray(table["source"].to_pylist())
-    return LabelCounts(
-        rows,
-        int(np.count_nonzero(sources == "teachers")),
-        int(np.count_nonzero(sources != "none")),
-        metadata,
-    )
+    answers, silent = (int(np.count_nonzero(sources == who)) for who in ("teachers", "none"))
+    return LabelCounts(rows, answers, rows - silent, metadata)

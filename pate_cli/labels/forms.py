@@ -1,289 +1,332 @@
-"""Rows of labels where a query has several: a list of them a query, or one of them a row."""
+"""Files of labels. Each format is one function that writes parts of labels as they come.
+
+To add a format, write its function and add one line to `FORMATS`. The same labels give the same
+bytes, however they were cut when they came: files hold no clock, no host name and no random number.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import UsageError
+from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.arrow import column_of, texts_at, texts_of
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.formulas import as_text, refuse_escapes
-from pate_cli.core.label_set import UNDECIDED, LabelSet
+from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.files.draft import ByteSink, Draft
 
+_ROW_GROUP: Final = 1 << 20  # fixed here, so that a library's default never changes the bytes
+_TEXT_ROWS: Final = 1 << 16  # rows that are turned into text at a time
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 
-def json_ids(ids: list[Any]) -> list[str]:
-    """Ids as JSON writes them."""
-    # A line feed inside a text is escaped, so that a bare one can stand between the texts.
-    return json.dumps(ids, separators=("\n", ":"))[1:-1].split("\n")
-
-
-def csv_ids(ids: list[Any]) -> Iterable[str]:
-    """Ids as fields of CSV."""
-    if isinstance(ids[0], int):
-        return map(str, ids)
-    return map(csv_field, ids) if _NEEDS_QUOTES.search("".join(ids)) else ids
-
-
-def csv_field(text: str) -> str:
-    """One field by RFC 4180, section 2, rules 5 to 7."""
-    if _NEEDS_QUOTES.search(text):
-        return '"' + text.replace('"', '""') + '"'
-    return text
-
-
-def text_ids(ids: list[Any]) -> Iterable[str]:
-    """The same, no formulas among them; numbers are none."""
-    return csv_ids(ids if isinstance(ids[0], int) else list(map(as_text, ids)))
-
-
-def text_field(text: str) -> str:
-    """One field that is no formula."""
-    return csv_field(as_text(text))
-
-
 @dataclass(frozen=True)
-class SetForm(ABC):
-    """What the forms share.
+class LabelForm:
+    """The form of a file of labels.
 
     Attributes:
-        label_set: the labels of a query.
-        sources: who may have given a label, by code.
-        escaped: whether CSV holds no formulas.
+        label_format: the format of the file.
+        labels_as: with several labels a query, whether a row is a query (lists) or a query and a
+            label (pairs); None for lists, or pairs in CSV.
+        escape_formulas: in CSV, whether texts that begin as formulas do get an apostrophe.
     """
 
-    label_set: LabelSet
-    sources: tuple[str, ...]
-    escaped: bool = False
+    label_format: LabelFormat
+    labels_as: LabelsAs | None = None
+    escape_formulas: bool = False
 
-    @abstractmethod
-    def fields(self) -> list[Any]:
-        """The fields of a schema after the id."""
+    def check(self, label_set: LabelSet | None, *, unlisted: bool = False) -> None:
+        """Raise UsageError if labels of these queries have no such form.
 
-    def ids(self, ids: NDArray[Any]) -> NDArray[Any]:
-        """The ids of rows, given those of queries."""
-        return ids
+        Args:
+            label_set: the labels of a query, where it has several.
+            unlisted: whether nobody listed the classes, so that labels are texts.
+        """
+        if self.escape_formulas:
+            refuse_escapes(self.label_format)
+        if label_set is None and self.labels_as is not None:
+            raise UsageError("`labels_as` goes with several labels a query; these have one")
+        if self.label_format is LabelFormat.CSV and self.labels_as is LabelsAs.LISTS:
+            raise UsageError(
+                f"CSV has no lists of labels; give `labels_as` {LabelsAs.PAIRS}, or write Parquet "
+                "or JSONL"
+            )
+        if self.label_format is LabelFormat.NPY and unlisted:
+            raise UsageError(
+                "NPY holds numbers, and labels that nobody listed are texts; write Parquet, CSV or "
+                "JSONL"
+            )
 
-    @abstractmethod
-    def arrays(self, decided: NDArray[np.int8], codes: NDArray[np.uint8]) -> list[Any]:
-        """Arrow arrays of those fields; what is said of queries, and by whom [queries, labels]."""
 
-    @abstractmethod
-    def text(
-        self,
-        ids: NDArray[Any],
-        decided: NDArray[np.int8],
-        codes: NDArray[np.uint8],
-        label_format: LabelFormat,
-    ) -> str:
-        """The same as lines of CSV or JSONL."""
+class LabelRows(NamedTuple):
+    """Consecutive rows of labels, as columns: ids, classes (-1 for none), places in SOURCES."""
 
-    def header(self, label_format: LabelFormat) -> bytes:
-        """What a file of lines begins with."""
-        del label_format
-        return b""
+    ids: NDArray[Any]
+    labels: NDArray[np.integer[Any]]
+    sources: NDArray[np.uint8]
+
+    def cut(self, rows: slice) -> LabelRows:
+        """Return some of the rows."""
+        return LabelRows(self.ids[rows], self.labels[rows], self.sources[rows])
+
+
+_NO_ROWS: Final = LabelRows(np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint8))
+
+
+class Outline(NamedTuple):
+    """What all rows of a file look like.
+
+    Attributes:
+        form: the form of the file.
+        metadata: public parameters of the mechanism.
+        label_names: what classes are called; None for their numbers.
+        label_set: the labels of a query, where it has several.
+        numbered: whether ids are numbers, not texts.
+        length: how many rows of labels there will be, if that is known.
+    """
+
+    form: LabelForm
+    metadata: Mapping[str, str]
+    label_names: tuple[str, ...] | None
+    label_set: LabelSet | None
+    numbered: bool
+    length: int | None = None
 
     @property
-    def _title_type(self) -> Any:
-        import pyarrow as pa
+    def lists(self) -> bool:
+        """Whether a row of the file is a query, whatever number of labels it has."""
+        pairs = self.form.labels_as is LabelsAs.PAIRS or self.form.label_format is LabelFormat.CSV
+        return self.label_set is None or not pairs
 
-        return pa.int32() if self.label_set.names is None else pa.string()
+    @property
+    def per_query(self) -> int:
+        """How many rows are one query."""
+        return 1 if self.label_set is None else self.label_set.count
 
-    def _titles(self, places: NDArray[Any]) -> Any:
-        """An Arrow array of what the labels at these places are called."""
-        import pyarrow as pa
+    def ids(self, rows: LabelRows) -> NDArray[Any]:
+        """Return the query ids of the rows of the file that rows of labels become."""
+        return rows.ids[:: self.per_query] if self.lists else rows.ids
 
-        if self.label_set.names is None:
-            return pa.array(places, pa.int32())
-        return pa.array(self.label_set.names, pa.string()).take(pa.array(places, pa.int64()))
+    def said(self, rows: LabelRows) -> dict[str, pa.Array]:
+        """Return the columns behind the query id."""
+        sources, none = texts_at(SOURCES, rows.sources), rows.labels == NO_LABEL
+        if self.label_set is None:
+            labels = column_of(rows.labels, none)
+            if self.label_names is not None:
+                labels = pa.DictionaryArray.from_arrays(labels, texts_of(self.label_names))
+            return {"label": labels, "source": sources}
+        count, names = self.label_set.count, self.label_set.names
+        titles = column_of(np.arange(count, dtype=np.int32)) if names is None else texts_of(names)
+        if self.lists:
+            said = self.label_set.decided(rows.labels)
+            chosen = {"labels": said == 1, "unanswered": said == NO_LABEL}
+            return {name: _lists(each, titles) for name, each in chosen.items()}
+        label = titles.take(column_of(np.arange(len(rows.ids)) % count))
+        yes = column_of(rows.labels, none).cast(pa.bool_())
+        return {"label": label, "yes": yes, "source": sources}
 
+    def columns(self, rows: LabelRows) -> dict[str, pa.Array]:
+        """Return the columns of a file."""
+        ids = self.ids(rows)
+        first = column_of(ids) if self.numbered else texts_of(ids.tolist())
+        return {"query_id": first, **self.said(rows)}
 
-@dataclass(frozen=True)
-class ListsForm(SetForm):
-    """A row a query: `labels`, those that are given, and `unanswered`, those nothing is said of."""
-
-    def fields(self) -> list[Any]:
-        """See SetForm."""
-        import pyarrow as pa
-
-        kind = pa.list_(pa.field("item", self._title_type, nullable=False))
-        return [pa.field(name, kind, nullable=False) for name in ("labels", "unanswered")]
-
-    def arrays(self, decided: NDArray[np.int8], codes: NDArray[np.uint8]) -> list[Any]:
-        """See SetForm."""
-        import pyarrow as pa
-
-        del codes
-        found = []
-        for field, chosen in zip(self.fields(), (decided == 1, decided == UNDECIDED), strict=True):
-            ends = np.concatenate([[0], np.cumsum(np.count_nonzero(chosen, axis=1))])
-            lists = pa.ListArray.from_arrays(
-                pa.array(ends, pa.int32()), self._titles(np.nonzero(chosen)[1])
-            )
-            found.append(lists.cast(field.type))
-        return found
-
-    def text(
-        self,
-        ids: NDArray[Any],
-        decided: NDArray[np.int8],
-        codes: NDArray[np.uint8],
-        label_format: LabelFormat,
-    ) -> str:
-        """See SetForm."""
-        del codes, label_format
-        titles = self.label_set.titles
-        sets, places = np.unique(decided, axis=0, return_inverse=True)
-        behind = np.empty(len(sets), dtype=object)
-        for place, each in enumerate(sets.tolist()):
-            given = [title for title, said in zip(titles, each, strict=True) if said == 1]
-            silent = [title for title, said in zip(titles, each, strict=True) if said == UNDECIDED]
-            parts = json.dumps({"labels": given, "unanswered": silent}, separators=(",", ":"))
-            behind[place] = f",{parts[1:]}\n"
-        pieces = ['{"query_id":'] * (3 * len(ids))
-        pieces[1::3] = json_ids(ids.tolist())
-        pieces[2::3] = behind[places.reshape(-1)].tolist()
-        return "".join(pieces)
-
-
-@dataclass(frozen=True)
-class PairsForm(SetForm):
-    """A row a query and label: `label`, `yes` (null where nothing is said) and `source`."""
-
-    def fields(self) -> list[Any]:
-        """See SetForm."""
-        import pyarrow as pa
-
-        return [
-            pa.field("label", self._title_type, nullable=False),
-            pa.field("yes", pa.bool_(), nullable=True),
-            pa.field("source", pa.string(), nullable=False),
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns in Arrow, with the metadata of the labels under the key `pate`."""
+        metadata: dict[str, Any] = dict(self.metadata)
+        if self.label_names is not None:
+            metadata["label_names"] = list(self.label_names)
+        unanswered = "label" if self.label_set is None else "yes"
+        fields = [
+            pa.field(name, column.type, nullable=name == unanswered)
+            for name, column in self.columns(_NO_ROWS).items()
         ]
+        return pa.schema(fields, {"pate": json.dumps(metadata, sort_keys=True)})
 
-    def ids(self, ids: NDArray[Any]) -> NDArray[Any]:
-        """See SetForm."""
-        return np.repeat(ids, self.label_set.count)
-
-    def arrays(self, decided: NDArray[np.int8], codes: NDArray[np.uint8]) -> list[Any]:
-        """See SetForm."""
-        import pyarrow as pa
-
-        said = decided.reshape(-1)
-        sources = pa.DictionaryArray.from_arrays(codes.reshape(-1), pa.array(self.sources))
-        return [
-            self._titles(np.tile(np.arange(self.label_set.count), len(decided))),
-            pa.array(said == 1, mask=said == UNDECIDED),
-            sources.dictionary_decode(),
-        ]
-
-    def header(self, label_format: LabelFormat) -> bytes:
-        """See SetForm."""
-        return b"query_id,label,yes,source\n" if label_format is LabelFormat.CSV else b""
-
-    def text(
-        self,
-        ids: NDArray[Any],
-        decided: NDArray[np.int8],
-        codes: NDArray[np.uint8],
-        label_format: LabelFormat,
-    ) -> str:
-        """See SetForm."""
-        style = _ESCAPED if self.escaped else _STYLES[label_format]
-        titles, sources = self.label_set.titles, self.sources
-        # What stands behind the id is the same text for every row of one label, answer and source.
-        shape = (self.label_set.count, 3, len(sources))
-        columns = np.broadcast_to(np.arange(shape[0]), decided.shape)
-        keys = np.ravel_multi_index((columns, decided + 1, codes), shape).reshape(-1)
-        found, places = np.unique(keys, return_inverse=True)
-        behind = np.empty(len(found), dtype=object)
-        for place, key in enumerate(found.tolist()):
-            label, said, code = np.unravel_index(key, shape)
-            behind[place] = style.behind(titles[label], style.answers[said], sources[code])
-        pieces = [style.before] * (3 * keys.size)
-        pieces[1::3] = [each for each in style.ids(ids.tolist()) for _ in range(shape[0])]
-        pieces[2::3] = behind[places.reshape(-1)].tolist()
-        return "".join(pieces)
+    def batch(self, rows: LabelRows) -> pa.RecordBatch:
+        """Return rows in the columns of the schema."""
+        return pa.RecordBatch.from_arrays([*self.columns(rows).values()], schema=self.schema)
 
 
-@dataclass(frozen=True)
-class _PairStyle:
-    """How a format writes a pair: an id, then everything behind it; answers are none, no, yes."""
+def write_form(rows: Iterable[LabelRows], outline: Outline, file: ByteSink) -> None:
+    """Write rows, in pieces of any length, to an open file as they come.
 
-    ids: Callable[[list[Any]], Iterable[str]]
-    before: str
-    answers: tuple[str, str, str]
-    behind: Callable[[str | int, str, str], str]
+    At most a row group of them is held back. A file that is given up, because drawing or writing
+    failed, is never ended as if whole. ParameterError for another number of rows than promised.
+    """
+    write, size = FORMATS[outline.form.label_format]
+    whole = True
+
+    def put(data: Any) -> int:
+        # Arrow ends a Parquet file also where its writer is only let go of: what it still writes
+        # after a failure goes nowhere.
+        if whole:
+            file.write(data)
+        return len(data)
+
+    try:
+        write(_recut(rows, outline, size), outline, Draft(put))
+    except BaseException:
+        whole = False
+        raise
 
 
-def _csv_behind(title: str | int, answer: str, source: str) -> str:
-    return f",{csv_field(str(title))},{answer},{source}\n"
+def write_npy(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
+    """Write int32 [queries], -1 for none; or int8 [queries, labels]. Ids have no place in it."""
+    if outline.length is None:
+        raise ParameterError("an NPY file begins with its length; give the number of `rows`")
+    several = outline.label_set is not None
+    shape = (outline.length // outline.per_query, *([outline.per_query] if several else []))
+    kind = "|i1" if several else "<i4"
+    header = {"descr": kind, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(file, header)
+    for part in parts:
+        file.write(part.labels.astype(kind, copy=False).tobytes())
 
 
-def _escaped_behind(title: str | int, answer: str, source: str) -> str:
-    return f",{text_field(str(title))},{answer},{source}\n"
+def write_parquet(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
+    """Write query_id, label (null for none) and source, or the columns of lists or pairs."""
+    from pyarrow import parquet
+
+    repeated = ["source"] if outline.label_names is None else ["label", "source"]
+    if outline.label_set is not None:
+        repeated = ["source", "label", "labels.list.element", "unanswered.list.element"]
+    # Numbers of rows are stored as steps of 1: in a third of the time and next to no space.
+    steps = {"query_id": "DELTA_BINARY_PACKED"}
+    writer = parquet.ParquetWriter(
+        file,
+        outline.schema,
+        version="2.6",
+        column_encoding=steps if outline.numbered and outline.label_set is None else None,
+        compression="zstd",
+        use_dictionary=repeated,
+        write_page_checksum=True,  # of the page as it is stored: a bit that flips is told
+    )
+    for part in parts:
+        writer.write_batch(outline.batch(part), row_group_size=_ROW_GROUP)
+    writer.close()
 
 
-def _json_behind(title: str | int, answer: str, source: str) -> str:
-    return f',"label":{json.dumps(title)},"yes":{answer},"source":"{source}"}}\n'
+def write_arrow(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
+    """Write the columns of Parquet as an Arrow IPC file."""
+    writer = pa.ipc.new_file(file, outline.schema)
+    for part in parts:
+        writer.write_batch(outline.batch(part))
+    writer.close()
 
 
-_STYLES: Final[Mapping[LabelFormat, _PairStyle]] = {
-    LabelFormat.CSV: _PairStyle(csv_ids, "", ("", "false", "true"), _csv_behind),
-    LabelFormat.JSONL: _PairStyle(
-        json_ids, '{"query_id":', ("null", "false", "true"), _json_behind
-    ),
+def write_csv(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
+    """Write the columns of Parquet below a line of their names; no answer is an empty field."""
+
+    def field(value: str | int | None) -> str:
+        # [RFC 4180, section 2, rules 5 to 7]
+        if not isinstance(value, str):
+            return "" if value is None else str(value).lower()  # false and true, as JSON has them
+        text = as_text(value) if outline.form.escape_formulas else value
+        return '"' + text.replace('"', '""') + '"' if _NEEDS_QUOTES.search(text) else text
+
+    def ids(values: list[Any]) -> Iterable[str]:
+        return map(str if outline.numbered else field, values)
+
+    def rest(row: dict[str, Any]) -> str:
+        return ",".join(["", *map(field, row.values())])
+
+    file.write((",".join(outline.schema.names) + "\n").encode())
+    for part in parts:
+        file.write(_lines(part, outline, "", ids, rest))
+
+
+def write_jsonl(parts: Iterator[LabelRows], outline: Outline, file: Draft) -> None:
+    """Write an object a line with the columns of Parquet; no answer is null."""
+
+    def ids(values: list[Any]) -> Iterable[str]:
+        # A line feed inside a text is escaped, so that a bare one can stand between the texts.
+        return json.dumps(values, separators=("\n", ":"))[1:-1].split("\n")
+
+    def rest(row: dict[str, Any]) -> str:
+        return "," + json.dumps(row, separators=(",", ":"))[1:]
+
+    for part in parts:
+        file.write(_lines(part, outline, '{"query_id":', ids, rest))
+
+
+Write: TypeAlias = Callable[[Iterator[LabelRows], Outline, Draft], None]
+
+FORMATS: Final[dict[LabelFormat, tuple[Write, int]]] = {
+    LabelFormat.PARQUET: (write_parquet, _ROW_GROUP),
+    LabelFormat.ARROW: (write_arrow, _ROW_GROUP),
+    LabelFormat.NPY: (write_npy, _TEXT_ROWS),
+    LabelFormat.CSV: (write_csv, _TEXT_ROWS),
+    LabelFormat.JSONL: (write_jsonl, _TEXT_ROWS),
 }
+"""What writes each format, and in parts of how many rows."""
 
 
-_ESCAPED: Final = _PairStyle(text_ids, "", ("", "false", "true"), _escaped_behind)
+def _lines(
+    part: LabelRows,
+    outline: Outline,
+    before: str,
+    ids: Callable[[list[Any]], Iterable[str]],
+    rest: Callable[[dict[str, Any]], str],
+) -> bytes:
+    """Return rows as lines: `before`, the id, and the rest, which is the same text for many."""
+    if outline.label_set is not None and outline.lists:
+        kinds: NDArray[Any] = outline.label_set.decided(part.labels)
+    else:
+        label = np.arange(len(part.ids)) % outline.per_query
+        kinds = (label << 34) | ((part.labels.astype(np.int64) + 1) << 2) | part.sources
+    axis = None if kinds.ndim == 1 else 0
+    _, first, which = np.unique(kinds, return_index=True, return_inverse=True, axis=axis)
+    said = outline.said(part)
+    texts = [rest({name: said[name][at].as_py() for name in said}) + "\n" for at in first.tolist()]
+    pieces = [before] * (3 * which.size)
+    pieces[1::3] = ids(outline.ids(part).tolist())
+    pieces[2::3] = np.array(texts, dtype=object)[which.reshape(-1)].tolist()
+    return "".join(pieces).encode()
 
 
-def check_form(
-    label_format: LabelFormat,
-    labels_as: LabelsAs | None,
-    label_set: LabelSet | None,
-    *,
-    escaped: bool = False,
-) -> None:
-    """UsageError for lists in CSV, which has none, or for either word about single labels.
+def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:
+    """Return for each query the list of the labels that are chosen; [queries, labels]."""
+    ends = np.cumsum([0, *np.count_nonzero(chosen, axis=1)], dtype=np.int32)
+    each = titles.take(column_of(np.nonzero(chosen)[1]))
+    kind = pa.list_(pa.field("item", titles.type, nullable=False))
+    return pa.ListArray.from_arrays(column_of(ends), each, type=kind)
 
-    And for formulas that are `escaped` in any other format, which has none.
+
+def _recut(rows: Iterable[LabelRows], outline: Outline, size: int) -> Iterator[LabelRows]:
+    """Yield the same rows in parts of one size, so that how they came leaves no trace.
+
+    ParameterError, before the file is ended, if there are not as many as the outline says.
     """
-    if escaped:
-        refuse_escapes(label_format)
-    if label_set is None and labels_as is not None:
-        raise UsageError("`labels_as` goes with several labels a query; these have one")
-    if label_format is LabelFormat.CSV and labels_as is LabelsAs.LISTS:
-        raise UsageError(
-            f"CSV has no lists of labels; give `labels_as` {LabelsAs.PAIRS}, or write Parquet or "
-            "JSONL"
-        )
+    size = max(size // outline.per_query, 1) * outline.per_query
+    held: list[LabelRows] = []
+    room, taken = size, 0
+    for piece in rows:
+        start, length = 0, len(piece.ids)
+        while start < length:
+            held.append(piece.cut(slice(start, start + room)))
+            start, room = start + room, room - len(held[-1].ids)
+            if not room:
+                yield stacked(held)
+                held, room = [], size
+        taken += length
+    if outline.length not in (None, taken):
+        raise ParameterError(f"the file was to hold {outline.length} rows and got {taken}")
+    if held:
+        yield stacked(held)
 
 
-def form_of(
-    label_format: LabelFormat,
-    labels_as: LabelsAs | None,
-    label_set: LabelSet | None,
-    sources: tuple[str, ...],
-    *,
-    escaped: bool = False,
-) -> SetForm | None:
-    """The form of a file, None for single labels: lists, or pairs if asked for or in CSV.
-
-    UsageError as `check_form`.
-    """
-    check_form(label_format, labels_as, label_set, escaped=escaped)
-    if label_set is None:
-        return None
-    if labels_as is None:
-        labels_as = LabelsAs.PAIRS if label_format is LabelFormat.CSV else LabelsAs.LISTS
-    kind = ListsForm if labels_as is LabelsAs.LISTS else PairsForm
-    return kind(label_set, sources, escaped)
+def stacked(pieces: Iterable[LabelRows]) -> LabelRows:
+    """Return the rows of several pieces, at least one, in order."""
+    ids, labels, sources = map(np.concatenate, zip(*pieces, strict=True))
+    return LabelRows(ids, labels, sources)

@@ -376,34 +376,6 @@ def beside(task: Callable[[], _Found], *, entries: int) -> Iterator[Callable[[],
         yield other.submit(task).result
 
 
-@contextlib.contextmanager
-def behind(step: Callable[[_Item], None], *, entries: int) -> Iterator[Callable[[_Item], None]]:
-    """Have a step taken for one item while the block works on the next, on such conditions.
-
-    Items are taken in order, one at a time. What a step raises, the next one raises, or the end of
-    the block; a block that fails waits for the step under way.
-
-    Args:
-        step: draws nothing, and touches nothing that the block does.
-        entries: all items together, as of votes.
-    """
-    if _alone(entries):
-        yield step
-        return
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(1) as other:
-        before = other.submit(lambda: None)
-
-        def take(item: _Item) -> None:
-            nonlocal before
-            before.result()
-            before = other.submit(step, item)
-
-        yield take
-        before.result()
-
-
 def in_pairs(
     task: Callable[[_Item], _Found], items: Sequence[_Item], *, entries: int
 ) -> list[_Found]:

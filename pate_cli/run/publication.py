@@ -19,9 +19,10 @@ from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
 from pate_cli.files.inputs import current, watched
 from pate_cli.files.transaction import Outputs
+from pate_cli.labels.forms import LabelForm
 from pate_cli.labels.labels import NOTHING, Labels
 from pate_cli.run.labelling import LabelSink
-from pate_cli.run.sinks import InFile, InMemory, LabelForm
+from pate_cli.run.sinks import InFile, InMemory
 from pate_cli.votes.vote_file import VoteFile
 
 
@@ -146,7 +147,7 @@ class Publication:
             self._sink = InMemory(names)
             return
         form = self._to.form
-        form.check(file)
+        form.check(file.label_set, unlisted=file.unlisted)
         current().include(file.inputs)
         self._sink = InFile(self._out, fspath(self._to.labels), form, names)
 

@@ -801,11 +801,12 @@ def _inside(
         faults[0] if faults else f"{counts.queries} rows, {report.answers} answers",
     )
     targeted = report.tested is not None or report.met_target is not None
-    if label_format is not LabelFormat.PARQUET:
+    if label_format not in (LabelFormat.PARQUET, LabelFormat.ARROW):
         yield Check(
             "labels by parameters",
             OPEN if targeted else SKIPPED,
-            f"{label_format} holds none" + (", and so not the target; Parquet does" * targeted),
+            f"{label_format} holds none"
+            + (", and so not the target; Parquet and Arrow do" * targeted),
         )
         return
     if counts.metadata is None:

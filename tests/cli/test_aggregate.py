@@ -9,6 +9,7 @@ import stat
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from pate_cli.disclosure.ledger import Ledger
 
@@ -48,7 +49,7 @@ def test_the_headline_is_the_smaller_epsilon_and_stderr_repeats_it(pate, votes):
     )
 
 
-@pytest.mark.parametrize("name", ["l.parquet", "l.npy", "l.csv", "l.jsonl"])
+@pytest.mark.parametrize("name", ["l.parquet", "l.npy", "l.csv", "l.jsonl", "l.arrow"])
 def test_every_format_holds_the_same_labels(pate, votes, folder, name):
     assert pate("aggregate", votes, "--seed", 5, "-o", "l.ref.npy").exit_code == 0
     expected = np.load(folder / "l.ref.npy").tolist()
@@ -57,6 +58,9 @@ def test_every_format_holds_the_same_labels(pate, votes, folder, name):
         found = np.load(folder / name).tolist()
     elif name.endswith("parquet"):
         column = pq.read_table(folder / name)["label"].to_pylist()
+        found = [-1 if label is None else label for label in column]
+    elif name.endswith("arrow"):
+        column = feather.read_table(folder / name)["label"].to_pylist()
         found = [-1 if label is None else label for label in column]
     elif name.endswith("csv"):
         with (folder / name).open(newline="") as file:

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 
 from pate_cli.cli.tables import print_cost
 from pate_cli.core.words import MechanismName
@@ -195,6 +196,8 @@ def test_json_on_a_terminal_on_request(screen, votes):
 def read(path):
     if path.suffix == ".parquet":
         return pq.read_table(path).to_pylist()
+    if path.suffix == ".arrow":
+        return feather.read_table(path).to_pylist()
     text = path.read_text()
     if path.suffix == ".csv":
         rows = csv.DictReader(text.splitlines())
@@ -203,7 +206,7 @@ def read(path):
 
 
 @pytest.mark.parametrize(
-    ("suffix", "analysis"), some(product(["parquet", "csv", "jsonl"], ANALYSES), 3)
+    ("suffix", "analysis"), some(product(["parquet", "csv", "jsonl", "arrow"], ANALYSES), 3)
 )
 def test_a_row_per_query_adds_up_to_the_totals(priced, counts, folder, suffix, analysis):
     name = f"rows.{suffix}"

@@ -22,6 +22,7 @@ ENDINGS = {
     "verify csv": ("verify r.csv.json l.csv", 0),
     "verify parquet": ("verify r.parquet.json l.parquet", 0),
     "verify jsonl": ("verify r.jsonl.json l.jsonl", 0),
+    "verify arrow": ("verify r.arrow.json l.arrow", 0),
     "cost of csv": ("cost counts.csv --mechanism gnmax --sigma2 40 --max-queries 5", 0),
     "cost of jsonl": ("cost counts.jsonl --mechanism gnmax --sigma2 40 --max-queries 5", 0),
     "cost of arrow": ("cost counts.arrow --mechanism gnmax --sigma2 40 --max-queries 5", 0),
@@ -42,7 +43,7 @@ def made(tmp_path_factory):
     place = tmp_path_factory.mktemp("ends")
     inputs.write_inputs(place)
     (place / "bad.csv").write_text((place / "counts.csv").read_text() + "q60,1,2\n")
-    for kind in ("csv", "parquet", "jsonl"):
+    for kind in ("csv", "parquet", "jsonl", "arrow"):
         assert _code(place, f"aggregate counts.npy {RUN} -o l.{kind} --report r.{kind}.json") == 0
     return place
 

@@ -109,7 +109,7 @@ def test_predictions_are_matched_by_the_ids_of_the_votes(ran, student, counts, s
     np.testing.assert_array_equal(found, wanted)
 
 
-STUDENT = "the student's predictions in student.parquet"
+PREDICTED = "the student's predictions in student.parquet"
 NO_SUM = (
     "has no probabilities that sum to 1 within 1e-6; give a softmax, or predict_proba"
 )
@@ -125,30 +125,30 @@ def with_row(row, value):
 
 
 BAD_STUDENTS = {
-    "sum": (with_row(17, [0.3, 0.3, 0.3, 0.3]), None, f"{STUDENT}: row 17 {NO_SUM}"),
-    "NaN": (with_row(5, np.nan), None, f"{STUDENT}: row 5 {NO_SUM}"),
-    "negative": (with_row(9, [1.5, -0.5, 0, 0]), None, f"{STUDENT}: row 9 {NO_SUM}"),
-    "logits": (lambda values: 9.0 * values, None, f"{STUDENT}: row 0 {NO_SUM}"),
+    "sum": (with_row(17, [0.3, 0.3, 0.3, 0.3]), None, f"{PREDICTED}: row 17 {NO_SUM}"),
+    "NaN": (with_row(5, np.nan), None, f"{PREDICTED}: row 5 {NO_SUM}"),
+    "negative": (with_row(9, [1.5, -0.5, 0, 0]), None, f"{PREDICTED}: row 9 {NO_SUM}"),
+    "logits": (lambda values: 9.0 * values, None, f"{PREDICTED}: row 0 {NO_SUM}"),
     "missing row": (
         lambda values: values[:41],
         None,
-        f"{STUDENT}: ends at row 40, the votes go on to row 59; give a row for each query, or a "
+        f"{PREDICTED}: ends at row 40, the votes go on to row 59; give a row for each query, or a "
         "table with `query_id`",
     ),
     "missing id": (
         lambda values: values[:41],
         range(41),
-        f"{STUDENT}: row 41 has a query without any",
+        f"{PREDICTED}: row 41 has a query without any",
     ),
     "id twice": (
         lambda values: values,
         [*range(33), 7, *range(34, 60)],
-        f"{STUDENT}: row 33 has the query id of row 7, too",
+        f"{PREDICTED}: row 33 has the query id of row 7, too",
     ),
     "classes": (
         lambda values: values[:, :3] / values[:, :3].sum(axis=1, keepdims=True),
         None,
-        f"{STUDENT}: must be probabilities [queries, 4 classes], got shape (60, 3)",
+        f"{PREDICTED}: must be probabilities [queries, 4 classes], got shape (60, 3)",
     ),
 }
 

@@ -72,7 +72,7 @@ def test_a_run_and_what_is_said_of_it(votes, run, ballots):
     np.testing.assert_array_equal(np.load("p.npy"), labels.ravel())
 
 
-@pytest.mark.parametrize("kind", some(["parquet", "csv", "npy"], 2))
+@pytest.mark.parametrize("kind", some(["parquet", "csv", "npy", "arrow"], 2))
 def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
     monkeypatch.setattr(passes, "_ENTRIES", 300)
     shown = () if kind == "npy" else ("--labels-as", "pairs")

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyarrow import feather
 from scipy.integrate import quad
 from scipy.stats import norm
 
@@ -55,6 +56,8 @@ def ballots(words, tmp_path):
 def labels_in(path):
     if path.suffix == ".parquet":
         return pq.read_table(path).column("label").to_pylist()
+    if path.suffix == ".arrow":
+        return feather.read_table(path).column("label").to_pylist()
     if path.suffix == ".jsonl":
         return [json.loads(line)["label"] for line in path.read_text().splitlines()]
     with path.open(newline="") as file:
@@ -83,7 +86,7 @@ def everything(folder):
     return b"\n".join(found)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet", "arrow"])
 def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, suffix):
     ours = ("--report", "report.json", "--ensemble", "birds")
     done = pate("aggregate", ballots, *OPEN, *ours, "-o", f"labels.{suffix}")

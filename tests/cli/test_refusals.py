@@ -171,7 +171,7 @@ def test_labels_and_report_cannot_share_stdout(pate, refused, votes):
 
 def test_stdout_has_no_suffix_to_tell_the_format(pate, refused, votes):
     line = refused(pate("aggregate", votes, "-o", "-", "--report", "r.json"), 2)
-    assert line.endswith("give --format parquet|npy|csv|jsonl")
+    assert line.endswith("give --format parquet|npy|csv|jsonl|arrow")
 
 
 def test_two_outputs_in_one_place(pate, refused, votes):

@@ -257,7 +257,7 @@ def _opened(place, folder):
 
 # Every way out.
 
-for _kind in ("csv", "parquet", "npy", "jsonl"):
+for _kind in ("csv", "parquet", "npy", "jsonl", "arrow"):
 
     @call(f"out: {_kind}", kind=_kind)
     def _out(place, folder, kind):

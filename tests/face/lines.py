@@ -213,7 +213,7 @@ def _ways_in_and_out():
         f"aggregate long.csv --classes 4 --layout long --queries asked.csv --teachers 100 {CHEAP}"
     )
     plain = "aggregate counts.parquet --mechanism gnmax --sigma2 30 --report report.json"
-    for kind in ("csv", "parquet", "npy", "jsonl"):
+    for kind in ("csv", "parquet", "npy", "jsonl", "arrow"):
         LINES[f"out: {kind}"] = f"{plain} {SEEDED} -o labels.{kind}"
         LINES[f"out: {kind} on stdout"] = f"{plain} {SEEDED} -o - --format {kind} > labels.{kind}"
     LINES["out: report on stdout"] = (
@@ -267,7 +267,7 @@ def _accounts():
         f"{small} --max-queries 30 --no-record {more}",
         f"{VERIFY} report.json labels2.csv",
     ]
-    for kind in ("parquet", "npy", "jsonl"):
+    for kind in ("parquet", "npy", "jsonl", "arrow"):
         LINES[f"verify: {kind}"] = [
             f"{small} --max-queries 20 --no-record -o labels.{kind} --report report.json # fresh",
             f"{VERIFY} report.json labels.{kind}",

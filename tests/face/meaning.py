@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pyarrow import feather
 
 _MECHANISM = {
     "mechanism": "mechanism.name",
@@ -187,6 +188,8 @@ def _rows(path):
         yield from np.load(path).tolist()
     elif path.suffix == ".parquet":
         yield from pq.read_table(path).to_pylist()
+    elif path.suffix == ".arrow":
+        yield from feather.read_table(path).to_pylist()
     elif path.suffix == ".csv":
         with path.open(newline="") as file:
             yield from csv.DictReader(file)

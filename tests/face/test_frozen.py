@@ -75,7 +75,7 @@ def test_the_same_votes_have_the_same_labels_in_whatever_way_they_come(votes, fr
 
 
 def test_labels_are_the_same_in_every_format(frozen):
-    tables = ("csv", "parquet", "jsonl")
+    tables = ("csv", "parquet", "jsonl", "arrow")
     found = [frozen["calls"][f"out: {kind}"]["labels"] for kind in tables]
     found += [
         frozen["lines"][f"out: {kind}{to}"][0][f"labels.{kind}"]["labels"]

@@ -57,7 +57,7 @@ def hash_agrees(report, labels):
     return outcome["labels"] == "ok"
 
 
-@pytest.mark.parametrize("suffix", ["parquet", "csv", "npy", "jsonl"])
+@pytest.mark.parametrize("suffix", ["parquet", "csv", "npy", "jsonl", "arrow"])
 def test_a_report_has_the_hash_of_its_file(run, suffix, tmp_path):
     path = tmp_path / f"labels.{suffix}"
     report = json.loads(run("-o", path).stdout)

@@ -1,209 +1,319 @@
-"""Labels of queries that have several: every form read back, the same bytes however cut."""
+"""Files of labels: their bytes, what other readers find in them, and files that are given up."""
 
 from __future__ import annotations
 
 import csv
+import errno
+import gc
+import hashlib
 import io
 import itertools
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyarrow import feather
 
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.arrays import SOURCES
+from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import LabelsAs
-from pate_cli.labels import labels as labels_module
-from pate_cli.labels.forms import form_of
-from pate_cli.labels.labels import LabelFormat, Labels, LabelWriter, concatenate, write_labels
+from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.labels.forms import FORMATS, LabelForm
+from pate_cli.labels.labels import Labels, write_labels
 from refusals import refusal
 from slices import tries
 
-NAMED = LabelSet(3, names=("mild", 'a "b", c', "süß"))
-PLAIN = LabelSet(3)
 LISTS, PAIRS = LabelsAs.LISTS, LabelsAs.PAIRS
-SOURCES = ("teachers", "student", "none")
+KINDS = list(LabelFormat)
+HOSTILE = ("=cmd|' /C c'!A0", "+1", "-2", "@SUM(A1)", "\tx", "\rx", 'a "q",=1', "é;\n", "cat", "")
 
 
-def table_of(decided, label_set, ids=None):
-    """A table of what is said [queries, labels], by the teachers."""
-    decided = np.array(decided, dtype=np.int64).reshape(-1, label_set.count)
-    ids = np.arange(len(decided)) if ids is None else np.array(ids)
-    rows = decided.reshape(-1)
-    sources = np.where(rows < 0, 2, 0).astype(np.uint8)
-    ids = np.repeat(ids, label_set.count)
-    return Labels(ids, rows, sources, {"sigma": "4"}, label_set=label_set)
+def labels_of(said, ids=None, names=None, label_set=None):
+    """Labels by the teachers, every third by the student; -1 is none."""
+    said = np.array(said, dtype=np.int64).reshape(-1)
+    each = 1 if label_set is None else label_set.count
+    ids = np.array(ids) if ids is not None and len(ids) else np.arange(said.size // each) * 7 - 7
+    codes = np.where(said < 0, 2, np.arange(said.size) % 3 == 2).astype(np.uint8)
+    about = {"sigma": "4", "a": "é"}
+    return Labels(np.repeat(ids, each), said, codes, about, names, label_set)
 
 
-def encoded(table, label_format, labels_as=None):
+NUMBERS = labels_of([3, -1, 0, 7, 2**31 - 1, -1] * 9)
+TEXTS = labels_of([*range(10), -1, 3], [*HOSTILE, "10", "ü"], HOSTILE)
+SAID = [[1, -1, 0], [0, 0, 0], [1, 1, 1], [-1, -1, -1], [-1, 1, 1]]
+NAMED = labels_of(SAID, ["q,1", 'q"2', "3", "ü", ""], None, LabelSet(3, ("=mild", 'a "b"', "süß")))
+PLAIN = labels_of(SAID, label_set=LabelSet(3))
+
+
+def encoded(labels, kind, labels_as=None, *, escaped=False):
+    """The bytes of a file of labels."""
     file = io.BytesIO()
-    write_labels(table, file, label_format, labels_as)
+    form = LabelForm(LabelFormat(kind), labels_as, escape_formulas=escaped)
+    write_labels([labels], file, form, rows=len(labels))
     return file.getvalue()
 
 
-SAID = [[1, -1, 0], [0, 0, 0], [1, 1, 1], [-1, -1, -1], [-1, 1, 1]]
+def decoded(data, kind):
+    """The rows of a file as dictionaries, read without any code of ours; of NPY as numbers."""
+    if kind == "npy":
+        return np.load(io.BytesIO(data)).tolist()
+    if kind == "csv":
+        return list(csv.DictReader(io.StringIO(data.decode(), newline="")))
+    if kind == "jsonl":
+        return [json.loads(line) for line in data.decode("ascii").splitlines()]
+    read = pq.read_table if kind == "parquet" else feather.read_table
+    return read(pa.BufferReader(data)).to_pylist()
 
 
-@pytest.mark.parametrize("ids", [None, ["q,1", 'q"2', "3", "ü", ""]])
-@pytest.mark.parametrize("label_set", [NAMED, PLAIN])
-def test_every_form_says_the_same(label_set, ids):
-    table = table_of(SAID, label_set, ids)
-    titles, queries = label_set.titles, [0, 1, 2, 3, 4] if ids is None else ids
-    lists = [
-        {
-            "query_id": query,
-            "labels": [title for title, said in zip(titles, row, strict=True) if said == 1],
-            "unanswered": [title for title, said in zip(titles, row, strict=True) if said < 0],
-        }
-        for query, row in zip(queries, SAID, strict=True)
+def as_csv(row):
+    """A row as CSV has it: texts, and nothing where nothing is said."""
+    words = {None: "", True: "true", False: "false"}
+    return {
+        name: words[value] if value is None or isinstance(value, bool) else str(value)
+        for name, value in row.items()
+    }
+
+
+# Made by an earlier version of pate, which wrote every format in another way.
+BYTES = {
+    "numbers, parquet": "9446b90c51729b08", "numbers, npy": "c5330c51f9314f04",
+    "numbers, csv": "3696ba5ea225c684", "numbers, csv, escaped": "3696ba5ea225c684",
+    "numbers, jsonl": "b0cea098a90a10af", "texts, parquet": "7747e5b2402ce990",
+    "texts, npy": "ac1835af5cd438e5", "texts, csv": "339b66a817007950",
+    "texts, csv, escaped": "617d573c17a33cb5", "texts, jsonl": "4673ea00729f21b1",
+    "named, parquet": "3d6172ef1f42bc25", "named, parquet, pairs": "8c171c1feb216ee9",
+    "named, npy": "5cc28d21be6519b7", "named, csv": "8f421c31dc21a710",
+    "named, csv, escaped": "955fd6534f78433c", "named, jsonl": "bbd0c9846c7ce288",
+    "named, jsonl, pairs": "3041f8107c71512f", "plain, parquet": "a973b828d67b0a9b",
+    "plain, parquet, pairs": "a71dcf5d7d1f447f", "plain, npy": "5cc28d21be6519b7",
+    "plain, csv": "2c3fb07db1e7b8f6", "plain, csv, escaped": "2c3fb07db1e7b8f6",
+    "plain, jsonl": "e1f46fdc0683c7be", "plain, jsonl, pairs": "a993e639bd72eb3c",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BYTES)
+def test_files_are_those_of_earlier_versions_to_the_byte(name):
+    """Published hashes of labels can be made again by whoever has the seed."""
+    case, kind, *how = name.split(", ")
+    if kind == "parquet" and pa.__version__ != "26.0.1":
+        pytest.skip("Parquet names the library that wrote it")
+    labels_as = next((LabelsAs(each) for each in how if each != "escaped"), None)
+    labels = {"numbers": NUMBERS, "texts": TEXTS, "named": NAMED, "plain": PLAIN}[case]
+    data = encoded(labels, kind, labels_as, escaped="escaped" in how)
+    assert hashlib.sha256(data).hexdigest()[:16] == BYTES[name]
+
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+LABEL = st.one_of(st.just(-1), st.integers(0, 2**31 - 1))
+SINGLE = st.one_of(
+    st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), LABEL), max_size=12),
+    st.lists(st.tuples(TEXT, LABEL), min_size=1, max_size=12),
+).map(lambda rows: labels_of([label for _, label in rows], [key for key, _ in rows]))
+NAMES = st.lists(TEXT, min_size=1, max_size=4, unique=True).map(tuple)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=tries(60))
+@given(labels=SINGLE)
+def test_other_readers_find_ids_labels_and_sources(kind, labels):
+    """Nothing is lost or turned into something else, whatever ids and labels are."""
+    found = decoded(encoded(labels, kind), kind)
+    sources = [SOURCES[code] for code in labels.source_codes]
+    rows = [
+        {"query_id": key, "label": None if label < 0 else int(label), "source": source}
+        for key, label, source in zip(
+            labels.ids.tolist(), labels.labels.tolist(), sources, strict=True
+        )
     ]
-    pairs = [
-        {
-            "query_id": query,
-            "label": title,
-            "yes": None if said < 0 else bool(said),
-            "source": "none" if said < 0 else "teachers",
-        }
-        for query, row in zip(queries, SAID, strict=True)
-        for title, said in zip(titles, row, strict=True)
-    ]
-    for shown, rows in ((None, lists), (LISTS, lists), (PAIRS, pairs)):
-        content = io.BytesIO(encoded(table, LabelFormat.PARQUET, shown))
-        read = pq.read_table(content)
-        assert read.to_pylist() == rows
-        assert json.loads(read.schema.metadata[b"pate"]) == {"sigma": "4"}
-        text = encoded(table, LabelFormat.JSONL, shown).decode("ascii")
-        assert [json.loads(line) for line in text.splitlines()] == rows
-    assert table.to_arrow().to_pylist() == lists
-    for shown in (None, PAIRS):
-        text = encoded(table, LabelFormat.CSV, shown).decode()
-        read = list(csv.DictReader(io.StringIO(text, newline="")))
-        words = {None: "", True: "true", False: "false"}
-        assert read == [
-            {**row, "query_id": str(row["query_id"]), "label": str(row["label"])}
-            | {"yes": words[row["yes"]]}
-            for row in pairs
-        ]
-    for shown in (None, LISTS, PAIRS):
-        array = np.load(io.BytesIO(encoded(table, LabelFormat.NPY, shown)))
-        assert array.dtype == np.int8
-        assert array.tolist() == SAID == table.by_query.tolist()
-    columns = table.columns()
-    assert columns["label"].tolist() == titles * 5
-    assert columns["yes"].tolist() == [row["yes"] for row in pairs]
+    if kind == "npy":
+        assert found == labels.labels.tolist()
+    else:
+        assert found == (list(map(as_csv, rows)) if kind == "csv" else rows)
 
 
-def test_who_said_it():
-    rows = np.array([1, 0, -1])
-    table = Labels(
-        np.zeros(3, int), rows, np.array(["student", "teachers", "none"]), {}, label_set=PLAIN
-    )
-    assert encoded(table, LabelFormat.CSV).decode().splitlines()[1:] == [
-        "0,0,true,student",
-        "0,1,false,teachers",
-        "0,2,,none",
-    ]
-    assert table.headline() == "2 of 3 pairs of query and label labelled"
-    assert table.answers == 1
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("labels", [NAMED, PLAIN], ids=["named", "plain"])
+def test_other_readers_find_several_labels_a_query(labels, kind):
+    """Lists and pairs say the same, whatever labels are called."""
+    titles, queries = labels.label_set.titles, zip(labels.ids[::3].tolist(), SAID, strict=True)
+    lists, pairs, codes = [], [], iter(labels.source_codes)
+    for key, said in queries:
+        by_title = dict(zip(titles, said, strict=True))
+        found = {"labels": 1, "unanswered": -1}
+        for name, what in found.items():
+            found[name] = [title for title in titles if by_title[title] == what]
+        lists.append({"query_id": key, **found})
+        for title in titles:
+            yes = [False, True, None][by_title[title]]
+            source = SOURCES[next(codes)]
+            pairs.append({"query_id": key, "label": title, "yes": yes, "source": source})
+    for labels_as, rows in ((None, lists), (LISTS, lists), (PAIRS, pairs)):
+        if kind == "csv" and labels_as is LISTS:
+            continue
+        found = decoded(encoded(labels, kind, labels_as), kind)
+        rows = {"npy": SAID, "csv": list(map(as_csv, pairs))}.get(kind, rows)
+        assert found == rows
+    assert labels.to_arrow().to_pylist() == lists
 
 
-@settings(max_examples=tries(25))
-@given(st.data())
-def test_the_same_bytes_however_the_rows_are_cut(data):
-    label_set = data.draw(st.sampled_from([NAMED, PLAIN]))
-    said = data.draw(st.lists(st.lists(st.integers(-1, 1), min_size=3, max_size=3), max_size=12))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(said)), max_size=4)))
-    table = table_of(said, label_set)
-    ends = itertools.pairwise([0, *cuts, len(said)])
-    pieces = [table_of(said[a:b], label_set, np.arange(a, b)) for a, b in ends]
-    whole = data.draw(st.sampled_from([1, 4, 1 << 20]))
+@pytest.mark.parametrize("read", [pq.read_table, feather.read_table])
+def test_tables_hold_names_and_parameters(read):
+    """A file that was passed on still says how its labels were made, and what all are called."""
+    kind = "parquet" if read is pq.read_table else "arrow"
+    found = read(pa.BufferReader(encoded(TEXTS, kind)))
+    assert found.schema.equals(TEXTS.to_arrow().schema, check_metadata=True)
+    assert found.equals(TEXTS.to_arrow())
+    about = {"sigma": "4", "a": "é", "label_names": list(HOSTILE)}
+    assert json.loads(found.schema.metadata[b"pate"]) == about
+    for chunk in found.column("label").chunks:
+        assert chunk.dictionary.to_pylist() == list(HOSTILE)
+
+
+def test_row_numbers_take_no_space_and_other_libraries_know_how(tmp_path):
+    """Differences are a rarer way of storing numbers than most files have."""
+    import duckdb
+    import polars as pl
+
+    ids = np.concatenate([np.arange(200_000), [2**63 - 1, -(2**63), 5]])
+    labels = labels_of(np.arange(ids.size) % 7 - 1, ids)
+    path = tmp_path / "l.parquet"
+    labels.save(path)
+    wanted = list(zip(labels.ids.tolist(), labels, labels.sources.tolist(), strict=True))
+    assert duckdb.sql(f"SELECT * FROM '{path}'").fetchall() == wanted  # noqa: S608 - our own path
+    assert pl.read_parquet(path).rows() == wanted
+    assert pq.ParquetFile(path).metadata.row_group(0).column(0).total_compressed_size < 20_000
+
+
+@settings(max_examples=tries(40))
+@given(data=st.data())
+def test_how_labels_are_cut_leaves_no_trace(data):
+    """A run gives the same file whatever its batches, and however many workers it has."""
+    count = data.draw(st.sampled_from([None, 1, 3]))
+    said = data.draw(st.lists(st.integers(-1, 1), max_size=30))
+    said = said[: len(said) // (count or 1) * (count or 1)]
+    names = data.draw(st.one_of(st.none(), st.just(("no", "yes"))))
+    whole = labels_of(said, None, *((names, None) if count is None else (None, LabelSet(count))))
+    ends = st.integers(0, len(said) // (count or 1)).map(lambda end: end * (count or 1))
+    cuts = [0, *sorted(data.draw(st.lists(ends, max_size=4))), len(said)]
+    size = data.draw(st.sampled_from([1, 4, 7]))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(labels_module, "_ROW_GROUP", whole)
-        patch.setattr(labels_module, "_TEXT_ROWS", whole)
-        for label_format in LabelFormat:
-            for shown in (None, PAIRS):
-                expected, file = encoded(table, label_format, shown), io.BytesIO()
-                with LabelWriter(
-                    file,
-                    label_format,
-                    table.metadata,
-                    rows=len(table),
-                    label_set=label_set,
-                    labels_as=shown,
-                ) as writer:
-                    for piece in pieces:
-                        writer.write(piece)
-                assert file.getvalue() == expected
-                queries = len(said)
-                pairs = shown is PAIRS or label_format is LabelFormat.CSV
-                rows = queries * 3 if pairs and label_format is not LabelFormat.NPY else queries
-                assert writer.rows == rows
-        if said:
-            again = concatenate([piece for piece in pieces if len(piece)])
-            assert again.by_query.tolist() == table.by_query.tolist()
+        for kind in KINDS:
+            patch.setitem(FORMATS, kind, (FORMATS[kind][0], size))
+        for kind, labels_as in itertools.product(KINDS, (None, PAIRS) if count else (None,)):
+            file = io.BytesIO()
+            parts = (whole[start:stop] for start, stop in itertools.pairwise(cuts))
+            write_labels(parts, file, LabelForm(kind, labels_as), rows=len(whole))
+            assert file.getvalue() == encoded(whole, kind, labels_as)
 
 
-def test_what_is_refused():
-    one = Labels(np.zeros(1, int), np.zeros(1, int), np.zeros(1, np.uint8))
-    zeros, codes = np.zeros(4, int), np.zeros(4, np.uint8)
-    several = table_of(SAID, PLAIN)
-    lists = "CSV has no lists of labels; give `labels_as` pairs, or write Parquet or JSONL"
-    single = "`labels_as` goes with several labels a query; these have one"
-    assert refusal(UsageError, encoded, several, LabelFormat.CSV, LISTS) == lists
-    for shown in LabelsAs:
-        assert refusal(UsageError, encoded, one, LabelFormat.JSONL, shown) == single
-    assert refusal(ParameterError, Labels, zeros, zeros, codes, {}, None, PLAIN) == (
-        "4 rows are no whole queries of 3 labels each"
-    )
-    assert refusal(
-        ParameterError, Labels, np.arange(3), zeros[:3], codes[:3], {}, label_set=PLAIN
-    ) == ("row 1: the query id is not that of its query")
-    assert refusal(
-        ParameterError, Labels, zeros[:3], zeros[:3] + 2, codes[:3], {}, label_set=PLAIN
-    ) == ("row 0: is neither 0 nor 1")
-    assert refusal(ParameterError, concatenate, [several, table_of(SAID, NAMED)]) == (
-        "label tables of different mechanism parameters cannot be one table"
-    )
-    assert refusal(ParameterError, lambda: one.by_query) == (
-        "a query has one label here, which is in `labels`"
-    )
-    writer = LabelWriter(io.BytesIO(), LabelFormat.JSONL, {}, label_set=NAMED)
-    assert refusal(ParameterError, writer.write, several) == (
-        "the labels of a query are not those that the file was begun with"
-    )
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_more_than_a_part_is_held_back(kind, monkeypatch):
+    """Labels of any number of queries are written in bounded memory, while others are drawn."""
+    monkeypatch.setitem(FORMATS, kind, (FORMATS[kind][0], 4))
+    file, sizes = io.BytesIO(), []
+
+    def drawn():
+        for _ in range(5):
+            yield NUMBERS[:3]
+            sizes.append(file.tell())
+
+    write_labels(drawn(), file, LabelForm(kind), rows=15)
+    grew = [later > size for size, later in itertools.pairwise(sizes)]
+    assert grew == [True, True, True, False]  # the last three rows wait for a fourth
+    if kind == "parquet":
+        found = pq.ParquetFile(pa.BufferReader(file.getvalue())).metadata
+        assert [found.row_group(i).num_rows for i in range(found.num_row_groups)] == [4, 4, 4, 3]
+
+
+class Full(io.RawIOBase):
+    """A file on a disk that is full after so many bytes."""
+
+    def __init__(self, room):
+        self.taken, self.room = b"", room
+
+    def writable(self):
+        return True
+
+    def write(self, data):
+        if len(self.taken) + len(data) > self.room:
+            raise OSError(errno.ENOSPC, "full")
+        self.taken += bytes(data)
+        return len(data)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("fault", ["the draw fails", "too few rows", "too many rows", "full disk"])
+def test_a_file_that_is_given_up_is_never_ended(kind, fault, monkeypatch):
+    """Half of the labels never look like all of them, though Arrow ends what it lets go of."""
+    monkeypatch.setitem(FORMATS, kind, (FORMATS[kind][0], 4))
+    file = Full(150 if fault == "full disk" else 1 << 20)
+
+    def drawn():
+        yield NUMBERS[:6]
+        if fault == "the draw fails":
+            raise VoteError("row 6 is no vote")
+        yield NUMBERS[:6]
+
+    rows = {"too few rows": 13, "too many rows": 11}.get(fault, 12)
+    errors = {"the draw fails": VoteError, "full disk": OSError}
+    error = errors.get(fault, ParameterError)
+    if (kind, fault) == ("npy", "full disk"):
+        file.room = 140
+    with pytest.raises(error) as given_up:
+        write_labels(drawn(), file, LabelForm(kind), rows=rows)
+    if fault == "full disk":
+        assert given_up.value.errno == errno.ENOSPC
+    elif error is ParameterError:
+        assert str(given_up.value) == f"the file was to hold {rows} rows and got 12"
+    before, file.room = file.taken, 1 << 20  # now there is room again
+    del given_up
+    gc.collect()
+    assert file.taken == before
+    assert not file.closed
+    assert not before[4:].endswith(b"PAR1")
+    assert not before[8:].endswith(b"ARROW1")
+
+
+def test_a_flipped_bit_in_a_page_of_labels_is_told():
+    """Whatever Parquet accepts is what was written; only the footer has no checksum."""
+    labels = labels_of([3, -1, 0] * 40, None, ("cat", "dog", "owl", "emu"))
+    whole = encoded(labels, "parquet")
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    told = 0
+    for place in range(footer):
+        damaged = bytearray(whole)
+        damaged[place] ^= 1 << place % 8
+        source = pa.BufferReader(bytes(damaged))
+        try:
+            found = pq.read_table(source, page_checksum_verification=True).to_pylist()
+        except (OSError, pa.ArrowException):
+            told += 1
+        else:
+            assert found == labels.to_arrow().to_pylist(), place
+    assert told > footer // 2
+
+
+ONLY_CSV = "`escape_formulas` is for CSV, which spreadsheets read; leave it out with jsonl"
+NO_LISTS = "CSV has no lists of labels; give `labels_as` pairs, or write Parquet or JSONL"
+ONE = "`labels_as` goes with several labels a query; these have one"
+NO_TEXTS = "NPY holds numbers, and labels that nobody listed are texts; write Parquet, CSV or JSONL"
 
 
 @pytest.mark.parametrize(
-    ("words", "text"),
+    ("form", "label_set", "unlisted", "text"),
     [
-        ({"count": 0}, "there must be at least 1 label, got 0"),
-        ({"count": 2, "names": ("a",)}, "1 names for 2 labels: each label needs one of its own"),
-        (
-            {"count": 2, "names": ("a", "a")},
-            "2 names for 2 labels: each label needs one of its own",
-        ),
+        (LabelForm(LabelFormat.JSONL, escape_formulas=True), None, False, ONLY_CSV),
+        (LabelForm(LabelFormat.CSV, LISTS), LabelSet(2), False, NO_LISTS),
+        (LabelForm(LabelFormat.ARROW, PAIRS), None, False, ONE),
+        (LabelForm(LabelFormat.NPY), None, True, NO_TEXTS),
     ],
 )
-def test_sets_that_are_none(words, text):
-    assert refusal(ParameterError, LabelSet, **words) == text
-
-
-@pytest.mark.parametrize("label_set", [NAMED, PLAIN])
-def test_facts_there_and_back(label_set):
-    facts = json.loads(json.dumps(label_set.facts()))
-    assert LabelSet.from_facts(facts) == label_set
-    for name in facts:
-        with pytest.raises((KeyError, TypeError, ParameterError)):
-            LabelSet.from_facts({**facts, name: [1.5]})
-
-
-def test_names_of_pairs_that_are_formulas():
-    several = LabelSet(2, names=("=1+1", "cat"))
-    form = form_of(LabelFormat.CSV, None, several, SOURCES, escaped=True)
-    decided = np.array([[1, 0]], dtype=np.int8)
-    codes = np.zeros((1, 2), dtype=np.uint8)
-    found = form.text(np.array(["@x"]), decided, codes, LabelFormat.CSV)
-    assert found == "'@x,'=1+1,true,teachers\n'@x,cat,false,teachers\n"
+def test_what_a_form_cannot_hold_is_refused(form, label_set, unlisted, text):
+    """The refusal comes before anything is spent, and says what to do."""
+    assert refusal(UsageError, form.check, label_set, unlisted=unlisted) == text
+    with pytest.raises(ParameterError, match="give the number of `rows`"):
+        write_labels([NUMBERS], io.BytesIO(), LabelForm(LabelFormat.NPY))

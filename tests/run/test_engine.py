@@ -16,7 +16,7 @@ import pytest
 
 from pate_cli.core.errors import EngineError, ParameterError, VoteError
 from pate_cli.run import engine
-from pate_cli.run.engine import HERE, Processes, behind, beside, cores, in_pairs
+from pate_cli.run.engine import HERE, Processes, beside, cores, in_pairs
 from refusals import refusal
 from tasks import Dying, refused, squared, thread_beside
 
@@ -230,60 +230,6 @@ def test_a_block_that_fails_waits_for_the_task_beside_it():
     assert ended == [None]
 
 
-@pytest.mark.usefixtures("idle")
-def test_steps_are_taken_behind_the_block_in_order():
-    begun, seen, taken = threading.Event(), threading.Event(), []
-
-    def step(item):
-        begun.set()
-        assert seen.wait(60)
-        taken.append((item, threading.current_thread()))
-
-    with behind(step, entries=PLENTY) as take:
-        take(0)
-        assert begun.wait(60)
-        assert not taken  # and the block goes on
-        seen.set()
-        for item in range(1, 5):
-            take(item)
-            assert [number for number, _ in taken][:item] == list(range(item))
-    assert [item for item, _ in taken] == list(range(5))
-    assert threading.current_thread() not in {thread for _, thread in taken}
-
-
-@pytest.mark.usefixtures("idle")
-@pytest.mark.parametrize("last", [3, 9])
-def test_what_a_step_behind_the_block_raises_comes_with_the_next_or_at_the_end(last):
-    taken = []
-
-    def block():
-        with behind(lambda item: taken.append(refused(item)), entries=PLENTY) as take:
-            for item in range(last + 1):
-                take(item)
-
-    with pytest.raises(VoteError, match="row 3 is no vote"):
-        block()
-    assert taken == [0, 1, 2]
-
-
-@pytest.mark.usefixtures("idle")
-def test_a_block_that_fails_waits_for_the_step_behind_it():
-    ended = []
-
-    def step(item):
-        time.sleep(0.2)
-        ended.append(item)
-
-    def block():
-        with behind(step, entries=PLENTY) as take:
-            take(0)
-            refused(3)
-
-    with pytest.raises(VoteError):
-        block()
-    assert ended == [0]
-
-
 @pytest.mark.parametrize("items", [[], [3], [3, 1, 2], list(range(6))])
 @pytest.mark.parametrize("entries", [1000, PLENTY])
 def test_every_other_item_is_worked_on_beside_the_rest(monkeypatch, items, entries):
@@ -311,15 +257,9 @@ def test_no_thread_for_little_work_on_one_core_or_in_a_worker(monkeypatch, two):
     with beside(threading.current_thread, entries=1000) as found:
         assert found() is threading.current_thread()
     assert all(two.map(thread_beside, [PLENTY] * 3))
-    ran = []
-    with behind(lambda _: ran.append(threading.current_thread()), entries=1000) as take:
-        take(0)
     monkeypatch.setattr(engine, "cores", lambda: 1)
     with beside(threading.current_thread, entries=PLENTY) as found:
         assert found() is threading.current_thread()
-    with behind(lambda _: ran.append(threading.current_thread()), entries=PLENTY) as take:
-        take(0)
-    assert ran == 2 * [threading.current_thread()]
 
 
 def test_cores_are_those_that_may_be_used(monkeypatch):

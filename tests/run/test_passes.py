@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from changes import unseen
 from beside import a_student
+from changes import unseen
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import VoteError

@@ -16,9 +16,7 @@ import pate_cli as pate
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, ParameterError, UsageError
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.draft import Draft
 from pate_cli.files.transaction import Outputs
-from pate_cli.run import engine
 from pate_cli.votes import vote_file
 
 VOTES = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=60)
@@ -51,39 +49,34 @@ def test_labels_are_the_same_wherever_they_go(tmp_path):
 
 
 @pytest.fixture
-def threads(monkeypatch):
-    """A second thread for however little work, and little at a time."""
+def small_batches(monkeypatch):
     monkeypatch.setattr(vote_file, "ENTRIES_PER_BATCH", 21)
-    monkeypatch.setattr(engine, "_WORTH_A_THREAD", 0)
-    monkeypatch.setattr(engine, "cores", lambda: 2)
 
 
 @pytest.mark.parametrize("label_format", list(LabelFormat))
-def test_labels_that_are_written_while_others_are_drawn(tmp_path, label_format, request):
+def test_how_rows_are_cut_into_batches_leaves_no_trace_in_a_file(tmp_path, label_format, request):
     rows = np.repeat(VOTES, 40, axis=0)
     pate.aggregate(rows, **GIVEN, into=f"one.{label_format}")
-    request.getfixturevalue("threads")
+    request.getfixturevalue("small_batches")
     pate.aggregate(rows, **GIVEN, into=f"other.{label_format}")
     one, other = (tmp_path / f"{name}.{label_format}" for name in ("one", "other"))
     assert one.read_bytes() == other.read_bytes()
 
 
-@pytest.mark.usefixtures("threads")
-def test_a_disk_that_fills_up_behind_the_drawing(tmp_path, monkeypatch):
-    begin, written = Draft.__init__, []
+@pytest.mark.usefixtures("small_batches")
+@pytest.mark.parametrize("label_format", list(LabelFormat))
+def test_a_disk_that_fills_up_while_labels_are_written(tmp_path, monkeypatch, label_format):
+    write, written = os.write, []
 
-    def full(self, put):
-        def some(data):
-            written.append(len(data))
-            if sum(written) > 500:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-            return put(data)
+    def some(descriptor, data):
+        written.append(len(data))
+        if sum(written) > 500:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
 
-        begin(self, some)
-
-    monkeypatch.setattr(Draft, "__init__", full)
+    monkeypatch.setattr(os, "write", some)
     with pytest.raises(OutputError, match="No space left on device"):
-        pate.aggregate(np.repeat(VOTES, 40, axis=0), **GIVEN, into="l.csv")
+        pate.aggregate(np.repeat(VOTES, 40, axis=0), **GIVEN, into=f"l.{label_format}")
     assert names(tmp_path) == []
 
 

@@ -30,8 +30,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.setting import Setting
-from pate_cli.votes.join import with_guesses
-from pate_cli.votes.joined import Joined
+from pate_cli.votes.join import Joined, with_guesses
 from pate_cli.votes.vote_file import VoteBatch
 
 # Of the trapezoid rule for the chance that a class wins, and numbers looked at in one go.

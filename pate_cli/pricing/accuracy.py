@@ -18,7 +18,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.run.passes import Passes
 from pate_cli.votes.checks import ABSENT
-from pate_cli.votes.joined import Joined
+from pate_cli.votes.join import Joined
 from pate_cli.votes.vote_file import VoteBatch
 
 NOISE_SHARES = (0.02, 0.04, 0.08, 0.16, 0.32, 0.64)

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from pate_cli.core.errors import printable, shortened
 from pate_cli.votes.checks import ABSENT
-from pate_cli.votes.names import ClassNames, abstains, each_text, python_texts
+from pate_cli.votes.names import ClassNames, abstains, python_texts
 
 _TOLD = 10
 _LOUD = 0.1
@@ -62,10 +61,8 @@ class Unmatched:
         """Count the votes in Arrow arrays of texts."""
         tally = StrayCount(names)
         for column in columns:
-            distinct, entries = each_text(column)
-            places = entries.drop_null().to_numpy(zero_copy_only=False).astype(np.int64)
-            votes = np.bincount(places, minlength=len(distinct)).tolist()
-            tally.add(zip(python_texts(distinct), votes, strict=True))
+            texts, votes = column.value_counts().flatten()
+            tally.add(zip(python_texts(texts), votes.to_pylist(), strict=True))
         return tally.found()
 
     @property
@@ -78,15 +75,13 @@ class Unmatched:
         if not self.votes:
             return []
         loud = "WARNING: " if self.share > _LOUD else ""
-        votes = "vote" if self.cast == 1 else "votes"
         found = [
-            f"{loud}{self.votes} of {self.cast} {votes} ({self.share:.1%}) match no label name and "
+            f"{loud}{self.votes} of {self.cast} votes ({self.share:.1%}) match no label name and "
             "count as missing:"
         ]
-        found += [
-            f"  {each.votes} x {each.text!r}" + (f", {each.cause}" if each.cause else "")
-            for each in self.texts
-        ]
+        for each in self.texts:
+            cause = "" if each.cause is None else f", {each.cause}"
+            found.append(f"  {each.votes} x {each.text!r}{cause}")
         if self.mended:
             found.append(f"`normalise` would match {self.mended} of them")
         if self.votes > self.mended + self.abstained:
@@ -111,13 +106,9 @@ class Unmatched:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and texts, JSON-ready."""
-        return {
-            "cast": self.cast,
-            "votes": self.votes,
-            "share": self.share,
-            "normalise_would_match": self.mended,
-            "commonest": [asdict(each) for each in self.texts],
-        }
+        counts = {"cast": self.cast, "votes": self.votes, "share": self.share}
+        commonest = [asdict(each) for each in self.texts]
+        return {**counts, "normalise_would_match": self.mended, "commonest": commonest}
 
 
 NOT_IN_WORDS = Unmatched(cast=0, votes=0, mended=0, abstained=0, texts=())
@@ -138,15 +129,14 @@ class StrayCount:
         for text, votes in said:
             if text is None or not text.strip():
                 continue
-            found = ["cast"]
+            self._counts["cast"] += votes
             if self._names.class_of(text) == ABSENT:
                 self._strays[text[:_BEGINNING]] += votes
-                found.append("votes")
+                self._counts["votes"] += votes
                 if self._names.mended(text) != ABSENT:
-                    found.append("mended")
+                    self._counts["mended"] += votes
                 elif abstains(text):
-                    found.append("abstained")
-            self._counts.update(dict.fromkeys(found, votes))
+                    self._counts["abstained"] += votes
         if len(self._strays) > _KEPT:
             self._strays = Counter(dict(self._commonest(_KEPT // 2)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from pate_cli.votes.joined import Joined
+from pate_cli.votes.join import Joined
 
 
 def a_student(probabilities, ids=None):

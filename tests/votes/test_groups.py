@@ -109,7 +109,7 @@ def test_whole_numbers_are_whole_in_every_type(kind):
         ("group,teacher\na,x\n ,y\n", "row 1 has no group"),
         ("group,weight\na,2147483647\nb,1\n", "weights that add up to over"),
         ("name,weight\na,1\n", "must be a table of group, weight, teachers_per_record"),
-        ("group,wieght\na,1\n", "not column 'wieght'"),
+        ("group,wieght\na,1\n", "not of group, wieght"),
     ],
 )
 def test_a_file_that_is_wrong_is_named_with_its_row(content, text, tmp_path):

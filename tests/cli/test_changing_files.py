@@ -181,7 +181,7 @@ def test_standard_input_that_is_a_file(tmp_path, counts, shell, patched):
         "from pate_cli.votes.source import Copying\n"
         "passed = Copying.passed\n"
         "def changing(self, size):\n"
-        f"    open({str(path)!r}, 'ab').write(b'1')\n"
+        f"    self._bytes or open({str(path)!r}, 'ab').write(b'1')\n"
         "    return passed(self, size)\n"
         "Copying.passed = changing\n"
     )

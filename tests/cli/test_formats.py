@@ -50,8 +50,8 @@ def test_ids_by_another_name(images, votes, pate, folder):
     done = pate("aggregate", "v.csv.gz", *NOISE)
     assert done.exit_code == 3
     assert done.stderr == (
-        "pate: v.csv.gz: column 'image' beside the votes could be an answer or a class; drop it, "
-        "give --id-column 'image' if it names the queries, or rename it if it is a class\n"
+        "pate: v.csv.gz: column 'image' does not look like votes; drop it, give --id-column if it "
+        "names the queries, or rename it if it is a class or a teacher\n"
     )
     done = pate("aggregate", "v.csv.gz", "--id-column", "image", "-o", "l.jsonl", *NOISE)
     assert done.exit_code == 0, done.stderr

@@ -107,7 +107,7 @@ def test_pictures_and_tables_of_rows(kept, npy, folder, counts):
     kept("tune", "v.npy", "--target-epsilon", 3, "--plot", "p.png", "--force", output="p.png")
     kept("cost", "v.npy", *small, "--per-query", "q.csv", output="q.csv")
     words = ["--accuracy", "--truth", "t.npy", "--plot", "t.png", "--force"]
-    kept("cost", "v.npy", *words, output="t.png", what="the truth")
+    kept("cost", "v.npy", *words, output="t.png", what="the true labels")
 
 
 def test_files_beside_the_votes(kept, npy, folder, counts):

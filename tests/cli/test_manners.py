@@ -79,7 +79,7 @@ def test_bad_votes_from_a_pipe_are_named(pate, refused, counts, leftovers):
 
 def test_an_empty_pipe(pate, refused):
     line = refused(pate("aggregate", "-", "-o", "l.csv", input=b""), 3)
-    assert "standard input: the file is empty" in line
+    assert "standard input: is empty" in line
 
 
 def test_from_pipe_to_pipe(shell, counts, leftovers):

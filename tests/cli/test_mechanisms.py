@@ -110,9 +110,7 @@ def test_predictions_are_matched_by_the_ids_of_the_votes(ran, student, counts, s
 
 
 PREDICTED = "the student's predictions in student.parquet"
-NO_SUM = (
-    "has no probabilities that sum to 1 within 1e-6; give a softmax, or predict_proba"
-)
+NO_SUM = "has no probabilities that sum to 1 within 1e-6; give a softmax, or predict_proba"
 
 
 def with_row(row, value):

@@ -181,8 +181,8 @@ REFUSED = {
         "query_id\n3\n5\n3\n",
         "the list of queries in q.csv: row 2 has the query id of row 0, too",
     ),
-    "no column": ("id\n3\n", "the list of queries in q.csv: has no column query_id"),
-    "no row": ("query_id\n", "the list of queries in q.csv: must hold whole numbers"),
+    "no column": ("id\n3\n", "the list of queries in q.csv: is empty, or has no column"),
+    "no row": ("query_id\n", "the list of queries in q.csv: is empty, or has no column"),
     "damaged": ("", "q.csv: is empty"),
 }
 

@@ -231,6 +231,7 @@ def test_votes_on_a_store_that_change(store, pate, monkeypatch):
     monkeypatch.setattr(ConfidentGNMax, "label", changing)
     done = pate("aggregate", address("votes"), "-o", "labels.csv", *NOISE)
     assert done.exit_code == 3
-    line = f"pate: s3://{bucket}/votes/part-0.parquet: the file changed while it was read; run again"
+    part = f"s3://{bucket}/votes/part-0.parquet"
+    line = f"pate: {part}: the file changed while it was read; run again"
     assert done.stderr.splitlines()[-1] == line
     assert not Path("labels.csv").exists()

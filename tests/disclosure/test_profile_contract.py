@@ -33,11 +33,11 @@ import numpy as np
 import pytest
 from scipy.special import log_ndtr
 
+from beside import a_student
 from divergences import hockey_stick, renyi
 from graphs import neighbours_of
 from laws import gaussian_argmax_law, laplace_argmax_law, permute_and_flip_law
 from many_rows import hockey_stick_of_rows
-from beside import a_student
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, MechanismName

@@ -16,9 +16,9 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp, ndtr
 
+from beside import a_student
 from graphs import Graph
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law, permute_and_flip_law
-from beside import a_student
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import Coin, passing_coin
 from pate_cli.disclosure.profile import lattice_states

@@ -49,20 +49,17 @@ def ids_of(done):
 # In memory as in a file.
 
 
-@not_yet("an index that pandas keeps as a range is dropped, and ids become 0, 1, 2")
 def test_a_slice_of_a_frame_keeps_its_ids():
     done = pate.aggregate(FRAME.iloc[10:30], layout="counts", **TEST)
     assert ids_of(done) == [str(row) for row in range(10, 30)]
 
 
-@not_yet("`id_column` does not find an index that pandas keeps as a range")
 def test_the_column_of_ids_may_be_an_index():
     frame = FRAME.set_index(pd.RangeIndex(100, 160, name="case"))
     done = pate.aggregate(frame, layout="counts", id_column="case", **TEST)
     assert ids_of(done) == [str(row) for row in range(100, 160)]
 
 
-@not_yet("an index of another name than query_id is ignored without a word")
 def test_an_index_of_another_name_is_heard_or_refused():
     frame = FRAME.set_index(pd.Index(inputs.IDS, name="case"))
     try:
@@ -101,7 +98,6 @@ def test_a_frame_keeps_its_index_in_the_labels():
 STRANGE = [["vogel", "fisch", "katze", "hund"]] * 30
 
 
-@not_yet("a file whose votes are nearly all lost is labelled, and paid for")
 def test_a_run_stops_before_it_spends_where_most_votes_match_nothing(here):
     rows = [["ant", *row] for row in STRANGE]
     text = "".join(json.dumps({"votes": row}) + "\n" for row in rows)
@@ -318,7 +314,6 @@ def test_false_is_no_name_of_a_record(here):
     assert not (here.folder / "False").exists()
 
 
-@not_yet("so many teachers ask for as much memory as they would fill")
 def test_there_are_no_more_than_a_million_teachers():
     with pytest.raises(pate.PateError):
         pate.quote(inputs.SAID, **GNMAX, layout="labels", classes=4, teachers=2_000_000)

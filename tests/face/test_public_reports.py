@@ -63,19 +63,16 @@ def _predictions():
     return np.array(WORDS, dtype=object)[stream.randint(3, size=(20, 30))]
 
 
-@not_yet("an array of objects is refused with a sentence about pickles")
 def test_predictions_in_words_are_read_from_an_array_as_from_a_list():
     about = {"layout": "labels-by-teacher", "label_names": WORDS, "teachers": 20}
     assert winners_of(_predictions(), **about) == winners_of(_predictions().tolist(), **about)
 
 
-@not_yet("whole numbers with missing ones come as objects, and are refused")
 def test_whole_numbers_with_missing_ones_are_read():
     votes = pd.DataFrame([[0, 1, 0], [1, None, 1]] * 3, dtype="Int64").to_numpy()
     assert winners_of(votes, layout="labels", classes=2, teachers=3) == [0, 1] * 3
 
 
-@not_yet("bytes are refused")
 def test_predictions_in_bytes_are_read():
     about = {"layout": "labels-by-teacher", "label_names": WORDS, "teachers": 20}
     assert winners_of(_predictions().astype("S"), **about) == winners_of(_predictions(), **about)
@@ -87,7 +84,6 @@ def test_predictions_in_bytes_are_read():
 BLANKS = "a, b, c\n" + "dog, cat, cat\ncat, dog, dog\ncat, eel, eel\n" * 5
 
 
-@not_yet("words behind a blank match no name, and are lost")
 def test_a_blank_behind_a_comma_is_no_part_of_a_vote(here):
     run = "aggregate v.csv --layout labels --label-names cat,dog,eel --mechanism gnmax "
     run += "--sigma2 '0.001 votes' --no-record --seed 1 -o l.csv --report r.json"
@@ -99,7 +95,6 @@ def test_a_blank_behind_a_comma_is_no_part_of_a_vote(here):
 # dask/dask#7248, dask/dask#7249: parts that are numbered without zeros.
 
 
-@not_yet("part.10 and part.11 are read before part.2")
 def test_parts_are_read_by_their_numbers(here):
     votes = here.folder / "votes"
     votes.mkdir()
@@ -183,12 +178,10 @@ def test_much_noise_costs_little(mechanism, noise):
 R_LINE = "aggregate v.csv --layout labels --classes 2 --teachers 3 --no-record --dry-run"
 
 
-@not_yet("NA is refused as a word")
 def test_na_is_a_missing_vote(here):
     assert here(R_LINE, v__csv='"V1","V2","V3"\n1,NA,1\n0,0,1\n1,1,1\n0,0,0\n').code == 0
 
 
-@not_yet("the message does not say that the column of row names has no name")
 def test_a_header_one_name_short_is_read_or_named(here):
     text = '"V1" "V2" "V3"\n"1" 1 0 1\n"2" 0 0 1\n"3" 1 1 1\n"4" 0 0 0\n'
     ran = here(R_LINE, v__csv=text)
@@ -201,14 +194,12 @@ def test_a_header_one_name_short_is_read_or_named(here):
 SCORES = np.array([[[0.7, 0.3, 0.0], [0.2, 0.8, 0.0], [0.1, 0.2, 0.7]]] * 4)
 
 
-@not_yet("minus infinity among scores is refused as damage")
 def test_the_logarithm_of_nothing_loses_to_every_score():
     logarithms = np.log(SCORES, out=np.full_like(SCORES, -np.inf), where=SCORES > 0)
     found = pate.quote(logarithms, "gnmax", sigma2=2, layout="scores", teachers=3)
     assert found.queries == 4
 
 
-@not_yet("the message speaks of rows that are not of one length")
 def test_probabilities_with_a_class_less_name_the_teacher():
     votes = [SCORES[:, 0, :2], SCORES[:, 1], SCORES[:, 2]]
     with pytest.raises(pate.PateError) as error:
@@ -240,7 +231,6 @@ def test_numbers_in_the_place_of_names_are_refused(here):
     assert "first line" in ran.stderr
 
 
-@not_yet("a first row 0,1,2 is taken for names, and a query is lost without a word")
 def test_a_first_row_that_could_be_names_is_no_query_lost(here):
     ran = here(NO_NAMES, v__csv="0,1,2\n2,2,2\n1,1,1\n0,0,0\n2,2,2\n")
     assert ran.code == 3 or json.loads(ran.stdout)["queries"] == 5
@@ -260,7 +250,6 @@ def test_a_word_among_numbers_is_named_with_its_row_in_a_file(here):
     assert "'t1'" in ran.stderr
 
 
-@not_yet("a column of numbers and words is refused by its type, without a name or a row")
 def test_a_word_among_numbers_is_named_with_its_row_in_a_frame():
     with pytest.raises(pate.PateError) as error:
         pate.quote(pd.DataFrame(MIXED), layout="labels", classes=2, teachers=3)

@@ -37,6 +37,7 @@ import pytest
 from scipy.special import logsumexp, ndtr
 from scipy.stats import binom, laplace
 
+from beside import a_student
 from divergences import hockey_stick
 from graphs import Graph
 from laws import (
@@ -48,7 +49,6 @@ from laws import (
     permute_and_flip_law,
     plurality_law,
 )
-from beside import a_student
 from pate_cli.accounting import cost_table
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import NO_LABEL, SparseCounts

@@ -34,9 +34,7 @@ SHARES = np.random.default_rng(4).dirichlet([1.0, 1.0, 1.0], size=70)
 CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=3.0)
 MECHANISMS = [
     CONFIDENT,
-    InteractiveGNMax(
-        20, 3, threshold=5.0, sigma1=6.0, sigma2=3.0, predictions=a_student(SHARES)
-    ),
+    InteractiveGNMax(20, 3, threshold=5.0, sigma1=6.0, sigma2=3.0, predictions=a_student(SHARES)),
     GNMax(20, 3, sigma2=3.0),
     LNMax(20, 3, laplace_scale=2.0),
 ]

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from changes import unseen
 from beside import a_student
+from changes import unseen
 from pate_cli.accounting.gaussian import conditional
 from pate_cli.core.errors import (
     LedgerError,

@@ -196,6 +196,8 @@ def encode_columns(
     elif table_format is LabelFormat.ARROW:
         with ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)
-    else:
+    elif table_format is LabelFormat.PARQUET:
         parquet.write_table(table, sink, write_page_checksum=True)
+    else:
+        raise UsageError(f"a table with named columns cannot be {table_format}")
     return sink.getvalue()

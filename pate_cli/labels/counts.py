@@ -73,6 +73,8 @@ def _table(file: Any, label_format: LabelFormat) -> pa.Table:
 
         # An id may hold line ends.
         return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
+    if label_format is not LabelFormat.JSONL:
+        raise ValueError(label_format)  # one that nobody has taught this function
     columns: dict[str, list[Any]] = {}
     for line in file:
         for name, value in json.loads(line).items():

@@ -9,6 +9,7 @@ import hashlib
 import io
 import itertools
 import json
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,6 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import feather
 
+import pate_cli as pate
 from pate_cli.core.arrays import SOURCES
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
@@ -317,3 +319,9 @@ def test_what_a_form_cannot_hold_is_refused(form, label_set, unlisted, text):
     assert refusal(UsageError, form.check, label_set, unlisted=unlisted) == text
     with pytest.raises(ParameterError, match="give the number of `rows`"):
         write_labels([NUMBERS], io.BytesIO(), LabelForm(LabelFormat.NPY))
+
+
+def test_the_schema_of_reports_knows_every_format():
+    """A report names the format of its labels, or a reader could not check them."""
+    schema = Path(pate.__file__).parent / "disclosure" / "schema" / "report.schema.json"
+    assert json.dumps([*map(str, LabelFormat)]) in " ".join(schema.read_text().split())

@@ -27,9 +27,9 @@ READ = """
 import json, resource, sys, warnings
 from pate_cli.core.errors import PateError
 from pate_cli.core.memory import bound_reading
+bound_reading()  # before Arrow is loaded, as the command line does
 from pate_cli.votes.opening import open_votes
 warnings.simplefilter("error")
-bound_reading()
 inherited = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # of whoever started us
 for line in sys.stdin:
     path, options = json.loads(line)

@@ -1,4 +1,4 @@
-"""What a file of labels says of itself: rows, answers of the teachers, and public parameters."""
+"""Counts of a file of labels: its rows, the answers of the teachers, and public parameters."""
 
 from __future__ import annotations
 

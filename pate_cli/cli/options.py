@@ -40,6 +40,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.progress import Counter, by_the_minute, progress
 from pate_cli.core.words import (
+    BUDGET_DELTA,
     CEILING,
     CONFIDENCE,
     DELTA,
@@ -712,7 +713,23 @@ class RecordOptions:
         float | None,
         _account(
             "--budget",
-            help="Most epsilon that all runs of the record may cost together (else exit 5).",
+            help="Most epsilon that all runs of the record may cost, however they are chosen "
+            "(else exit 5).",
+        ),
+    ] = None
+    budget_delta: Annotated[
+        float | None,
+        _account(
+            "--budget-delta",
+            help=f"Most delta that all of them may cost. Default: {BUDGET_DELTA:g}.",
+        ),
+    ] = None
+    budget_order: Annotated[
+        float | None,
+        _account(
+            "--budget-order",
+            help="Add up Renyi costs at this order instead of epsilons: sharper for many runs. "
+            "Fixed before the first run of the record.",
         ),
     ] = None
     spend: Annotated[
@@ -757,6 +774,8 @@ class RecordOptions:
         """By the names the library gives them."""
         return {
             "budget": self.budget,
+            "budget_delta": self.budget_delta,
+            "budget_order": self.budget_order,
             "record": False if self.no_record else self.spend,
             "ensemble": self.ensemble,
         }

@@ -129,6 +129,8 @@ def session(
             record=places["record"],
             ensemble=places["ensemble"],
             budget=places["budget"],
+            budget_delta=places["budget_delta"],
+            budget_order=places["budget_order"],
             max_queries=asked.max_queries,
             max_epsilon=asked.max_epsilon,
             label_names=votes.label_names,

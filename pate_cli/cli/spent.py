@@ -11,6 +11,7 @@ from pate_cli.cli.help import PICTURES
 from pate_cli.cli.options import OutputOptions, ViewOptions, Without, in_panel, spread
 from pate_cli.cli.tables import print_bill
 from pate_cli.core.errors import MismatchError
+from pate_cli.core.words import BUDGET_DELTA
 
 
 @spread
@@ -32,6 +33,14 @@ def spent(
         typer.Option(
             "--budget", help="Epsilon of which to tell what is left. Default: the last run's."
         ),
+    ] = None,
+    budget_delta: Annotated[
+        float | None,
+        typer.Option("--budget-delta", help=f"Its delta. Default: {BUDGET_DELTA:g}."),
+    ] = None,
+    budget_order: Annotated[
+        float | None,
+        typer.Option("--budget-order", help="Its Renyi order, if it has one."),
     ] = None,
     verify: Annotated[
         list[str] | None,
@@ -66,11 +75,19 @@ def spent(
 
             check_plot(picture)
             out.reserve(picture)
-        found = pate.spent(record, ensemble=ensemble, budget=budget, reports=verify)
+        found = pate.spent(
+            record,
+            ensemble=ensemble,
+            budget=budget,
+            budget_delta=budget_delta,
+            budget_order=budget_order,
+            reports=verify,
+        )
         if picture is not None:
             from pate_cli.pricing.plots import encode_figure, spent_figure
 
-            figure = spent_figure(list(found.rows()), budget=found.budget)
+            limit = None if found.budget is None else found.budget.epsilon
+            figure = spent_figure(list(found.rows()), budget=limit)
             out.write(picture, encode_figure(figure, picture))
     view.show(found.to_dict(), lambda _: print_bill(found))
     if not found.holds:

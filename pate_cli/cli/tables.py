@@ -468,15 +468,23 @@ def print_bill(bill: Bill) -> None:
 
     console = printer()
     console.print(Text(bill.headline(), "bold"), highlight=False)
-    total = bill.total
-    if total is not None and total.sum_epsilon is not None and len(bill.runs) > 1:
+    found = bill.however_chosen
+    if found is not None and len(bill.runs) > 1:
         console.print(
-            f"if a run was chosen by what earlier ones released: epsilon {nats(total.sum_epsilon)} "
-            f"at delta {shown(total.sum_delta or 0.0)}",
+            "that supposes that all runs were chosen beforehand; if you chose later runs after "
+            f"seeing earlier results: epsilon {nats(found[0])} at delta {shown(found[1])}",
             highlight=False,
+            soft_wrap=True,
         )
     if bill.budget is not None and bill.left is not None:
-        console.print(f"budget {bill.budget:g}: {nats_down(bill.left)} left", highlight=False)
+        order = (
+            "" if bill.budget.order is None else f", by Renyi costs at order {bill.budget.order:g}"
+        )
+        console.print(
+            f"budget {bill.budget.epsilon:g} at delta {bill.budget.delta:g}{order}: "
+            f"{nats_down(bill.left[0])} at delta {bill.left[1]:.3g} left",
+            highlight=False,
+        )
     heads = ["run", "time", "votes", "mechanism", "published", "epsilon", "delta", "total", "left"]
     grid = TableGrid("Runs, the first one first", heads, named=True)
     for row in bill.rows():

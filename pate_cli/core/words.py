@@ -21,6 +21,8 @@ CONFIDENCE: Final = 0.9
 PRIOR_SHARE: Final = "20%"
 REFUSALS: Final = 10
 DELTA: Final = 1e-5
+BUDGET_DELTA: Final = 100 * DELTA
+"""δ of a budget that states none: room for a hundred runs at the default δ."""
 MIN_AGREEMENT: Final = 0.9
 # The ε above which practically nothing is promised; what costs more has to be asked for by name.
 CEILING: Final = 10.0

@@ -72,8 +72,9 @@ def _sums(spent: Spent) -> Iterator[tuple[str, float, float, str]]:
 
 
 def _budget(spent: Spent) -> float | None:
-    """That of the last run, as of now."""
-    return spent.runs[-1].budget if spent.runs else None
+    """Return ε of the budget of the last run, None where it had none."""
+    budget = spent.runs[-1].budget if spent.runs else None
+    return None if budget is None else budget.epsilon
 
 
 def _place(spent: Spent, run: str | None) -> int | None:

@@ -29,6 +29,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.core.gone import without_gone
 from pate_cli.core.label_set import LabelSet
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.stop_rule import StopRule
@@ -141,7 +142,7 @@ class Run:
         external: of an external part, all that is stated.
         votes: what the holder calls the votes; not in reports.
         groups: of the teachers; not in reports, which have their own.
-        budget: under which it was entered, nats.
+        budget: the one that admitted it.
         claimed: False where nothing is claimed: noise from a seed, facts read off the votes.
         total_epsilon, total_delta: of all runs up to this one, when it was noted.
     """
@@ -163,7 +164,7 @@ class Run:
     external: StatedCost | None = field(default=None, metadata=SPARING)
     votes: str | None = field(default=None, metadata=SPARING)
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
-    budget: float | None = field(default=None, metadata=SPARING)
+    budget: Budget | None = field(default=None, metadata=SPARING)
     claimed: bool = field(default=True, metadata=SPARING)
     total_epsilon: float | None = field(default=None, metadata=SPARING)
     total_delta: float | None = field(default=None, metadata=SPARING)
@@ -503,7 +504,7 @@ def decimal_sum(numbers: Iterable[float]) -> float:
 
 
 def delta_sum(numbers: Iterable[float]) -> float:
-    """The same in six digits, not below it."""
+    """Return the sum of δ's in six digits, rounded up."""
     return significant_up(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
 
 

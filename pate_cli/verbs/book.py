@@ -12,25 +12,23 @@ import functools
 import operator
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Self
 
-from pate_cli.core.checks import check_positive
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
     LedgerError,
     OutputError,
     ParameterError,
-    UnreachableError,
     UsageError,
     VoteError,
     quoted,
 )
-from pate_cli.disclosure.figures import nats
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
-from pate_cli.disclosure.total import Spent, Total, total_of
+from pate_cli.disclosure.total import Spent, Total, refuse_beyond, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.destinations import cause, make_folder, sync_folder
 from pate_cli.files.inputs import note, watched
@@ -39,7 +37,6 @@ from pate_cli.files.lock import locked
 from pate_cli.files.transaction import Outputs
 from pate_cli.files.unfinished import sweep
 
-_ROUND_OFF: Final = 1e-9  # sums of targets are sums of decimals
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -168,7 +165,7 @@ class Book:
         places: Places,
         run: Run | None,
         *,
-        budget: float | None,
+        budget: Budget | None,
         beside: SpendRecord | None = None,
         refuse: Callable[[SpendRecord], None] = lambda record: None,
     ) -> None:
@@ -179,7 +176,7 @@ class Book:
         Args:
             places: where the record is kept.
             run: what is to be entered; None where only others are.
-            budget: the most that all of it may cost together, nats.
+            budget: the most that all runs of the record may cost together.
             beside: what is known of other runs, which the record is to tell of, too.
             refuse: raises what speaks against the run, as things stand in the record.
 
@@ -190,7 +187,7 @@ class Book:
             LedgerError: the record is damaged, or runs in it protect others than this one does.
         """
         self._places = places
-        self._budget = None if budget is None else check_positive("`budget`", budget)
+        self._budget = budget
         if self._budget is not None and not places.paths:
             raise UsageError(
                 "`budget` needs a record of what was spent; name it with `ensemble` or `record`"
@@ -322,15 +319,10 @@ class Book:
         self._refuse(record)
         rest = record if self._run is None else record.without(self._run)
         (record if self._run is None else record.with_run(self._run)).check_alike()
-        total = self._total(record)
-        if self._budget is None or total.epsilon <= self._budget + _ROUND_OFF:
-            return total
-        others = rest.runs
-        earlier = total_of(others).epsilon if others else 0.0
-        raise UnreachableError(
-            f"the budget is {self._budget:g}, and {_counted(others)} in {self._places.shown} spent "
-            f"{nats(earlier)}: with this one it would be {nats(total.epsilon)}"
-        )
+        if self._budget is not None:
+            fresh = () if self._run is None else (self._run,)
+            refuse_beyond(self._budget, rest.runs, fresh)
+        return self._total(record)
 
     def _make_folders(self) -> None:
         """That of an ensemble is made; any other is there or is not."""
@@ -378,7 +370,3 @@ def _after(run: Run, total: Total) -> Run:
 
 def _costs(record: SpendRecord) -> list[tuple[Any, ...]]:
     return [(run.id, run.kind, run.cost, run.delta) for run in record.runs]
-
-
-def _counted(runs: Sequence[Run]) -> str:
-    return "1 run" if len(runs) == 1 else f"{len(runs)} runs"

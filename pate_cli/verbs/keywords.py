@@ -24,7 +24,8 @@ import numpy as np
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.gone import GONE
-from pate_cli.core.words import CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
+from pate_cli.core.words import BUDGET_DELTA, CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
+from pate_cli.disclosure.budget import Budget
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.verbs.book import Places
 from pate_cli.votes.groups import Groups
@@ -238,7 +239,24 @@ class AccountWords(TypedDict, total=False):
 
     budget: Annotated[
         float | None,
-        Says("refuse a run that would take what all runs of the record cost beyond it."),
+        Says(
+            "epsilon that all runs of the record may cost at most, however they are chosen: each "
+            "one is refused that would take the sum beyond it."
+        ),
+    ]
+    budget_delta: Annotated[
+        float | None,
+        Says(
+            "delta that all runs of the record may cost at most. Left out, "
+            f"{BUDGET_DELTA:g}, a hundred runs at the default."
+        ),
+    ]
+    budget_order: Annotated[
+        float | None,
+        Says(
+            "Renyi order, above 1, at which costs are added up instead of epsilons: sharper for "
+            "many runs. Fixed with `budget_delta` before the first run of the record."
+        ),
     ]
     record: Annotated[
         str | PathLike[str] | Places | bool | None,
@@ -412,6 +430,11 @@ _PLAIN: Final[dict[Any, tuple[tuple[type, ...], str]]] = {
     PathLike: ((PathLike,), "a path"),
     type(None): ((type(None),), "None"),
 }
+
+
+def budget_of(asked: Mapping[str, Any]) -> Budget | None:
+    """Return the budget that keywords state; None where they state none."""
+    return Budget.of(asked["budget"], delta=asked["budget_delta"], order=asked["budget_order"])
 
 
 def only(group: Callable[..., _Group], asked: Mapping[str, Any]) -> _Group:

@@ -50,6 +50,7 @@ from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
     ReleasedWords,
     ReleaseWords,
+    budget_of,
     only,
     takes_keywords,
 )
@@ -306,7 +307,7 @@ def _of_ledgers(
     book = Book(
         places,
         run,
-        budget=asked["budget"],
+        budget=budget_of(asked),
         beside=SpendRecord().with_rounds(total) | told,
         refuse=refuse,
     )
@@ -411,7 +412,7 @@ def _of_account(
     known = read.known if total is None else read.known | SpendRecord().with_rounds(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
     told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
-    book = Book(places, None, budget=asked["budget"], beside=known | told)
+    book = Book(places, None, budget=budget_of(asked), beside=known | told)
     book.enter()
     account = book.account()
     for run in account.runs:

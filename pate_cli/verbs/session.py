@@ -33,6 +33,7 @@ from pate_cli.core.errors import (
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, DELTA, MechanismName
 from pate_cli.disclosure import door
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import (
@@ -128,7 +129,10 @@ class Session:
         record: the file that keeps what was asked and answered, beside other runs on the votes of
             these teachers; one session at a time. False keeps nothing.
         ensemble: a name of the teachers instead.
-        budget: the most that all runs of the record may cost together, nats.
+        budget: epsilon that all runs of the record may cost at most, however they are chosen.
+        budget_delta: delta that all of them may cost at most; 1e-3 if left out.
+        budget_order: Renyi order at which costs are added up instead of epsilons; fixed before the
+            first run of the record.
         max_queries: ask no more than these; with it alone epsilon follows.
         max_epsilon: refuse to open one that could cost more. Left out, 10 is the most without a
             `seed`.
@@ -157,6 +161,8 @@ class Session:
         record: str | PathLike[str] | bool | None = None,
         ensemble: str | None = None,
         budget: float | None = None,
+        budget_delta: float | None = None,
+        budget_order: float | None = None,
         max_queries: int | None = None,
         max_epsilon: float | None = None,
         label_names: LabelNames | None = None,
@@ -213,7 +219,7 @@ class Session:
         self._row = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()
-        self._open(budget)
+        self._open(Budget.of(budget, delta=budget_delta, order=budget_order))
 
     def __enter__(self) -> Self:
         return self
@@ -439,7 +445,7 @@ class Session:
             )
         return places
 
-    def _open(self, budget: float | None) -> None:
+    def _open(self, budget: Budget | None) -> None:
         if not self._places.paths:
             self._run = self._new()
             return

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import math
 import os
 from dataclasses import replace
+from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Self, Unpack
 
 from pate_cli.core.checks import check_positive
@@ -13,6 +13,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
@@ -20,7 +21,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import total_of
+from pate_cli.disclosure.total import left_of
 from pate_cli.disclosure.wording import worded
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
@@ -38,6 +39,7 @@ from pate_cli.verbs.keywords import (
     QuoteWords,
     ReleasedWords,
     RowWords,
+    budget_of,
     only,
     takes_keywords,
 )
@@ -82,8 +84,9 @@ def aggregate(
     began = now()  # before anything is spent, should it be refused
     promise = only(PromiseWords, asked)
     places = _places(votes, asked, seeded=asked["seed"] is not None)
+    budget = budget_of(promise)
     if asked["checkpoint"] is None and not getattr(into, "ledger", None):
-        promise["target_epsilon"] = _left(promise, mechanism, asked, places)
+        promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
     target = _Target.of(promise, delta=asked["delta"])
     with (
         publishing(into, records=places.paths) as place,
@@ -96,7 +99,7 @@ def aggregate(
         key, resumed = _key(asked, request, promise, (target, *places.paths[:1]))
         # What a record would tell of a run takes time, and nobody asks without one.
         entry = _run_of(request, account, key, began) if places.paths else None
-        book = Book(places, entry, budget=promise["budget"])
+        book = Book(places, entry, budget=budget)
         tested = account if isinstance(account, TargetAccount) and account.needed else None
         place.try_out()
         if target is not None:
@@ -155,12 +158,13 @@ def _left(
     mechanism: Mechanism | MechanismChoice | str,
     asked: QuoteWords,
     places: Places,
+    budget: Budget | None,
 ) -> float | None:
     """The target: as given, or of a budget and nothing else all that is left of it.
 
     Where nothing is left there is none, and the budget itself refuses the run.
     """
-    target, budget = promise["target_epsilon"], promise["budget"]
+    target = promise["target_epsilon"]
     alone = target is None and budget is not None and places.paths != ()
     for group in (ReleasedWords, ParameterWords, CapWords, RowWords):
         alone = alone and not any(only(group, asked).values())
@@ -170,11 +174,9 @@ def _left(
         ruled = mechanism.name in RULED and not mechanism.given
     if budget is None or not (alone and plain and ruled):
         return target
-    check_positive("`budget`", budget)
-    runs = places.read().runs
-    spent = total_of(runs).epsilon if runs else 0.0
-    left = math.floor((budget - spent) * 1e4 + 1e-6) / 1e4
-    return left if left > 0.0 else None
+    left, _ = left_of(budget, places.read().runs)
+    target = float(Decimal(repr(left)).quantize(Decimal("1e-4"), ROUND_FLOOR))
+    return target if target > 0.0 else None
 
 
 def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
@@ -251,13 +253,14 @@ def quote(
     """
     promise = only(PromiseWords, asked)
     places = _places(votes, asked, seeded=False)
-    promise["target_epsilon"] = _left(promise, mechanism, asked, places)
+    budget = budget_of(promise)
+    promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
     target = _Target.of(promise, delta=asked["delta"])
     with requested(votes, mechanism, asked) as request:
         request, account = _charged(request, promise, target, asked)
-        if promise["budget"] is not None:
+        if budget is not None:
             planned_run = _run_of(request, account, RunKey.fresh(), now())
-            Book(places, planned_run, budget=promise["budget"])
+            Book(places, planned_run, budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         price = account.quote(

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from pate_cli.core.codec import encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import Run, SpendRecord, record_beside
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.total import Total, total_of
+from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import content_of, named
@@ -34,22 +35,31 @@ class Bill(Result):
         record: its file, as it was named; None of a record at hand.
         runs: in order.
         total: of all of them; None where there are none yet.
-        budget: the one asked about, or that of the last run; None without any.
+        budget: the one asked about, or that of the last run that had one; None without any.
         reports: a check a report that was given; None where none was.
     """
 
     record: str | None
     runs: tuple[Run, ...]
     total: Total | None
-    budget: float | None
+    budget: Budget | None
     reports: tuple[Check, ...] | None = None
 
     @property
-    def left(self) -> float | None:
-        """Of the budget, nats, at least 0."""
-        if self.budget is None:
+    def left(self) -> tuple[float, float] | None:
+        """(ε, δ) that are left of the budget, each at least 0; None without a budget."""
+        return None if self.budget is None else left_of(self.budget, self.runs)
+
+    @property
+    def however_chosen(self) -> tuple[float, float] | None:
+        """(ε, δ) of all runs even if later ones were chosen after seeing earlier results.
+
+        None where there is no run yet, or one that states no ε of its own.
+        """
+        filtered = self.budget is not None and self.budget.order is not None
+        if not self.runs or not (filtered or all(run.cost is not None for run in self.runs)):
             return None
-        return max(self.budget - (0.0 if self.total is None else self.total.epsilon), 0.0)
+        return list(however_chosen(self.runs, self.budget))[-1]
 
     @property
     def holds(self) -> bool:
@@ -69,8 +79,14 @@ class Bill(Result):
             "releasable": True,
             "record": self.record,
             **(total or {"epsilon": 0.0, "delta": 0.0}),
-            "budget": self.budget,
-            "budget_left": self.left,
+            "however_chosen": dict(
+                zip(("epsilon", "delta"), self.however_chosen or (), strict=False)
+            ),
+            "budget": None if self.budget is None else self.budget.epsilon,
+            "budget_delta": None if self.budget is None else self.budget.delta,
+            "budget_order": None if self.budget is None else self.budget.order,
+            "budget_left": None if self.left is None else self.left[0],
+            "budget_delta_left": None if self.left is None else self.left[1],
             "runs": [encoded(run) for run in self.runs],
             **checked,
         }
@@ -85,15 +101,16 @@ class Bill(Result):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The same, None where there is nothing to be told."""
-        for run in self.runs:
+        none = [None] * len(self.runs)
+        spent = none if self.budget is None else list(however_chosen(self.runs, self.budget))
+        for run, gone in zip(self.runs, spent, strict=True):
             asked = run.asked
             mechanism = {} if asked is None else asked.mechanism
             external = run.external
             name = "" if external is None else external.name or external.covers or ""
             left = None
-            budget = self.budget if run.budget is None else run.budget
-            if budget is not None and run.total_epsilon is not None:
-                left = max(budget - run.total_epsilon, 0.0)
+            if self.budget is not None and gone is not None:
+                left, _ = self.budget.left(gone)
             yield {
                 "run": run.id,
                 "time": run.time or "",
@@ -125,6 +142,8 @@ def spent(
     *,
     ensemble: str | None = None,
     budget: float | None = None,
+    budget_delta: float | None = None,
+    budget_order: float | None = None,
     reports: Sequence[Report | str | PathLike[str]] | None = None,
 ) -> Bill:
     """All runs on the votes of some teachers, what each published, and what they cost together.
@@ -137,7 +156,9 @@ def spent(
     Args:
         record: the record or its file; or votes that have one beside them.
         ensemble: the name of the teachers instead, where the record is kept under one.
-        budget: of which to tell what is left; that of the last run if left out.
+        budget: epsilon of which to tell what is left; the budget of the last run if left out.
+        budget_delta: delta of that budget; 1e-3 if left out.
+        budget_order: the Renyi order of that budget, if it has one.
         reports: what was published, to be held against the record.
 
     Raises:
@@ -147,7 +168,7 @@ def spent(
     """
     if (record is None) == (ensemble is None):
         raise UsageError("give a record, or the `ensemble` whose it is")
-    name = None
+    asked, name = Budget.of(budget, delta=budget_delta, order=budget_order), None
     if isinstance(record, SpendRecord):
         found = record
     else:
@@ -158,7 +179,7 @@ def spent(
         name,
         found.runs,
         total_of(found.runs) if found.runs else None,
-        budget if budget is not None else next(iter(budgets[::-1]), None),
+        asked or next(iter(budgets[::-1]), None),
         None if reports is None else tuple(_checked(found, one) for one in reports),
     )
 

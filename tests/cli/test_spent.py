@@ -30,7 +30,10 @@ def test_a_pipe_gets_every_run_and_the_total(pate, account):
     assert [run["votes"] for run in found["runs"]] == ["votes.npy"] * 2
     assert found["releasable"] is True
     assert found["epsilon"] == json.loads(Path("1.json").read_text())["spent"]["epsilon"]
-    assert found["budget_left"] == pytest.approx(9.0 - found["epsilon"])
+    assert found["budget_left"] == pytest.approx(9.0 - found["sum_epsilon"])
+    assert found["however_chosen"] == {
+        "epsilon": found["sum_epsilon"], "delta": found["sum_delta"]
+    }  # fmt: skip
     assert "reports" not in found
 
 
@@ -51,8 +54,8 @@ def test_an_ensemble_leads_to_its_record(pate, votes, tmp_path, monkeypatch):
 def test_a_table_tells_the_same(pate, account):
     done = pate("spent", account, "--table", "--budget", 7)
     assert done.stdout.startswith("2 runs, epsilon ")
-    assert "if a run was chosen by what earlier ones released: epsilon" in done.stdout
-    assert "budget 7: " in done.stdout
+    assert "if you chose later runs after seeing earlier results: epsilon" in done.stdout
+    assert "budget 7 at delta 0.001: " in done.stdout
     assert "of 20 labels" in done.stdout
 
 

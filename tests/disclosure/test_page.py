@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import printable
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.figures import shown
@@ -113,7 +114,7 @@ def run_of(place, **changed):
 def tracked(report, count, *, here=-1, budget=None, dated=True, **changed):
     """The report with a record of so many runs, of which it is the one at `here`."""
     undated = {} if dated else {"time": None}
-    runs = [run_of(place, budget=budget, **undated) for place in range(count)]
+    runs = [run_of(place, budget=budget and Budget(budget), **undated) for place in range(count)]
     runs[here] = replace(run_of(0), **vars(runs[here]) | {"id": report.run} | changed)
     spent = Spent(
         epsilon=0.25 * count, delta=1e-6 * count, method="joint", sum_epsilon=0.5 * count,

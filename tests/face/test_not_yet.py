@@ -164,7 +164,6 @@ def test_a_session_does_not_go_on_in_a_record_that_was_cut_short(tmp_path):
 # Records and budgets.
 
 
-@not_yet("what is left grows with a run whose delta is larger")
 def test_what_is_left_of_a_budget_never_grows(here):
     left = []
     for turn, delta in enumerate(("1e-7", "1e-6", "1e-5", "1e-4")):

@@ -21,6 +21,7 @@ from fuzz.damage import checksum
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.record import (
@@ -185,8 +186,8 @@ def record() -> SpendRecord:
         (
             Run(
                 id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=40,
-                asked=asked, votes="votes.npy", budget=9.0, total_epsilon=1.5, total_delta=1e-5,
-                **ended,
+                asked=asked, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5,
+                total_delta=1e-5, **ended,
             ),
             Run(
                 id="c" * 32, kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None,

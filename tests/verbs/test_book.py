@@ -27,6 +27,7 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import RefusedError
@@ -298,22 +299,22 @@ def book(name="a", *, epsilon=1.0, path=RECORD, **given):
 
 
 def test_a_known_outcome_is_not_made_pending_again():
-    one = book(budget=1.0)
+    one = book(budget=Budget(1.0))
     one.enter()
     assert [run.outcome for run in attempts()] == [Outcome.PENDING]
     one.settle(Outcome.REFUSED)
-    book(budget=1.0).enter()
+    book(budget=Budget(1.0)).enter()
     assert [run.outcome for run in attempts()] == [Outcome.REFUSED]
 
 
 def test_a_budget_is_kept_against_all_runs_of_the_record():
     first = book("a", epsilon=1.0)
     first.enter()
-    with pytest.raises(UnreachableError, match=r"1 run in .*votes\.spent\.json"):
-        book("b", epsilon=1.0, budget=1.9)
+    with pytest.raises(UnreachableError, match="1 run in the record spent epsilon 1"):
+        book("b", epsilon=1.0, budget=Budget(1.9))
     first.settle(Outcome.REFUSED)
-    later = book("b", epsilon=1.0, budget=1.9)
-    beside = book("c", epsilon=1.0, budget=1.9)
+    later = book("b", epsilon=1.0, budget=Budget(1.9))
+    beside = book("c", epsilon=1.0, budget=Budget(1.9))
     later.enter()
     with pytest.raises(UnreachableError):  # it has become too much meanwhile
         beside.enter()

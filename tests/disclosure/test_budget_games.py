@@ -1,0 +1,292 @@
+"""A budget as a game, solved: what somebody gets who chooses each run by what earlier ones gave.
+
+The runs are small and discrete: randomised response, one that gives a record away with a small
+chance, a target with its test. All chances are exact, and so is the best play, by induction from
+the end. Whatever the play, the hockey-stick divergence at the budget's ε must not exceed its δ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import cache
+
+import pytest
+
+from pate_cli.accounting.together import epsilon_together
+from pate_cli.core.errors import UnreachableError, UsageError
+from pate_cli.core.words import Adjacency
+from pate_cli.disclosure.budget import Budget
+from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.record import Outcome, Run, RunKind
+from pate_cli.disclosure.total import however_chosen, left_of, refuse_beyond
+
+
+def stated(name, epsilon, delta=0.0):
+    cost = StatedCost(Adjacency.REPLACE_ONE, epsilon=epsilon, delta=delta)
+    return Run(
+        id=name, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=epsilon,
+        delta=delta, external=cost,
+    )  # fmt: skip
+
+
+def at_target(name, epsilon, delta, refusal, outcome=Outcome.PENDING):
+    return Run(
+        id=name, kind=RunKind.TARGET, outcome=outcome, time=None, epsilon=epsilon, delta=delta,
+        refusal_epsilon=refusal,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Response:
+    """Randomised response at ε that gives the record away with chance δ."""
+
+    epsilon: float
+    delta: float = 0.0
+
+    @property
+    def stages(self):
+        """Pairs of chances of what is seen, and what may be seen after each."""
+        right = 1.0 / (1.0 + math.exp(-self.epsilon))
+        rest = 1.0 - self.delta
+        pairs = [(rest * right, rest * (1.0 - right)), (rest * (1.0 - right), rest * right)]
+        if self.delta:
+            pairs += [(self.delta, 0.0), (0.0, self.delta)]
+        return [(pair, None) for pair in pairs]
+
+    def run(self, name):
+        return stated(name, self.epsilon, self.delta)
+
+
+@dataclass(frozen=True)
+class Test:
+    """A run with a release test, the least favourable one: its outcome is seen before its labels.
+
+    A refusal is e^η times likelier on one side; labels are what is left, up to e^ε and δ.
+    """
+
+    __test__ = False
+
+    epsilon: float
+    delta: float
+    refusal: float
+
+    @property
+    def stages(self):
+        refused = 0.4
+        one, other = refused, refused * math.exp(-self.refusal)
+        labels = [((pair[0], pair[1]), None) for pair, _ in self._labels(1.0 - one, 1.0 - other)]
+        return [((one, other), "refused"), ((1.0 - one, 1.0 - other), labels)]
+
+    def _labels(self, one, other):
+        """Two labels whose chances, given that they passed, lose as much as the claim allows."""
+        most = math.exp(self.epsilon)
+        # p·x − e^ε p'·y = δ, with the likelier label having nearly all of one side
+        x = min(1.0, (self.delta + most * other * 0.02) / one)
+        return [((x, 0.02), None), ((1.0 - x, 0.98), None)]
+
+    def run(self, name):
+        return at_target(name, self.epsilon, self.delta, self.refusal)
+
+
+def value(menu, admits, epsilon, *, most=6):
+    """The largest P[S] − e^ε P'[S] of any play; runs may be left open while others begin.
+
+    Args:
+        menu: what may be run, any number of times.
+        admits: whether a run may be entered, given those that were, with outcomes.
+        epsilon: of the hockey-stick divergence.
+        most: runs in a play.
+    """
+
+    def play(p, q, entered, waiting):
+        found = max(p - math.exp(epsilon) * q, 0.0)
+        if p == 0.0:
+            return 0.0
+        if q == 0.0:
+            return p
+        for place, (name, stages) in enumerate(waiting):
+            rest = waiting[:place] + waiting[place + 1 :]
+            total = 0.0
+            for (one, other), then in stages:
+                runs, more = entered, rest
+                if then == "refused":
+                    runs = tuple(
+                        replace(run, outcome=Outcome.REFUSED) if run.id == name else run
+                        for run in entered
+                    )
+                elif then:
+                    more = (*rest, (name, tuple(then)))
+                total += play(p * one, q * other, runs, more)
+            found = max(found, total)
+        if len(entered) < most:
+            for item in menu:
+                name = f"{len(entered)}"
+                run = item.run(name)
+                if admits(entered, run):
+                    opened = (*waiting, (name, tuple(item.stages)))
+                    if len(opened) <= 2:
+                        found = max(found, play(p, q, (*entered, run), opened))
+        return found
+
+    return play(1.0, 1.0, (), ())
+
+
+def by(budget):
+    """The rule of a budget, as runs meet it."""
+
+    @cache
+    def admits(entered, run):
+        try:
+            refuse_beyond(budget, entered, [replace(run, budget=budget)])
+        except UnreachableError:
+            return False
+        return True
+
+    def with_budget(entered, run):
+        return admits(tuple(replace(each, budget=budget) for each in entered), run)
+
+    return with_budget
+
+
+def two_stages(admits, epsilon):
+    """The best play that begins with ε .1 and goes on by what came out, in one of two ways."""
+    first, ways = Response(0.1), (1 * (Response(1.6),), 10 * (Response(0.35),))
+
+    def entered(way):
+        """What of a way the rule lets in."""
+        runs = [first.run("first")]
+        for number, item in enumerate(way):
+            run = item.run(f"{number}")
+            if not admits(tuple(runs), run):
+                break
+            runs.append(run)
+        return [run.epsilon for run in runs[1:]]
+
+    found = 0.0
+    for (one, other), _ in first.stages:
+        found += max(_hockey_stick(entered(way), one, math.exp(epsilon) * other) for way in ways)
+    return found
+
+
+def _hockey_stick(responses, one, other):
+    """The most of one·P − other·P' of randomised responses one after the other."""
+    pairs = {(one, other): 1}
+    for epsilon in responses:
+        right = 1.0 / (1.0 + math.exp(-epsilon))
+        fresh = {}
+        for (p, q), count in pairs.items():
+            for pair in ((p * right, q * (1 - right)), (p * (1 - right), q * right)):
+                place = (round(pair[0], 15), round(pair[1], 15))
+                fresh[place] = fresh.get(place, 0) + count
+        pairs = fresh
+    return sum(count * max(p - q, 0.0) for (p, q), count in pairs.items())
+
+
+def test_a_total_that_is_the_least_over_all_orders_is_no_rule():
+    """Stop by the exact composition and a two-stage play has 1.4 times δ; by sums less than δ."""
+    epsilon = 1.5
+    delta = max(
+        _hockey_stick([0.1, *[way] * times], 1.0, math.exp(epsilon))
+        for way, times in ((1.6, 1), (0.35, 10))
+    )
+
+    def by_total(entered, run):
+        spent = [each.epsilon for each in (*entered, run)]
+        return epsilon_together(spent, None, delta=delta * (1.0 + 1e-6)) <= epsilon
+
+    assert two_stages(by_total, epsilon) > 1.4 * delta
+    assert two_stages(by(Budget(epsilon, delta)), epsilon) <= delta
+    for order in (2.0, 4.0):
+        assert two_stages(by(Budget(epsilon, delta, order)), epsilon) <= delta
+
+
+MENU = [Response(0.3), Response(0.6, 0.02), Test(0.9, 0.03, 0.3)]
+
+
+@pytest.mark.parametrize(
+    "budget",
+    [
+        Budget(0.9, 0.03),
+        Budget(1.2, 0.05),
+        Budget(0.5, 0.2),
+        Budget(1.5, 0.1, 3.0),
+        Budget(2.5, 0.2, 6.0),
+    ],
+    ids=str,
+)
+def test_no_play_of_interleaved_runs_exceeds_a_budget(budget):
+    """Runs begin while others are open, and follow from outcomes of tests and from responses."""
+    found = value(MENU, by(budget), budget.epsilon, most=3)
+    assert found <= budget.delta * (1.0 + 1e-9)
+
+
+def test_the_games_notice_a_rule_that_forgets_what_is_open():
+    """Were a run that is under way free until it ends, two at once would exceed the budget."""
+    budget = Budget(0.9, 0.03)
+
+    def forgetful(entered, run):
+        ended = tuple(each for each in entered if each.outcome is Outcome.REFUSED)
+        return by(budget)(ended, run)
+
+    assert value(MENU, forgetful, budget.epsilon, most=3) > 2.0 * budget.delta
+
+
+def test_sums_are_attained():
+    """The sum of ε's is no luxury: pure responses reach it, whatever δ."""
+    budget = Budget(0.9, 1e-9)
+    three = value([Response(0.3)], by(budget), 0.9 - 1e-6, most=3)
+    assert three > 1e-9
+
+
+def test_a_refusal_gives_back_what_it_did_not_cost():
+    budget = Budget(1.0, 1e-4)
+    entered = [replace(at_target("a", 0.8, 1e-5, 0.4), budget=budget)]
+    more = [at_target("b", 0.6, 1e-5, 0.3)]
+    with pytest.raises(UnreachableError, match=r"spent epsilon 0\.8"):
+        refuse_beyond(budget, entered, more)
+    refuse_beyond(budget, [replace(entered[0], outcome=Outcome.REFUSED)], more)
+
+
+def test_a_budget_limits_delta():
+    budget = Budget(5.0, 1e-5)
+    entered = [replace(stated("a", 0.1, 9e-6), budget=budget)]
+    refuse_beyond(budget, entered, [stated("b", 0.1, 1e-6)])
+    with pytest.raises(UnreachableError, match="delta"):
+        refuse_beyond(budget, entered, [stated("b", 0.1, 2e-6)])
+
+
+def test_a_filter_is_chosen_before_the_first_run():
+    ruled = Budget(3.0, 1e-3, 8.0)
+    plain = [stated("a", 0.1, 1e-6)]
+    with pytest.raises(UsageError, match="budget_order"):
+        refuse_beyond(ruled, plain, [stated("b", 0.1, 1e-6)])
+    entered = [replace(plain[0], budget=ruled)]
+    refuse_beyond(ruled, entered, [stated("b", 0.1, 1e-6)])
+    refuse_beyond(replace(ruled, epsilon=4.0), entered, [stated("b", 0.1, 1e-6)])
+    for other in (Budget(3.0, 1e-3), replace(ruled, order=9.0), replace(ruled, delta=1e-4)):
+        with pytest.raises(UsageError, match="budget_order"):
+            refuse_beyond(other, entered, [stated("b", 0.1, 1e-6)])
+
+
+def test_a_filter_has_room_for_more_than_sums():
+    many = [stated(f"{number}", 0.05, 1e-7) for number in range(60)]
+    plain, filtered = (
+        list(however_chosen(many, budget))[-1] for budget in (None, Budget(3.0, 1e-4, 12.0))
+    )
+    assert plain == (3.0, pytest.approx(6e-6))
+    assert filtered[0] < 2.0
+    assert filtered[1] == pytest.approx(5.6e-5)
+
+
+def test_what_is_left_never_grows_and_is_admitted():
+    runs = [stated(f"{number}", 0.1, 10.0**-number) for number in range(3, 9)]
+    for budget in (Budget(1.0, 0.01), Budget(3.0, 0.01, 8.0)):
+        before = left_of(budget, ())
+        for place in range(len(runs)):
+            entered = [replace(run, budget=budget) for run in runs[: place + 1]]
+            left = left_of(budget, entered)
+            assert left[0] <= before[0]
+            assert left[1] <= before[1]
+            refuse_beyond(budget, entered, [stated("x", *left)])
+            before = left

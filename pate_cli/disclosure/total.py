@@ -157,13 +157,16 @@ def left_of(budget: Budget, runs: Sequence[Run]) -> tuple[float, float]:
     return budget.left(spent[-1] if spent else _nothing(budget))
 
 
-def refuse_beyond(budget: Budget, earlier: Sequence[Run], fresh: Sequence[Run]) -> None:
+def refuse_beyond(
+    budget: Budget, earlier: Sequence[Run], fresh: Sequence[Run], *, record: str = "the record"
+) -> None:
     """Refuse runs that a budget has no room for.
 
     Args:
         budget: the most that all runs may cost.
         earlier: the runs of the record, in order.
         fresh: what is to be entered.
+        record: what it is called, in the message.
 
     Raises:
         UnreachableError: all of them together would cost more than the budget.
@@ -185,7 +188,7 @@ def refuse_beyond(budget: Budget, earlier: Sequence[Run], fresh: Sequence[Run]) 
     count = "1 run" if len(earlier) == 1 else f"{len(earlier)} runs"
     raise UnreachableError(
         f"the budget is epsilon {shown(budget.epsilon)} at delta {shown(budget.delta)}, and {count}"
-        f" in the record spent epsilon {nats(before[0])} at delta {shown(before[1])}: with this one"
+        f" in {record} spent epsilon {nats(before[0])} at delta {shown(before[1])}: with this one"
         f" it would be {nats(epsilon)} at delta {shown(delta)}"
     )
 

@@ -321,7 +321,7 @@ class Book:
         (record if self._run is None else record.with_run(self._run)).check_alike()
         if self._budget is not None:
             fresh = () if self._run is None else (self._run,)
-            refuse_beyond(self._budget, rest.runs, fresh)
+            refuse_beyond(self._budget, rest.runs, fresh, record=self._places.shown)
         return self._total(record)
 
     def _make_folders(self) -> None:

@@ -840,7 +840,7 @@ def test_a_budget_that_a_release_would_exceed(
     before = record.read_bytes()
     for words in (["a.json", *DRAW], ["a.json", *beside], [record, *beside]):
         line = refused(pate("release", *words, "--budget", 5, "--report", "r.json"), 5)
-        assert line.startswith("pate: the budget is 5, and ")
+        assert line.startswith("pate: the budget is epsilon 5 at delta 0.001, and ")
         assert f" in {record} spent " in line
         assert "with this one it would be" in line
         assert record.read_bytes() == before

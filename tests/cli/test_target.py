@@ -164,7 +164,7 @@ def test_attempts_add_up_to_a_budget(pate, votes, heads):
     before = attempts()
     over = pate(*words, "--target-epsilon", 1.2)
     assert over.exit_code == 5
-    assert "the budget is 3, and 2 runs in votes.spent.json spent 2.3000" in over.stderr
+    assert "and 2 runs in votes.spent.json spent epsilon 2.3000 at delta 2e-05" in over.stderr
     assert "with this one it would be 3.5000" in over.stderr
     assert attempts() == before
 
@@ -286,7 +286,7 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
         monkeypatch.chdir(folder / name)
         done = pate(*words)
         assert done.exit_code == expected, done.stderr
-    assert f"1 run in {votes}.spent.json spent 0.5000" in done.stderr
+    assert f"1 run in {votes}.spent.json spent epsilon 0.5000" in done.stderr
     assert names(folder / "tuesday") == []
     assert f"joins the record {votes}.spent.json" in done.stderr
     alone = pate(*words[:-2], "--no-record")
@@ -328,7 +328,7 @@ def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     assert report["spent"]["epsilon"] <= 2.5
     done = pate(*words, "--budget", 2.5)
     assert done.exit_code == 5
-    assert "the budget is 2.5" in done.stderr
+    assert "the budget is epsilon 2.5" in done.stderr
     # With settings it is a limit, as ever.
     assert pate(*words, "--budget", 3, "--sigma2", 9).exit_code == 5
 

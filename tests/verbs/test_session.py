@@ -286,7 +286,9 @@ def test_a_session_beyond_the_budget_is_not_opened():
     with small(budget=1.5):  # the same again
         pass
     text = refusal(UnreachableError, small, epsilon=0.9, budget=1.5)
-    assert text.startswith("the budget is 1.5, and 1 run in r.json spent 0.9938")
+    assert text.startswith(
+        "the budget is epsilon 1.5 at delta 0.001, and 1 run in r.json spent epsilon 0.9938"
+    )
     assert len(record().runs) == 1
 
 

@@ -36,7 +36,7 @@ def demo(
 
     import pate_cli as pate
     from pate_cli.cli.summary import Handling, print_report
-    from pate_cli.verbs.book import Places
+    from pate_cli.disclosure.record_place import Places
 
     refuse_closed()
     place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else folder

@@ -61,10 +61,10 @@ from pate_cli.files.addresses import public_name
 
 if TYPE_CHECKING:
     from pate_cli.core.words import PublicFact
+    from pate_cli.disclosure.record_place import Places
     from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.transaction import Outputs
     from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.verbs.book import Places
     from pate_cli.votes.vote_file import VoteFile
 
 # Seconds that need no word.
@@ -782,7 +782,7 @@ class RecordOptions:
 
     def places(self, votes: str, *, seed: int | None) -> Places:
         """Where it is, for these votes."""
-        from pate_cli.verbs.book import Places
+        from pate_cli.disclosure.record_place import Places
 
         asked = self.keywords
         return Places.of(

@@ -101,6 +101,9 @@ def parse_report(text: str | bytes, name: str = "the report") -> ReadReport:
     Raises:
         ReportError: no JSON, of another kind, of a version that is not read, or against the schema.
     """
+    head = text[:100] if isinstance(text, str) else text[:100].decode(errors="replace")
+    if '"pate-spend-record"' in head:  # whose lines are no JSON together
+        raise ReportError(f"{name} is {_OTHERS['pate-spend-record']}")
     foreign = Refusal(ReportError, f"{name} is no report, or a damaged one: ", f"; {_OURS}")
     return ReadReport(*_understood(parsed(text, foreign, most=_LARGEST), name))
 

@@ -1,8 +1,12 @@
 """The record: every run that published something about these teachers' votes, and what it cost.
 
-One record is one account. A run is entered before its votes are looked at, as pending, which counts
-in full; its outcome is noted with its labels, and nothing is ever struck out that could follow from
-the votes. So whoever holds the record can say what all runs cost together (`disclosure.total`).
+A run is entered before its votes are looked at, as pending, which counts in full; its outcome is
+noted before it is told, and nothing is ever struck out that could follow from the votes. So whoever
+holds the record can say what all runs cost together (`disclosure.total`).
+
+On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` how it
+ended, `ask` queries of a session with what came out, and `strike` a run whose file turned out to
+hold no votes, before anything was made of them. Runs and sessions write by the same calls.
 
 It holds nothing of the votes: settings, outcomes and costs for all votes are public, and so is the
 record. It names files and times, which its holder may not care to show; reports leave names out.
@@ -14,8 +18,7 @@ import contextlib
 import enum
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from decimal import Decimal
 from os import PathLike
@@ -24,23 +27,20 @@ from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
-from pate_cli.core.codec import SPARING
+from pate_cli.core.codec import SPARING, Refusal, decoded, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
-from pate_cli.core.gone import without_gone
 from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
-from pate_cli.files.sealed_json import Form, named
+from pate_cli.files.journal import Journal
+from pate_cli.files.lock import locked
 from pate_cli.votes.facts import Group, PriorFacts
 
-_RECORD: Final = Form(
-    "pate-spend-record", "record", "spend", version=6, unsealed=(1, 2), earlier=(3, 4, 5),
-    marks={"releasable": True}, copy="the newest copy, for an older one forgets what was spent",
-)  # fmt: skip
+KIND: Final = "pate-spend-record"
 
 
 class RunKind(enum.StrEnum):
@@ -298,6 +298,18 @@ class SessionAsks:
             self.guesses += 1
             self._digest.update(f"{self.asked} {json.dumps(line['prior'])}\n".encode())
 
+    def of(self, run: Run) -> Run:
+        """Return a session with so much asked in it."""
+        if run.asked is None:
+            raise LedgerError(f"run {shortened(run.id)} does not say what was asked")
+        counts = replace(
+            run.asked,
+            queries=self.asked,
+            max_answers=self.asked,
+            prior=self.prior(run.asked.mechanism),
+        )
+        return replace(run, asked=counts, answers=self.answers, outcome=Outcome.LABELLED)
+
     def prior(self, mechanism: Mapping[str, Any]) -> PriorFacts | None:
         """Of all its guesses: the digest is that of lines with the number of a query and its guess.
 
@@ -339,35 +351,14 @@ class SpendRecord:
         """The record of all other runs."""
         return SpendRecord(tuple(known for known in self.runs if known.id != run.id))
 
+    def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
+        """Return the runs that another record does not know, by any of their names."""
+        known = {name for run in other.runs for name in run.names}
+        return tuple(run for run in self.runs if known.isdisjoint(run.names))
+
     def known(self, name: str) -> Run | None:
         """The run of this id."""
         return next((run for run in self.runs if run.id == name), None)
-
-    def with_asks(self, told: Iterable[Mapping[str, Any]]) -> SpendRecord:
-        """The record with what was asked in sessions, as the lines behind it tell.
-
-        Raises:
-            LedgerError: a line of a session that the record does not know of, or fewer lines than
-                it told of before.
-        """
-        asks: dict[str, SessionAsks] = {}
-        for line in told:
-            asks.setdefault(str(line.get("run")), SessionAsks()).add(line)
-        runs = {run.id: run for run in self.runs}
-        for name, done in asks.items():
-            run = runs.get(name)
-            if run is None or run.asked is None or run.session is None:
-                raise LedgerError("the lines behind the record tell of a session it does not know")
-            if done.asked < run.asked.queries:
-                raise LedgerError(missing_lines(run.asked.queries, done.asked))
-            asked = replace(
-                run.asked,
-                queries=done.asked,
-                max_answers=done.asked,
-                prior=done.prior(run.asked.mechanism),
-            )
-            runs[name] = replace(run, asked=asked, answers=done.answers, outcome=Outcome.LABELLED)
-        return SpendRecord(tuple(runs.values()))
 
     def check_alike(self) -> None:
         """LedgerError where some runs protect others than the rest do: they have no total."""
@@ -442,60 +433,145 @@ class SpendRecord:
             places |= dict.fromkeys(run.names, place)
         return SpendRecord(tuple(runs))
 
-    def to_json(self) -> str:
-        """The record file."""
-        return _RECORD.text(self)
-
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
-        """The record in a file, nothing where there is no such file; LedgerError, naming it."""
-        from pate_cli.files.journal import content_with_lines
+        """Read the record in a file, empty where there is no such file.
 
-        with named(path):
-            if Path(path).exists() and not Path(path).is_file():
-                raise LedgerError("is no regular file, so it cannot keep a record")
-        with named(path), contextlib.suppress(FileNotFoundError):
-            return cls.from_json(content_with_lines(path))
-        return cls()
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> SpendRecord:
-        """Read a record; LedgerError when it is truncated, foreign, damaged or newer."""
-        # A report has a record in it that is no file.
-        from pate_cli.files.journal import lines_of, parts_of
-
-        document, tail = parts_of(text.encode() if isinstance(text, str) else text)
-        record = _RECORD.read(cls, document, _older)
-        return record.with_asks(lines_of(tail)) if tail else record
+        Raises:
+            LedgerError: damaged, foreign, or no regular file.
+        """
+        return RecordFile(path).record
 
 
-def record_beside(ledger: str | PathLike[str]) -> Path:
-    """Where the record of what was released is kept: `<ledger>.spent.json` beside the ledger.
+class RecordFile:
+    """The record in one file, as far as this process has read it.
 
-    Links are followed, so that another name of the ledger has no record of its own.
+    Attributes:
+        name: what messages call the file.
+    """
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        """Read the file, if it is there; LedgerError where it is damaged or something else."""
+        self._journal = Journal(path, KIND)
+        self.name = self._journal.name
+        self._read = 0
+        self._runs: dict[str, Run] = {}
+        self._asks: dict[str, SessionAsks] = {}
+        self._lines: dict[str, list[dict[str, Any]]] = {}
+        self._follow()
+
+    @property
+    def path(self) -> Path:
+        """The file, behind links."""
+        return self._journal.path
+
+    @property
+    def record(self) -> SpendRecord:
+        """All runs, sessions with what was asked in them."""
+        return SpendRecord(tuple(self._with_asks(run) for run in self._runs.values()))
+
+    def asked(self, session: Run) -> list[dict[str, Any]]:
+        """Return what was asked in a session, in order: `label`, `id` and `prior` of each query."""
+        return self._lines.get(session.id, [])
+
+    def catch_up(self) -> None:
+        """Read what others appended, and see that it is on disk; under the lock."""
+        self._journal.catch_up()
+        self._follow()
+
+    def enter(self, *runs: Run) -> None:
+        """Append runs that the record does not know; under the lock.
+
+        Raises:
+            OutputError: they cannot be written, and none was entered.
+        """
+        self._append(*({"enter": encoded(run)} for run in runs))
+
+    def settle(self, run: Run) -> None:
+        """Append how a run ended, unless that is known; under the lock."""
+        known = self._runs.get(run.id)
+        if known is not None and known.outcome is Outcome.PENDING:
+            ended = {
+                "outcome": run.outcome.value,
+                "answers": run.answers,
+                "total": [run.total_epsilon, run.total_delta],
+            }
+            self._append({"settle": run.id, **ended})
+
+    def strike(self, run: Run) -> None:
+        """Append that a run is struck out; under the lock."""
+        self._append({"strike": run.id})
+
+    def ask(self, session: Run, asks: Sequence[Mapping[str, Any]]) -> None:
+        """Append queries of a session with what came out, before it is told; under the lock.
+
+        Args:
+            session: the run.
+            asks: `label`, `id` and `prior` of each.
+
+        Raises:
+            OutputError: they cannot be written.
+        """
+        self._append({"ask": session.id, "asks": list(asks)})
+
+    def _append(self, *events: Mapping[str, Any]) -> None:
+        self._journal.append(*events)
+        self._follow()
+
+    def _with_asks(self, run: Run) -> Run:
+        done = self._asks.get(run.id)
+        return run if done is None else done.of(run)
+
+    def _follow(self) -> None:
+        """Follow the events that were read since."""
+        lines = self._journal.lines
+        while self._read < len(lines):
+            try:
+                self._take(lines[self._read])
+            except (KeyError, ValueError, TypeError):  # of a run that is not there, or no event
+                raise LedgerError(
+                    f"{self.name} is damaged: line {self._read + 2} tells of nothing that a record "
+                    "has; restore it from a copy"
+                ) from None
+            self._read += 1
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        match event:
+            case {"enter": data}:
+                run = decoded(Run, data, Refusal(LedgerError, f"{self.name} is damaged: "))
+                if run.id in self._runs:
+                    raise ValueError(run.id)
+                self._runs[run.id] = run
+            case {"settle": str(name), "outcome": str(word), "answers": answers, "total": total}:
+                epsilon, delta = total
+                ended = {"outcome": Outcome(word), "answers": answers}
+                ended |= {"total_epsilon": epsilon, "total_delta": delta}
+                self._runs[name] = replace(self._runs[name], **ended)
+            case {"strike": str(name)}:
+                del self._runs[name]
+            case {"ask": str(name), "asks": list(asks)}:
+                if self._runs[name].session is None:
+                    raise ValueError(name)
+                done = self._asks.setdefault(name, SessionAsks())
+                for ask in asks:
+                    done.add(ask)
+                self._lines.setdefault(name, []).extend(asks)
+            case _:
+                raise ValueError(event)
+
+
+@contextlib.contextmanager
+def held(files: Sequence[RecordFile]) -> Iterator[None]:
+    """Let nobody else append to these records while the block runs; they are read to their ends.
 
     Raises:
-        LedgerError: a pipe or a device, beside which nothing can be kept.
+        LedgerError: one of them lost what was read of it before.
+        OutputError: no lock can be had, or a record cannot be written.
     """
-    path = Path(ledger)
-    with named(path):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise LedgerError("no regular file, so no record of releases goes beside it")
-        try:
-            at = path.resolve()
-        except (RuntimeError, ValueError):  # links in a circle; a null
-            raise LedgerError("is no name of a file") from None
-        if at.is_symlink():  # in a circle, from Python 3.13 on
-            raise LedgerError("is no name of a file")
-    return at.with_name(f"{at.name}.spent.json")
-
-
-def missing_lines(known: int, told: int) -> str:
-    """What is wrong with a record that knows of more queries than lines behind it tell."""
-    return (
-        f"{known} queries were asked in a session, and the lines behind the record tell of {told}: "
-        "they are in another copy of it"
-    )
+    with locked([file.path for file in files]):
+        for file in files:
+            file.catch_up()
+        yield
 
 
 def decimal_sum(numbers: Iterable[float]) -> float:
@@ -506,42 +582,3 @@ def decimal_sum(numbers: Iterable[float]) -> float:
 def delta_sum(numbers: Iterable[float]) -> float:
     """Return the sum of δ's in six digits, rounded up."""
     return significant_up(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
-
-
-_ENDED: Final = {"pending": "pending", "passed": "labelled", "refused": "refused"}
-
-
-def _older(data: dict[str, Any], version: int) -> None:
-    """Up to version 3 a record told of attempts at a target and of releases alone, without times.
-
-    Version 1 knew of no targets, and its releases had no names; version 4 of all but sessions.
-    """
-    if version > 3:
-        data.update(without_gone(data, LedgerError, "the record is of another version"))
-        return
-    runs: list[Any] = []
-    seen: Counter[str] = Counter()
-    for past in _objects(data.pop("releases", None)):
-        run = {name: past.get(name) for name in ("beta", "sigma_release", "shift")}
-        # Nameless ones of several copies are the same as far as they are alike.
-        plain = json.dumps(past, sort_keys=True)
-        seen[plain] += 1
-        name = past.get("id") or hashlib.sha256(f"{plain} {seen[plain]}".encode()).hexdigest()[:32]
-        if past.get("rounds") == []:
-            raise LedgerError("the record is damaged: a release of no round")
-        runs.append(
-            run | {"id": name, "kind": "release", "outcome": "released", "time": None}
-            | {"drawn_from": past.get("rounds"), "delta": None}
-        )  # fmt: skip
-    for past in [] if version == 1 else _objects(data.pop("attempts", None)):
-        run = {name: past.get(name) for name in ("id", "epsilon", "delta", "refusal_epsilon")}
-        ended = _ENDED.get(str(past.get("outcome")), "")
-        runs.append(run | {"kind": "target", "outcome": ended, "time": None})
-    data["runs"] = runs
-    data["releasable"] = True
-
-
-def _objects(found: Any) -> list[dict[str, Any]]:
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
-        return [{}]
-    return found

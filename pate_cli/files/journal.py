@@ -1,246 +1,197 @@
-"""Lines behind a sealed document, in the same file: appended one after the other, on disk at once.
+"""A file of JSON lines that only grows, each with a hash of itself and all those before it.
 
-What is done line by line cannot wait for the document to be written again. Each line carries a sum
-of its own; the file is locked while it grows, and no one else then replaces it. A line without an
-end was being written when its process died, before anything was made of it: it counts for nothing.
+What was appended is on disk before `append` returns. A line that was cut short by a crash was never
+told to anybody: it is ignored, and the next writer cuts it off. Any other content that does not
+follow from the first line is refused: a line changed, left out, repeated or taken from another
+file; and so is a file that lost lines which this process has seen.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 import os
-import re
-import zlib
-from collections.abc import Iterator, Mapping, Sequence
-from os import PathLike
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final
 
+from pate_cli.core.codec import Refusal, parsed
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
 from pate_cli.files.destinations import cause, sync_folder
-from pate_cli.files.sealed_json import content_of
 
-_BEGINS: Final = b'{"line":'
-_FIRST: Final = re.compile(b"^" + re.escape(_BEGINS), re.MULTILINE)
-_SUM: Final = re.compile(rb',"sum":"([0-9a-f]{8})"\}\Z')
-_ANY_SUM: Final = re.compile(rb',"sum":"[0-9a-f]{8}"\}')
-_UNLOCKED: Final = "is in use by a session; end that first, or wait for it"
-
-
-def parts_of(content: bytes) -> tuple[bytes, bytes]:
-    """The document of a file, and the lines behind it."""
-    first = _FIRST.search(content)
-    at = _unbegun(content) if first is None else first.start()
-    return content[:at], content[at:]
-
-
-def _unbegun(content: bytes) -> int:
-    """Where a first line starts of which hardly anything got to disk; zeros, on some systems."""
-    last = content.rfind(b"\n") + 1
-    return last if last and _BEGINS.startswith(content[last:].rstrip(b"\0")) else len(content)
-
-
-def content_with_lines(path: str | PathLike[str]) -> bytes:
-    """All of a file: lines have no end that other files have."""
-    content = content_of(path)
-    first = _FIRST.search(content)
-    if first is None:
-        return content
-    with open(path, "rb") as file:  # noqa: PTH123 - a line cut off would count for nothing
-        return file.read()
-
-
-def lines_of(tail: bytes) -> Iterator[dict[str, Any]]:
-    """What the lines say, whole ones only; LedgerError for one that is not as it was written."""
-    *whole, rest = tail.rstrip(b"\0").split(b"\n")
-    if _ANY_SUM.search(rest):  # all of it is there but its end
-        whole.append(rest)
-    for number, line in enumerate(whole, 1):
-        told = _read(line)
-        if told is None or told.pop("line", None) != number:
-            raise LedgerError(
-                f"line {number} behind the record is damaged or missing; restore a copy that has "
-                "all of them"
-            )
-        yield told
-
-
-def _read(line: bytes) -> dict[str, Any] | None:
-    seal = _SUM.search(line)
-    if seal is None or int(seal[1], 16) != zlib.crc32(line[: seal.start()]):
-        return None
-    try:
-        told = json.loads(line)
-    except ValueError:
-        return None
-    del told["sum"]
-    return dict(told)
-
-
-def _line(number: int, told: Mapping[str, Any]) -> bytes:
-    text = json.dumps({"line": number, **told}, separators=(",", ":"), allow_nan=False)
-    content = text.removesuffix("}").encode()
-    return content + f',"sum":"{zlib.crc32(content):08x}"}}\n'.encode()
+_LONGEST: Final = 1 << 28
+"""Bytes of a line."""
+_CHAIN: Final = "chain"
 
 
 class Journal:
-    """A file that grows by lines, and is locked until it is closed.
+    """The lines of one file, as far as this process has read them.
 
-    After a failure nothing can be appended: what is on disk is then not known.
+    Appending takes a lock that the caller holds (`files.lock`), and `catch_up` under it.
+
+    Attributes:
+        path: the file, which may not be there yet.
+        name: what messages call it.
+        lines: all lines but the header, in order, each an object.
     """
 
-    def __init__(self, path: str | PathLike[str]) -> None:
-        """Lock the file, which is there.
+    def __init__(self, path: str | os.PathLike[str], kind: str) -> None:
+        """Read the file, if it is there.
+
+        Args:
+            path: links are followed, so that every name of the file is one journal.
+            kind: the word in its first line.
 
         Raises:
-            OutputError: it cannot be opened for writing, or somebody else holds it.
+            LedgerError: damaged, of another kind, or no regular file.
         """
-        self._path, self._name = path, public_name(str(path))
-        self._owner, self._file = os.getpid(), -1
+        self.name = public_name(path)
         try:
-            self._file = os.open(path, os.O_RDWR | getattr(os, "O_CLOEXEC", 0))
-        except OSError as error:
-            raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
-        self._whole = True
-        try:
-            self._take()
-            self._start()
-        except BaseException:
-            self.close()
-            raise
-
-    def __del__(self) -> None:
-        self.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+            self.path = Path(os.path.realpath(path))
+            foreign = self.path.exists() and not self.path.is_file()
+        except (OSError, ValueError):  # too long; a null
+            raise LedgerError("the record has a name that no file can have") from None
+        self.lines: list[dict[str, Any]] = []
+        self._header = {"kind": kind, "version": 1}
+        self._size, self._last = 0, b""
+        self._safe = 0  # bytes that this process has seen to be on disk
+        self._chains: list[str] = []
+        if foreign:
+            raise LedgerError(f"{self.name} is no regular file, so it cannot keep a record")
+        self.refresh()
 
     @property
-    def document(self) -> bytes:
-        """The document in front of the lines."""
-        return self._document
+    def chain(self) -> str:
+        """Hash of all lines, which the next one is bound to; empty before the first."""
+        return self._chains[-1] if self._chains else ""
 
-    @property
-    def told(self) -> list[dict[str, Any]]:
-        """The lines that were there when it was opened."""
-        return self._told
+    def chain_at(self, count: int) -> str | None:
+        """Return that hash as it was after so many lines, None where there are not so many."""
+        return self._chains[count] if 0 <= count < len(self._chains) else None
 
-    def append(self, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Put lines on disk, all at once.
+    def refresh(self) -> None:
+        """Read what was appended since.
 
         Raises:
-            OutputError: they are not, or nobody knows; nothing more can be appended then.
+            LedgerError: what was read before is gone, or what follows is damaged.
         """
-        if not self._whole:
-            raise OutputError(f"{self._name} could not be written before; open it again")
-        self._look()
-        data = b"".join(_line(self._lines + at, told) for at, told in enumerate(lines, 1))
-        self._whole = False
         try:
-            _write_all(self._file, data, self._end)
-            os.fsync(self._file)
+            with self.path.open("rb") as stream:
+                first = not self._size and stream.read(len(self._first))
+                if first and not self._first.startswith(first.rstrip(b"\0")):
+                    raise LedgerError(f"{self.name} is no record, or one of another version")
+                stream.seek(self._size - len(self._last))
+                content = stream.read()
+        except FileNotFoundError:
+            content = b""
         except OSError as error:
-            # What is half-written is taken back if it can be; else it ends without an end.
-            with contextlib.suppress(OSError):
-                os.ftruncate(self._file, self._end)
-                os.fsync(self._file)
-            raise OutputError(f"{cause(self._name, error)}; nothing was answered") from None
-        self._lines += len(lines)
-        self._end += len(data)
-        self._whole = True
+            raise LedgerError(f"cannot read {self.name}: {error.strerror}") from None
+        if not content.startswith(self._last):
+            raise LedgerError(
+                f"{self.name} lost or changed lines since it was read; nothing is added to it. "
+                "Restore the record, and begin again"
+            )
+        self._take(content[len(self._last) :])
 
-    def close(self) -> None:
-        """Let go of the file; a process that was forked lets go of its copy alone."""
-        if self._file >= 0:
-            if self._owner == os.getpid():
-                _unlock(self._file)
-            os.close(self._file)
-            self._file = -1
-            self._whole = False
+    def catch_up(self) -> None:
+        """Read what was appended since, and make sure that it is on disk.
 
-    def _look(self) -> None:
-        """OutputError where another file, or none, has taken its place: nobody would see more."""
-        with contextlib.suppress(OSError):
-            if os.path.samestat(Path(self._path).stat(), os.fstat(self._file)):
-                return
-        raise OutputError(
-            f"{self._name} was replaced or removed meanwhile; nothing was answered. Put it back "
-            "and open it again"
-        )
+        Whoever wrote it may have been killed before it was. It is written again, as a sync that
+        failed may have taken it for written, and another sync would not tell.
 
-    def _take(self) -> None:
-        if not _lock(self._file):
-            raise OutputError(f"{self._name} {_UNLOCKED}")
-
-    def _start(self) -> None:
-        """Read what is there, and cut off a line that was not finished.
-
-        What is left may be of a process that was killed before it was on disk, and is answered by
-        from now on: so it goes there first, and so does the name of the file. The lines are written
-        again, for a sync that failed may have taken them for written, and another would not tell.
+        Raises:
+            LedgerError: as `refresh`.
+            OutputError: it cannot be written.
         """
-        found = b"".join(iter(lambda: os.read(self._file, 1 << 20), b""))
-        content = found.rstrip(b"\0")  # what some systems leave where nothing got to disk
-        document, tail = parts_of(content)
-        self._document, self._told = document, list(lines_of(tail))
-        self._lines = len(self._told)
-        rest = len(tail) - (tail.rfind(b"\n") + 1)
-        unended = bool(_ANY_SUM.search(tail[len(tail) - rest :]))
-        kept = len(content) if unended or not rest else len(content) - rest
-        # So may a document that was edited by hand lack its end.
-        add = b"\n" if unended or not (tail or document.endswith(b"\n")) else b""
-        self._end = kept + len(add)
+        self.refresh()
+        if self._safe == self._size:
+            return
         try:
-            if kept < len(found):
-                os.ftruncate(self._file, kept)
-            _write_all(self._file, content[len(document) : kept] + add, len(document))
-            os.fsync(self._file)
-            sync_folder(Path(os.path.realpath(self._path)).parent)
+            with self.path.open("rb") as stream:
+                stream.seek(self._safe)
+                content = stream.read(self._size - self._safe)
         except OSError as error:
-            raise OutputError(f"{cause(self._name, error)}; nothing was asked") from None
+            raise LedgerError(f"cannot read {self.name}: {error.strerror}") from None
+        self._write(content, self._safe)
+
+    def append(self, *objects: Mapping[str, Any]) -> None:
+        """Add lines, all or none of them.
+
+        Raises:
+            OutputError: they cannot be written. They are cut off again, unless that fails, too.
+        """
+        if not objects:
+            return
+        fresh, chain = b"", self.chain
+        for each in objects if self._size else (self._header, *objects):
+            line, chain = _line(each, chain)
+            fresh += line
+        self._write(fresh, self._size, cut=True)
+        self._take(fresh)
+
+    @property
+    def _first(self) -> bytes:
+        return _line(self._header, "")[0]
+
+    def _write(self, content: bytes, at: int, *, cut: bool = False) -> None:
+        """Write it there and see that it is on disk; `cut` what stands there, and what failed."""
+        try:
+            descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+            try:
+                if cut:
+                    os.ftruncate(descriptor, at)
+                os.lseek(descriptor, at, os.SEEK_SET)
+                rest = memoryview(content)
+                while rest:
+                    rest = rest[os.write(descriptor, rest) :]
+                os.fsync(descriptor)
+                if not at:
+                    sync_folder(self.path.parent)
+            except OSError:
+                if cut:
+                    with contextlib.suppress(OSError):
+                        os.ftruncate(descriptor, at)
+                raise
+            finally:
+                os.close(descriptor)
+            self._safe = at + len(content)
+        except OSError as error:
+            raise OutputError(cause(self.name, error)) from error
+
+    def _take(self, content: bytes) -> None:
+        """Read whole lines, each of which must follow from the one before."""
+        damaged = Refusal(LedgerError, f"{self.name} is damaged: ", "; restore it from a copy")
+        begin = 0
+        while (end := content.find(b"\n", begin)) >= 0:
+            line = content[begin : end + 1]
+            chain = _hash(self.chain, line[:-_TAIL])
+            if line[-_TAIL:] != _tail(chain):
+                raise damaged.of(f"line {len(self._chains) + 1} does not follow from those before")
+            found = parsed(line, damaged, most=_LONGEST)
+            del found[_CHAIN]
+            if self._chains:
+                self.lines.append(found)
+            elif found != self._header:
+                raise LedgerError(f"{self.name} is no record, or one of another version")
+            self._chains.append(chain)
+            self._size, self._last, begin = self._size + len(line), line, end + 1
 
 
-def refuse_held(path: str | PathLike[str]) -> None:
-    """OutputError where somebody appends to a file, which must not be replaced meanwhile."""
-    try:
-        opened = os.open(path, os.O_RDONLY)
-    except OSError:  # not there, or not to be read: others say so
-        return
-    try:
-        if not _lock(opened):
-            raise OutputError(f"{public_name(str(path))} {_UNLOCKED}")
-    finally:
-        os.close(opened)
+def _line(content: Mapping[str, Any], before: str) -> tuple[bytes, str]:
+    """Return an object as a line, and the hash that it ends with."""
+    text = json.dumps(content, separators=(",", ":"), allow_nan=False).encode()[:-1]
+    chain = _hash(before, text)
+    return text + _tail(chain), chain
 
 
-def _lock(opened: int) -> bool:
-    """Whether it is ours now, until it is closed; a system without such locks has no say."""
-    try:
-        import fcntl
-    except ImportError:
-        return True
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
+def _tail(chain: str) -> bytes:
+    return f',"{_CHAIN}":"{chain}"}}\n'.encode()
 
 
-def _unlock(opened: int) -> None:
-    """Also for copies that forked processes have."""
-    with contextlib.suppress(ImportError, OSError):
-        import fcntl
-
-        fcntl.flock(opened, fcntl.LOCK_UN)
+def _hash(before: str, text: bytes) -> str:
+    return hashlib.sha256(before.encode() + text).hexdigest()[:32]
 
 
-def _write_all(opened: int, data: bytes, at: int) -> None:
-    os.lseek(opened, at, os.SEEK_SET)
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(opened, rest) :]
+_TAIL: Final = len(_tail(_hash("", b"")))

@@ -7,10 +7,17 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from pate_cli.core.errors import OutputError
+from pate_cli.files.addresses import public_name
+
 
 @contextlib.contextmanager
 def locked(records: Sequence[Path]) -> Iterator[None]:
-    """Hold the records' folders, so that two runs at once cannot both find them unspent."""
+    """Hold the records' folders, so that two runs at once cannot both find them unspent.
+
+    Raises:
+        OutputError: a folder cannot be held, as on some network file systems.
+    """
     try:
         import fcntl
     except ImportError:  # no such locks on this system; the check itself still stands
@@ -27,5 +34,12 @@ def locked(records: Sequence[Path]) -> Iterator[None]:
         for _, folder in sorted(folders.items()):
             opened = os.open(folder, os.O_RDONLY)
             held.callback(os.close, opened)
-            fcntl.flock(opened, fcntl.LOCK_EX)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX)
+            except OSError as error:
+                raise OutputError(
+                    f"{public_name(folder)}: its file system has no locks ({error.strerror}), by "
+                    "which runs take turns at a record; nothing was spent. Keep the record in "
+                    "another folder, with `record` or `ensemble`"
+                ) from None
         yield

@@ -26,8 +26,8 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.gone import GONE
 from pate_cli.core.words import BUDGET_DELTA, CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
 from pate_cli.disclosure.budget import Budget
+from pate_cli.disclosure.record_place import Places
 from pate_cli.mechanisms.amounts import Amount
-from pate_cli.verbs.book import Places
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.join import Queries
 from pate_cli.votes.names import Aliases, LabelNames

@@ -21,18 +21,20 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions
+from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import (
+    KIND,
     Outcome,
     RowsAsked,
     Run,
     RunKind,
     SpendRecord,
-    record_beside,
 )
+from pate_cli.disclosure.record_place import Places, record_beside
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
@@ -42,11 +44,9 @@ from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, s
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
-from pate_cli.files.journal import parts_of
 from pate_cli.files.sealed_json import content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.verbs.analyses import charging_of
-from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
     ReleasedWords,
     ReleaseWords,
@@ -182,13 +182,12 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
         )
     with named(path):
         content = content_of(path)
+    if f'"{KIND}"'.encode() in content[:100]:
+        return SpendRecord.read(path)
     try:
-        data = json.loads(parts_of(content)[0])
+        data = json.loads(content)
     except (ValueError, RecursionError):
         data = None
-    kind = data.get("kind") if isinstance(data, dict) else None
-    if kind == "pate-spend-record":
-        return SpendRecord.read(path)
     note("one of the files to be released", (path, None))
     if isinstance(data, dict) and "guarantee" in data:
         return read_report(path).report
@@ -304,16 +303,16 @@ def _of_ledgers(
             )
 
     told = SpendRecord(_stated(parts, delta=total.delta, began=began))
-    book = Book(
+    entry = Entry(
         places,
         run,
         budget=budget_of(asked),
         beside=SpendRecord().with_rounds(total) | told,
         refuse=refuse,
     )
-    book.enter()
-    with book.standing(until_read=False):
-        account = book.account()
+    entry.enter()
+    with entry.standing(until_read=False):
+        account = entry.account()
         touching = [past for past in account.touching(total) if run is None or past.id != run.id]
         report = door.release(
             total,
@@ -324,9 +323,9 @@ def _of_ledgers(
             warnings=cautions(*(each.mechanism for each in spent), delta=total.delta),
             external=others,
         )
-        ended = book.settle(Outcome.RELEASED)
+        ended = entry.settle(Outcome.RELEASED)
     report = worded(replace(report, run=key.run_id, time=began, spent=ended))
-    return Released(report, total, book.account())
+    return Released(report, total, entry.account())
 
 
 def _planned(
@@ -412,9 +411,9 @@ def _of_account(
     known = read.known if total is None else read.known | SpendRecord().with_rounds(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
     told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
-    book = Book(places, None, budget=budget_of(asked), beside=known | told)
-    book.enter()
-    account = book.account()
+    entry = Entry(places, None, budget=budget_of(asked), beside=known | told)
+    entry.enter()
+    account = entry.account()
     for run in account.runs:
         if not run.claimed:
             raise UsageError(f"nothing is claimed for run {run.id}, so nothing of a total with it")

@@ -7,10 +7,9 @@ import hashlib
 import json
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final, Self, Unpack
 
 import numpy as np
@@ -35,31 +34,31 @@ from pate_cli.core.words import CEILING, DELTA, MechanismName
 from pate_cli.disclosure import door
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cautions import cautions
+from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import (
     Outcome,
+    RecordFile,
     RowsAsked,
     Run,
     RunKind,
     SessionAsks,
     SessionSettings,
     SpendRecord,
-    missing_lines,
+    held,
 )
+from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import worded
 from pate_cli.files.inputs import note
-from pate_cli.files.journal import Journal
-from pate_cli.files.lock import locked
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.facts import Group
@@ -127,7 +126,7 @@ class Session:
         delta: of the same.
         mechanism: the aggregator, by name: every one but interactive and sparse-vector.
         record: the file that keeps what was asked and answered, beside other runs on the votes of
-            these teachers; one session at a time. False keeps nothing.
+            these teachers; several sessions may be open in one. False keeps nothing.
         ensemble: a name of the teachers instead.
         budget: epsilon that all runs of the record may cost at most, however they are chosen.
         budget_delta: delta that all of them may cost at most; 1e-3 if left out.
@@ -146,7 +145,7 @@ class Session:
 
     Raises:
         UnreachableError: not one query is paid for, or the budget is exhausted.
-        OutputError: the record cannot be written, or another session holds it.
+        OutputError: the record cannot be written.
         PateError: whatever else is refused.
     """
 
@@ -217,8 +216,7 @@ class Session:
         self._said: dict[str, int] = {}
         self._tally = None if names is None else StrayCount(names)
         self._row = 0
-        self._journal: Journal | None = None
-        self._record = SpendRecord()
+        self._file: RecordFile | None = None
         self._open(Budget.of(budget, delta=budget_delta, order=budget_order))
 
     def __enter__(self) -> Self:
@@ -320,7 +318,7 @@ class Session:
 
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
         """The same as far as the session goes, and no error where it ends."""
-        with self._lock:
+        with self._lock, self._turn():
             self._check_open()
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
             fresh = self._fresh(asks)
@@ -371,7 +369,7 @@ class Session:
                 private=self._key.private,
                 warnings=cautions(self._mechanism, delta=self._delta),
             )
-            spent = Spent.of(self._record.with_run(run).runs) if self._journal else None
+            spent = None if self._file is None else Spent.of(self._file.record.with_run(run).runs)
             names = self._ballots.names
             listed = names.names if names is not None and names.listed else None
             return worded(
@@ -381,8 +379,6 @@ class Session:
     def close(self) -> None:
         """Let go of the record; what was asked stays in it."""
         with self._lock:
-            if self._journal is not None:
-                self._journal.close()
             self._process = -1
 
     # --- opening ---------------------------------------------------------------------------------
@@ -452,39 +448,41 @@ class Session:
         (path,) = self._places.paths
         if self._mine(self._places.read()) is None:
             with contextlib.suppress(_EnteredError):  # by another process, in this instant
-                book = Book(self._places, self._new(), budget=budget, refuse=self._refuse_known)
-                book.enter()
+                entry = Entry(self._places, self._new(), budget=budget, refuse=self._refuse_known)
+                entry.enter()
         note("the record of what was spent", (path, None))
-        # Whoever replaces the file holds its folder, and looks first whether it is in use.
-        with locked([path]):
-            self._journal = Journal(path)
-        try:
-            self._go_on(self._journal, path)
-        except BaseException:
-            self._journal.close()
-            raise
+        self._file = RecordFile(path)
+        with held([self._file]):
+            self._go_on(self._file)
 
     def _refuse_known(self, record: SpendRecord) -> None:
         if self._mine(record) is not None:
             raise _EnteredError
 
-    def _go_on(self, journal: Journal, path: Path) -> None:
-        """From what the record tells of it."""
-        told = journal.told
-        self._record = SpendRecord.from_json(journal.document).with_asks(told)
-        mine = self._mine(self._record)
+    def _go_on(self, file: RecordFile) -> None:
+        """Take up what the record tells of the session."""
+        mine = self._mine(file.record)
         if mine is None:
-            raise LedgerError(f"{path.name}: the session was struck out of the record; open it new")
+            raise LedgerError(f"{file.name}: the session was struck out of the record; open it new")
         self._run = mine
-        for line in told:
-            if line.get("run") == mine.id:
-                self._asks.add(line)
-                self._note(line.get("id"), line.get("label"))
-        known = 0 if mine.asked is None else mine.asked.queries
-        if self._asks.asked < known:
-            raise LedgerError(f"{path.name}: {missing_lines(known, self._asks.asked)}")
+        self._take_up(file)
         self._row = self._asks.asked
-        told.clear()  # what it says is kept once
+
+    def _take_up(self, file: RecordFile) -> None:
+        """Learn what other sittings of the session asked since."""
+        for line in file.asked(self._run)[self._asks.asked :]:
+            self._asks.add(line)
+            self._note(line.get("id"), line.get("label"))
+
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the record, from what others asked to what is asked now."""
+        if self._file is None:
+            yield
+            return
+        with held([self._file]):
+            self._take_up(self._file)
+            yield
 
     def _mine(self, record: SpendRecord) -> Run | None:
         """The session in the record that these settings open again."""
@@ -612,21 +610,19 @@ class Session:
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         self._noted = False
         with undisturbed():  # what is on disk is known here, too
-            if self._journal is not None and lines:
+            if self._file is not None and lines:
                 try:
-                    self._journal.append(lines)
-                except OutputError:
-                    self._noted = True  # nothing more is noted, and what is known stays known
-                    raise
+                    self._file.ask(self._run, lines)
+                except OutputError as error:
+                    self._noted = True  # nothing was, and what is known stays known
+                    raise OutputError(f"{error}; nothing was answered") from None
             for line in lines:
                 self._asks.add(line)
                 self._note(line.get("id"), line["label"])
         self._noted = True
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:
-        line: dict[str, Any] = {"run": self._run.id}
-        if ask.id is not None:
-            line["id"] = ask.id
+        line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
         line["label"] = label
         if ask.prior is not None:
             line["prior"] = self._ballots.place(ask.prior)
@@ -653,18 +649,7 @@ class Session:
 
     def _counted(self) -> Run:
         """The run with what was asked so far."""
-        asked = self._run.asked
-        if asked is None:
-            raise LedgerError("the record does not say what was asked")
-        counts = replace(
-            asked,
-            queries=self._asks.asked,
-            max_answers=self._asks.asked,
-            prior=self._asks.prior(asked.mechanism),
-        )
-        return replace(
-            self._run, asked=counts, answers=self._asks.answers, outcome=Outcome.LABELLED
-        )
+        return self._asks.of(self._run)
 
 
 class _EnteredError(Exception):

@@ -15,10 +15,12 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
+from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
+from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import left_of
@@ -30,7 +32,6 @@ from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.passes import nothing_seen
 from pate_cli.run.publication import Into, publishing
-from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
     AggregateWords,
     CapWords,
@@ -98,8 +99,8 @@ def aggregate(
         request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
         key, resumed = _key(asked, request, promise, (target, *places.paths[:1]))
         # What a record would tell of a run takes time, and nobody asks without one.
-        entry = _run_of(request, account, key, began) if places.paths else None
-        book = Book(places, entry, budget=budget)
+        planned = _run_of(request, account, key, began) if places.paths else None
+        entry = Entry(places, planned, budget=budget)
         tested = account if isinstance(account, TargetAccount) and account.needed else None
         place.try_out()
         if target is not None:
@@ -107,12 +108,12 @@ def aggregate(
             # what they are. They are read, read again for the test, priced and labelled.
             progress(0, (2 if tested is None else 4) * request.queries)
             request.passes.fingerprint(request.mechanism, progress=progress)
-        book.enter()
-        with book.standing(until_read=tested is None):
+        entry.enter()
+        with entry.standing(until_read=tested is None):
             passed = tested is None or tested.test(request.passes, key, progress)
-            spent = None if passed else book.settle(Outcome.REFUSED)
+            spent = None if passed else entry.settle(Outcome.REFUSED)
         if tested is not None and not passed:
-            place.note(book.note)
+            place.note(entry.note)
             refusal = tested.refusal(
                 private=key.private, facts=request.file.facts, run=key.run_id, began=began,
                 spent=spent,
@@ -123,7 +124,7 @@ def aggregate(
             except OutputError as error:  # what the coin cost is said and published all the same
                 refusal.add_note(str(error))
             raise refusal
-        with book.standing(until_read=tested is None):
+        with entry.standing(until_read=tested is None):
             settled = run(
                 request.passes,
                 request.mechanism,
@@ -136,8 +137,8 @@ def aggregate(
                 warnings=cautions(request.mechanism, delta=request.delta),
                 facts=request.file.facts,
             )
-            spent = book.settle(Outcome.LABELLED, answers=settled.report.answers)
-        place.note(book.note)
+            spent = entry.settle(Outcome.LABELLED, answers=settled.report.answers)
+        place.note(entry.note)
         report = replace(_named(settled.report, key, began), labels=place.written, spent=spent)
         report, ledger = worded(report), settled.ledger
         if ledger is not None:
@@ -260,7 +261,7 @@ def quote(
         request, account = _charged(request, promise, target, asked)
         if budget is not None:
             planned_run = _run_of(request, account, RunKey.fresh(), now())
-            Book(places, planned_run, budget=budget)
+            Entry(places, planned_run, budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         price = account.quote(

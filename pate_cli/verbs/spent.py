@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import cached_property
+from itertools import repeat
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -17,13 +19,13 @@ from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import Run, SpendRecord, record_beside
+from pate_cli.disclosure.record import KIND, Run, SpendRecord
+from pate_cli.disclosure.record_place import record_beside, record_of
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import content_of, named
-from pate_cli.verbs.book import record_of
 from pate_cli.verbs.verify import FAILED, OK, Check, own_run_faults
 
 
@@ -45,10 +47,23 @@ class Bill(Result):
     budget: Budget | None
     reports: tuple[Check, ...] | None = None
 
+    @cached_property
+    def running(self) -> list[tuple[float, float]] | None:
+        """(ε, δ) of all runs up to each one, however they were chosen.
+
+        None where a run states no ε of its own.
+        """
+        try:
+            return list(however_chosen(self.runs, self.budget))
+        except LedgerError:
+            return None
+
     @property
     def left(self) -> tuple[float, float] | None:
-        """(ε, δ) that are left of the budget, each at least 0; None without a budget."""
-        return None if self.budget is None else left_of(self.budget, self.runs)
+        """(ε, δ) that are left of the budget, each at least 0; None where that is not known."""
+        if self.budget is None or self.running is None:
+            return None
+        return self.budget.left(self.running[-1]) if self.runs else left_of(self.budget, ())
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:
@@ -56,10 +71,7 @@ class Bill(Result):
 
         None where there is no run yet, or one that states no ε of its own.
         """
-        filtered = self.budget is not None and self.budget.order is not None
-        if not self.runs or not (filtered or all(run.cost is not None for run in self.runs)):
-            return None
-        return list(however_chosen(self.runs, self.budget))[-1]
+        return self.running[-1] if self.running else None
 
     @property
     def holds(self) -> bool:
@@ -101,9 +113,7 @@ class Bill(Result):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """The same, None where there is nothing to be told."""
-        none = [None] * len(self.runs)
-        spent = none if self.budget is None else list(however_chosen(self.runs, self.budget))
-        for run, gone in zip(self.runs, spent, strict=True):
+        for run, gone in zip(self.runs, self.running or repeat(None), strict=False):
             asked = run.asked
             mechanism = {} if asked is None else asked.mechanism
             external = run.external
@@ -188,7 +198,7 @@ def _place(record: str | PathLike[str] | None, ensemble: str | None) -> Path:
     """The file of the record, which is there."""
     path = Path(record) if record is not None else record_of(ensemble or "")
     with named(path):
-        if path.is_file() and b'"pate-spend-record"' in content_of(path)[:4096]:
+        if path.is_file() and f'"{KIND}"'.encode() in content_of(path)[:100]:
             return path
     if record is not None and path.exists():
         beside = record_beside(path)

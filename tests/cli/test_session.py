@@ -172,17 +172,19 @@ def test_a_killed_session_forgets_nothing(here_and_there):
     assert [each["label"] for each in again] == [first[1]["label"], first[0]["label"]]
 
 
-def test_a_second_session_on_the_record_waits_for_nothing(here_and_there, pate, refused):
+def test_a_second_sitting_takes_turns_with_the_first(here_and_there, pate):
     with here_and_there(*SETTINGS) as process:
-        process.stdin.write(line().encode())
+        process.stdin.write(line("a").encode())
         process.stdin.flush()
-        process.stdout.readline()
-        second = pate(*SETTINGS, input=line())
-        message = "r.json is in use by a session; end that first, or wait for it"
-        refused(second, 6, message)
+        first = answers(process.stdout.readline().decode())
+        second = answers(pate(*SETTINGS, input=line("a") + line("b")).stdout)
+        assert second[0]["label"] == first[0]["label"]
+        process.stdin.write(line("b").encode())
         process.stdin.close()
-        process.wait(timeout=60)
-    assert pate(*SETTINGS, input=line()).exit_code == 0
+        again = answers(process.stdout.read().decode())
+        assert again[0]["label"] == second[1]["label"]
+        assert process.wait(timeout=60) == 0
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 2
 
 
 def test_a_reader_who_leaves_ends_it_in_silence(here_and_there):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import record_files
 from pate_cli.disclosure.record import SpendRecord
 
 RUN = ("--max-queries", 20, "--force")
@@ -78,7 +79,7 @@ def test_reports_are_held_against_it(pate, votes, account):
 
 def test_a_run_left_out_of_the_record_is_found_by_its_report(pate, account):
     record = SpendRecord.read(account)
-    Path(account).write_text(record.without(record.runs[1]).to_json())
+    record_files.written(account, record.without(record.runs[1]))
     assert pate("spent", account, "--verify", "1.json").exit_code == 10
 
 

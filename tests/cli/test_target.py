@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import record_files
+from pate_cli.core.codec import encoded
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
@@ -48,7 +50,7 @@ def heads(monkeypatch):
 
 
 def attempts(path=RECORD):
-    return json.loads(Path(path).read_text())["runs"]
+    return [encoded(run) for run in SpendRecord.read(path).runs]
 
 
 def spent_of(report):
@@ -175,16 +177,18 @@ def test_an_attempt_that_never_ended_counts_as_a_pass(pate, votes, heads):
     record = Path(RECORD)
     known = SpendRecord.read(record)
     (run,) = known.runs
-    record.write_text(known.with_run(replace(run, outcome=Outcome.PENDING)).to_json())
+    record_files.written(record, known.with_run(replace(run, outcome=Outcome.PENDING)))
     words = ("--target-epsilon", 1.5, *ALL, "--force", "--budget", 2.9)
     assert pate("aggregate", votes, *words).exit_code == 5
 
 
 KILLED = """
-import json, os
+import os
+import pate_cli
 from pate_cli.core.noise import Noise
 def comes_up(self, log_chance):
-    assert [a["outcome"] for a in json.load(open("votes.spent.json"))["runs"]] == ["pending"]
+    runs = pate_cli.SpendRecord.read("votes.spent.json").runs
+    assert [run.outcome for run in runs] == ["pending"]
     os.kill(os.getpid(), 9)
 Noise.comes_up = comes_up
 from pate_cli.__main__ import main

@@ -15,7 +15,7 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind, SpendRecord
+from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
 from pate_cli.disclosure.total import Spent, total_of
 from pate_cli.mechanisms import scored_from_parameters
 from slices import some
@@ -208,12 +208,6 @@ def test_realised_costs_keep_the_promise_at_every_level(chance, epsilons):
             )
             if sign == 1:
                 assert excess <= allowed * (1.0 + 1e-9)
-
-
-def test_a_record_comes_back_as_it_was():
-    runs = (labelled("a", votes="v.npy"), at_target("b", 0.5), stated("c", epsilon=0.2, delta=0.0))
-    record = SpendRecord(runs)
-    assert SpendRecord.from_json(record.to_json()) == record
 
 
 def test_a_curve_is_not_converted_below_the_delta_that_it_asks_for():

@@ -1,229 +1,191 @@
-"""Lines behind a document: what is there after every kind of end."""
+"""A journal: what is appended is there after every kind of end, and nothing else passes for it."""
 
 from __future__ import annotations
 
 import errno
 import json
 import os
-import warnings
+from pathlib import Path
 
 import pytest
 
 from pate_cli.core.errors import LedgerError, OutputError
-from pate_cli.files.journal import Journal, lines_of, parts_of, refuse_held
+from pate_cli.files.journal import Journal
 from refusals import refusal
 
-DOCUMENT = b'{\n "kind": "pate-spend-record"\n}\n'
-LINES = [{"run": "a", "label": 1}, {"run": "a", "id": "q7", "label": None}, {"run": "a", "id": 3}]
+LINES = [{"enter": {"id": "a"}}, {"settle": "a", "answers": None}, {"ask": "ä\n", "asks": [0.1]}]
 
 
 @pytest.fixture
 def place(tmp_path):
-    path = tmp_path / "r.json"
-    path.write_bytes(DOCUMENT)
-    return path
+    return tmp_path / "r.json"
 
 
 @pytest.fixture
 def whole(place):
-    with Journal(place) as journal:
-        for line in LINES:
-            journal.append([line])
+    journal = Journal(place, "some")
+    for line in LINES:
+        journal.append(line)
     return place.read_bytes()
 
 
-def told(content):
-    return list(lines_of(parts_of(content)[1]))
+def read(place):
+    return Journal(place, "some").lines
 
 
 def test_what_is_appended_is_read_again(place):
-    with Journal(place) as journal:
-        journal.append(LINES[:2])
-        assert told(place.read_bytes()) == LINES[:2]
-        journal.append(LINES[2:])
-        journal.append([])
-    assert parts_of(place.read_bytes())[0] == DOCUMENT
-    assert told(place.read_bytes()) == LINES
-    with Journal(place) as journal:
-        assert (journal.document, journal.told) == (DOCUMENT, LINES)
-        journal.append(LINES)
-    assert told(place.read_bytes()) == LINES * 2
+    journal = Journal(place, "some")
+    assert (journal.lines, journal.chain) == ([], "")
+    assert not place.exists()
+    journal.append(*LINES[:2])
+    journal.append()
+    other = Journal(place, "some")
+    assert other.lines == journal.lines == LINES[:2]
+    other.append(LINES[2])
+    journal.refresh()
+    assert journal.lines == LINES
+    assert journal.chain == other.chain == journal.chain_at(3) != journal.chain_at(2)
+    assert journal.chain_at(4) is None
+    assert [set(json.loads(line)) >= {"chain"} for line in place.read_bytes().splitlines()]
 
 
-def test_wherever_a_write_ends_whole_lines_count_and_the_next_follows_them(place, whole):
-    at_once = len(DOCUMENT)
-    ends = [at + 1 for at in range(at_once, len(whole)) if whole[at : at + 1] == b"\n"]
-    for cut in range(at_once, len(whole) + 1):
-        place.write_bytes(whole[:cut])
-        kept = sum(end - 1 <= cut for end in ends)
-        assert told(whole[:cut]) == LINES[:kept]
-        with Journal(place) as journal:
-            assert journal.told == LINES[:kept]
-            journal.append([{"run": "b"}])
-        assert told(place.read_bytes()) == [*LINES[:kept], {"run": "b"}]
+def test_a_last_line_that_is_torn_counts_for_nothing_and_is_cut_off(place, whole):
+    """Wherever the write of a process ended that was killed."""
+    ends = [at for at, byte in enumerate(whole, 1) if byte == 10]
+    for cut in range(len(whole) + 1):
+        for after in (b"", bytes(9)):  # what some systems leave where nothing got to disk
+            place.write_bytes(whole[:cut] + after)
+            kept = max(sum(end <= cut for end in ends) - 1, 0)
+            journal = Journal(place, "some")
+            assert journal.lines == LINES[:kept]
+            journal.catch_up()
+            journal.append({"strike": "a"})
+            assert read(place) == [*LINES[:kept], {"strike": "a"}]
 
 
-def test_zeros_that_a_crash_left_count_for_nothing(place, whole):
-    place.write_bytes(whole + b"\0" * 300)
-    with Journal(place) as journal:
-        assert journal.told == LINES
-        journal.append([{"run": "b"}])
-    assert told(place.read_bytes()) == [*LINES, {"run": "b"}]
+def test_every_change_of_what_was_written_is_refused(place, whole):
+    """But for the end of the last line, by which that one is torn."""
+    for at in range(len(whole) - 1):
+        place.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        with pytest.raises(LedgerError):
+            read(place)
 
 
-def test_every_flip_of_a_line_is_seen(whole):
-    start = len(DOCUMENT) + len(b'{"line":')
-    seen = 0
-    for at in range(start, len(whole) - 1):
-        damaged = bytearray(whole)
-        damaged[at] ^= 1 << (at % 7)
-        if damaged[at : at + 1] == b"\n" or whole[at : at + 1] == b"\n":
-            continue
-        text = refusal(LedgerError, told, bytes(damaged))
-        seen += text.endswith("is damaged or missing; restore a copy that has all of them")
-    assert seen > 130
+@pytest.mark.parametrize("order", [(0, 2, 3), (0, 1, 3), (0, 1, 3, 2), (0, 1, 1, 2, 3), (1, 2, 3)])
+def test_lines_left_out_exchanged_or_repeated_are_refused(place, whole, order):
+    lines = whole.splitlines(keepends=True)
+    place.write_bytes(b"".join(lines[at] for at in order))
+    with pytest.raises(LedgerError):
+        read(place)
 
 
-@pytest.mark.parametrize("end", [b"\x0b", b" ", b"\0x", b"x"])
-def test_a_paid_line_is_not_taken_for_an_unfinished_one(whole, end):
-    refusal(LedgerError, told, whole[:-1] + end)
-    assert told(whole[:-1] + b"\0\0") == told(whole)
+def test_a_line_of_another_journal_does_not_follow(place, whole, tmp_path):
+    other = Journal(tmp_path / "other.json", "some")
+    other.append({"enter": {"id": "b"}}, LINES[1])
+    place.write_bytes(whole + (tmp_path / "other.json").read_bytes().splitlines(True)[-1])
+    with pytest.raises(LedgerError, match="line 5 does not follow"):
+        read(place)
 
 
-def test_a_line_that_is_gone_is_missed(whole):
-    *lines, _ = whole[len(DOCUMENT) :].split(b"\n")
-    for gone in (0, 1):
-        rest = b"".join(line + b"\n" for at, line in enumerate(lines) if at != gone)
-        assert f"line {gone + 1} behind" in refusal(LedgerError, told, DOCUMENT + rest)
-    twice = DOCUMENT + (lines[0] + b"\n") * 2
-    assert "line 2 behind" in refusal(LedgerError, told, twice)
+@pytest.mark.parametrize("content", [b"{}\n", b"[" * 9999, b"\x93NUMPY\n", b'{"kind": "some"}\n'])
+def test_another_file_is_no_journal(place, content):
+    place.write_bytes(content)
+    text = refusal(LedgerError, Journal, place, "some")
+    assert text.startswith(str(place))
+    assert "no record, or one of another version" in text
 
 
-def test_a_document_edited_by_hand_gets_an_end_before_the_first_line(place):
-    place.write_bytes(DOCUMENT.rstrip())
-    with Journal(place) as journal:
-        journal.append(LINES[:1])
-    assert place.read_bytes().startswith(DOCUMENT)
-    assert told(place.read_bytes()) == LINES[:1]
+def test_another_kind_is_refused(place, whole):
+    with pytest.raises(LedgerError, match="no record"):
+        Journal(place, "other")
 
 
-def test_one_at_a_time(place):
-    with Journal(place) as first:
-        text = refusal(OutputError, Journal, place)
-        assert text == f"{place} is in use by a session; end that first, or wait for it"
-        refusal(OutputError, refuse_held, place)
-        first.append(LINES[:1])
-    refuse_held(place)
-    with Journal(place) as second:
-        assert second.told == LINES[:1]
+def test_what_is_no_regular_file_is_refused(tmp_path):
+    for path in (tmp_path, os.devnull):
+        assert "no regular file" in refusal(LedgerError, Journal, path, "some")
 
 
-@pytest.mark.parametrize("how", ["removed", "replaced"])
-def test_a_file_that_is_gone_takes_no_more(place, how):
-    with Journal(place) as journal:
-        journal.append(LINES[:1])
+LOSSES = {
+    "truncated": lambda whole: whole[:-5],
+    "emptied": lambda whole: b"",
+    "rolled back": lambda whole: whole[: whole.rindex(b"\n", 0, -1) + 1],
+    "overwritten": lambda whole: bytes(len(whole)),
+    "changed": lambda whole: whole[:-40] + b"x" + whole[-39:],
+}
+
+
+@pytest.mark.parametrize("how", [*LOSSES, "removed"])
+def test_what_was_lost_while_somebody_holds_it_is_noticed_by_the_next_append(place, whole, how):
+    journal = Journal(place, "some")
+    if how == "removed":
         place.unlink()
-        if how == "replaced":
-            place.write_bytes(DOCUMENT)
-        text = refusal(OutputError, journal.append, LINES[1:])
-    assert "was replaced or removed meanwhile; nothing was answered" in text
+    else:
+        place.write_bytes(LOSSES[how](whole))
+    before = place.read_bytes() if place.exists() else None
+    with pytest.raises(LedgerError, match="lost or changed lines"):
+        journal.catch_up()
+    assert (place.read_bytes() if place.exists() else None) == before
 
 
-def test_a_journal_that_nobody_closed_holds_nothing(place):
-    Journal(place).append(LINES)
-    with Journal(place) as journal:
-        assert journal.told == LINES
-
-
-def test_a_forked_process_neither_holds_nor_lets_go_of_the_file(place):
-    with Journal(place) as journal, warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # threads of this process are idle
-        reading, writing = os.pipe()
-        child = os.fork()
-        if not child:
-            os.close(writing)
-            journal.close()
-            os.read(reading, 1)
-            os._exit(0)
-        os.close(reading)
-        refusal(OutputError, refuse_held, place)
-        journal.append(LINES)
-    refuse_held(place)  # though the child lives
-    os.close(writing)
-    os.waitpid(child, 0)
-
-
-def test_there_is_nothing_to_refuse_where_there_is_no_file(tmp_path):
-    refuse_held(tmp_path / "none.json")
-    assert "nothing was asked" in refusal(OutputError, Journal, tmp_path / "none.json")
-
-
-def failing(monkeypatch, name, number=errno.ENOSPC, *, after=0):
-    """Let a call of the operating system fail, once some bytes of it are through."""
-
-    def fail(opened, *rest):
-        if after:
-            os_write(opened, rest[0][:after])
-        raise OSError(number, os.strerror(number))
-
-    os_write = os.write
-    monkeypatch.setattr(os, name, fail)
+def test_links_lead_to_one_journal(place, whole, tmp_path):
+    (tmp_path / "link.json").symlink_to(place)
+    Journal(tmp_path / "link.json", "some").append({"strike": "a"})
+    assert (tmp_path / "link.json").is_symlink()
+    assert len(read(place)) == 4
 
 
 @pytest.mark.parametrize("after", [0, 1, 20])
-def test_a_full_disk_leaves_what_was_there(place, monkeypatch, after):
-    with Journal(place) as journal:
-        journal.append(LINES[:1])
-        before = place.read_bytes()
-        with monkeypatch.context() as broken:
-            failing(broken, "write", after=after)
-            text = refusal(OutputError, journal.append, LINES[1:])
-        assert text == f"cannot write {place}: No space left on device; nothing was answered"
-        assert place.read_bytes() == before
-        assert "open it again" in refusal(OutputError, journal.append, LINES[1:])
-    with Journal(place) as journal:
-        journal.append(LINES[1:])
-    assert told(place.read_bytes()) == LINES
+def test_a_full_disk_leaves_what_was_there(place, whole, monkeypatch, after):
+    journal = Journal(place, "some")
+    write = os.write
 
+    def full(opened, data):
+        if len(data) > after:
+            if after:
+                write(opened, bytes(data[:after]))
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(opened, data)
 
-def test_after_a_disk_that_fails_nothing_is_appended(place, monkeypatch):
-    with Journal(place) as journal:
-        with monkeypatch.context() as broken:
-            failing(broken, "fsync", errno.EIO)
-            assert "nothing was answered" in refusal(OutputError, journal.append, LINES)
-        refusal(OutputError, journal.append, LINES)
-    with Journal(place) as journal:
-        assert journal.told == []
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "write", full)
+        with pytest.raises(OutputError, match="No space left on device"):
+            journal.append({"strike": "a"})
+    assert place.read_bytes() == whole
+    journal.append({"strike": "a"})
+    assert len(read(place)) == 4
 
 
 def test_lines_are_on_disk_before_append_returns(place, monkeypatch):
-    """Every byte that was written was synced after it."""
-    calls = []
-    for name in ("write", "fsync"):
-        real = getattr(os, name)
-        monkeypatch.setattr(
-            os, name, lambda *given, name=name, real=real: (calls.append(name), real(*given))[1]
-        )
-    with Journal(place) as journal:
-        assert calls == ["fsync", "fsync"]  # what was there before, and its name
-        journal.append(LINES)
-        assert calls == ["fsync", "fsync", "write", "fsync"]
+    synced = []
+    real = os.fsync
+
+    def fsync(opened):
+        synced.append(str(Path(f"/proc/self/fd/{opened}").readlink()))
+        real(opened)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    journal = Journal(place, "some")
+    journal.append(LINES[0])
+    assert synced == [str(place), str(place.parent)]
+    synced.clear()
+    journal.append(LINES[1])
+    journal.catch_up()
+    assert synced == [str(place)]
+    # Whoever wrote it may have been killed before it was there.
+    synced.clear()
+    other = Journal(place, "some")
+    assert synced == []
+    other.catch_up()
+    assert synced == [str(place), str(place.parent)]
 
 
-def test_lines_that_are_there_are_written_again(place, whole, monkeypatch):
-    """A sync that failed may have given them up, and another would not bring them back."""
-    place.write_bytes(whole)
+def test_lines_of_others_are_written_again(place, whole, monkeypatch):
+    """A sync that failed may have taken them for written, and another would not tell."""
+    journal = Journal(place, "some")
     written = []
-    real = os.write
+    write = os.write
     monkeypatch.setattr(
-        os, "write", lambda opened, data: (written.append(bytes(data)), real(opened, data))[1]
+        os, "write", lambda opened, data: (written.append(bytes(data)), write(opened, data))[1]
     )
-    with Journal(place) as journal:
-        assert len(journal.told) == len(LINES)
-    assert b"".join(written) == whole[len(DOCUMENT) :]
-    assert place.read_bytes() == whole
-
-
-def test_a_line_is_one_of_json(whole):
-    for line in whole[len(DOCUMENT) :].splitlines():
-        assert json.loads(line)["sum"]
+    journal.catch_up()
+    assert b"".join(written) == whole == place.read_bytes()

@@ -17,7 +17,7 @@ import pyarrow.feather
 import pyarrow.parquet as pq
 
 import pate_cli
-from fuzz.damage import checksum
+import record_files
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
@@ -211,19 +211,6 @@ def record() -> SpendRecord:
     )  # fmt: skip
 
 
-def older_record() -> bytes:
-    """One of version 3, which told of draws and targets alone."""
-    draw = {"id": "c" * 32, "rounds": ["a" * 32], "beta": 0.05, "sigma_release": 10.0, "shift": 3.0}
-    target = {"epsilon": 1.0, "delta": 1e-6, "refusal_epsilon": 0.1}
-    attempts = [
-        {"id": name * 32, **target, "outcome": outcome}
-        for name, outcome in (("d", "pending"), ("e", "refused"), ("f", "passed"))
-    ]
-    content = {"kind": "pate-spend-record", "schema_version": 3}
-    content |= {"releases": [draw], "attempts": attempts}
-    return json.dumps({**content, "checksum": checksum(content)}).encode()
-
-
 def report() -> Report:
     """Private by its own account, or nothing of it could be released."""
     told: dict[str, Any] = {"layout": "counts", "sigma2": 40.0, "seed": 1}
@@ -267,8 +254,7 @@ WHOLE: dict[str, Callable[[], bytes]] = {
     "groups, csv": lambda: b"teacher,group,weight\n0,a,1\n1,a,2\n2,b,1\n",
     "names": lambda: "\n".join((*_NAMES, "fish")).encode(),
     "ledger": lambda: ledger().to_json().encode(),
-    "record": lambda: record().to_json().encode(),
-    "record, older": older_record,
+    "record": lambda: record_files.content(record()),
     "report": lambda: report().to_json().encode(),
 }
 """Every kind of file, by the name of its case."""

@@ -24,15 +24,14 @@ from histories.disk import FileNode, FolderNode
 from histories.said import Said
 from histories.system import Killed, Process, System, replaced
 from histories.watch import Watch, run_of
-from kills.promises import BrokenError, check_record
+from kills.promises import BrokenError, asks_in, check_record
 from pate_cli.core import entropy, noise
 from pate_cli.core.errors import LedgerError, PateError
 from pate_cli.core.noise import RunKey
+from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.files import journal, owner, unfinished
-from pate_cli.files.journal import Journal
+from pate_cli.files import owner, unfinished
 from pate_cli.run import passes
-from pate_cli.verbs.book import Places
 
 TEACHERS: Final = 8
 VOTES: Final = np.array([[6, 2, 0], [3, 3, 2], [0, 8, 0], [1, 1, 6], [4, 4, 0], [7, 1, 0]])
@@ -144,7 +143,6 @@ class History:
         self.drawn: set[tuple[str, ...]] = set()
         self.doom = _DOOM
         self.inputs: dict[str, bytes] = {}
-        self.journals: list[Journal] = []
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -182,7 +180,6 @@ class History:
             (owner, "this_system", lambda: f"{system.boot:08x}"),
             (owner, "_state", self._state),
             (passes, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
-            (Journal, "_take", self._taken(Journal._take)),
         ]
         environment = {"SOURCE_DATE_EPOCH": "1700000000", "XDG_STATE_HOME": self._path("home")}
         before = {name: os.environ.get(name) for name in environment}
@@ -195,8 +192,6 @@ class History:
                 finally:
                     for process in system.processes.values():
                         system.end(process)
-                    for one in self.journals:
-                        one._file = -1  # it closes nothing any more, whenever it goes
         finally:
             os.umask(mask)
             for name, value in before.items():
@@ -221,13 +216,6 @@ class History:
     def _state(self, number: int) -> tuple[str, str] | None:
         known = self.system.processes.get(number)
         return ("S", "1") if known is not None and known.alive else None
-
-    def _taken(self, take: Callable[[Journal], None]) -> Callable[[Journal], None]:
-        def taken(journal: Journal) -> None:
-            self.journals.append(journal)
-            take(journal)
-
-        return taken
 
     def _path(self, name: str) -> str:
         return f"{self.system.root}/{name}"
@@ -534,7 +522,7 @@ class History:
         node = self.system.node(self.record)
         if self.system.broken is not None or not isinstance(node, FileNode):
             return
-        lines = list(journal.lines_of(journal.parts_of(node.data)[1]))
+        lines = asks_in(node.data)
         if lines and "id" in lines[-1]:
             name = lines[-1]["id"]
             found = self._asked([pate.Ask(self._votes(), id=name)])
@@ -548,15 +536,20 @@ class History:
         self._sits(lambda session: session.asked)
 
     def _second(self) -> None:
-        """Another session on the same record, which is refused as long as the first is there."""
-        if self.session is None or self.sitting is None or not self.session._journal._whole:
+        """Another sitting of the session asks something meanwhile."""
+        if self.session is None or self.sitting is None:
             return
-        process = self.system.process("a second session")
-        how, _ = self._alone(
-            process, lambda: pate.Session(teachers=TEACHERS, **self._where, **self.kind)
-        )
+        process = self.system.process("a second sitting")
+        ask = pate.Ask(self._votes(), id=self._name())
+
+        def asked() -> list[Any]:
+            with pate.Session(teachers=TEACHERS, **self._where, **self.kind) as second:
+                return second.answered([ask])
+
+        how, got = self._alone(process, asked)
         if how == "done":
-            raise BrokenError("two sessions are open at once")
+            for label in got:
+                self.watch.left.add(ask.id, label)
 
     def _close(self) -> None:
         if self.session is not None and self.sitting is not None and self.sitting.alive:

@@ -13,7 +13,9 @@ from typing import Any, Final
 from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.record import Outcome, SpendRecord
+from pate_cli.disclosure import record as records
+from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
 from pate_cli.files import destinations, draft, journal, transaction, unfinished
 from pate_cli.files.destinations import File
 from pate_cli.files.journal import Journal
@@ -21,8 +23,7 @@ from pate_cli.files.transaction import Outputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint, Pieces
 from pate_cli.run.publication import Publication
-from pate_cli.verbs import book, spend
-from pate_cli.verbs.book import Book
+from pate_cli.verbs import spend
 from pate_cli.verbs.session import Session
 
 Place = tuple[Any, str, Any]
@@ -63,23 +64,25 @@ def _unsynced_home() -> list[Place]:
     return [(destinations, "sync_folder", _nothing)]
 
 
-def _names_of_the_dead() -> list[Place]:
-    return [(journal, "sync_folder", _nothing)]
-
-
-def _entries_of_the_dead() -> list[Place]:
-    return [(Book, "_settle_names", _nothing)]
+def _known_before_it_is_safe() -> list[Place]:
+    return [(Journal, "catch_up", Journal.refresh)]
 
 
 def _given_up_lines() -> list[Place]:
-    start, write = Journal._start, journal._write_all
+    def synced(self: Journal) -> None:
+        """What others wrote is synced, and not written again."""
+        self.refresh()
+        if self._safe < self._size:
+            try:
+                opened = os.open(self.path, os.O_RDONLY)
+                os.fsync(opened)
+                os.close(opened)
+                destinations.sync_folder(self.path.parent)
+            except OSError as error:
+                raise OutputError(f"cannot write {self.name}: {error.strerror}") from None
+            self._safe = self._size
 
-    def started(self: Journal) -> None:
-        with replaced((journal, "_write_all", _nothing)):
-            start(self)
-
-    del write
-    return [(Journal, "_start", started)]
+    return [(Journal, "catch_up", synced)]
 
 
 def _stays_and_was_not_released() -> list[Place]:
@@ -106,20 +109,20 @@ def _nothing_comes_back() -> list[Place]:
 
 
 def _strike_after_the_coin() -> list[Place]:
-    enter, settle = Book.enter, Book.settle
+    enter, settle = Entry.enter, Entry.settle
 
-    def settled(self: Book, outcome: Outcome, *, answers: int | None = None) -> Any:
+    def settled(self: Entry, outcome: Outcome, *, answers: int | None = None) -> Any:
         enter(self)
         return settle(self, outcome, answers=answers)
 
-    return [(Book, "enter", _nothing), (Book, "settle", settled)]
+    return [(Entry, "enter", _nothing), (Entry, "settle", settled)]
 
 
 def _debit_after_the_labels() -> list[Place]:
-    enter, settle, publishing = Book.enter, Book.settle, spend.publishing
-    late: list[tuple[Book, Outcome, int | None]] = []
+    enter, settle, publishing = Entry.enter, Entry.settle, spend.publishing
+    late: list[tuple[Entry, Outcome, int | None]] = []
 
-    def settled(self: Book, outcome: Outcome, *, answers: int | None = None) -> None:
+    def settled(self: Entry, outcome: Outcome, *, answers: int | None = None) -> None:
         late.append((self, outcome, answers))
 
     @contextlib.contextmanager
@@ -131,53 +134,49 @@ def _debit_after_the_labels() -> list[Place]:
             enter(one)
             settle(one, outcome, answers=answers)
 
-    places = [(Book, "enter", _nothing), (Book, "settle", settled)]
+    places = [(Entry, "enter", _nothing), (Entry, "settle", settled)]
     return [*places, (spend, "publishing", published)]
 
 
 def _refusals_are_free() -> list[Place]:
-    settle = Book.settle
+    settle = Entry.settle
 
-    def settled(self: Book, outcome: Outcome, *, answers: int | None = None) -> Any:
+    def settled(self: Entry, outcome: Outcome, *, answers: int | None = None) -> Any:
         if outcome is Outcome.REFUSED:
             self._fresh = True
             self._withdrawn()
             return None
         return settle(self, outcome, answers=answers)
 
-    return [(Book, "settle", settled)]
+    return [(Entry, "settle", settled)]
 
 
 def _failures_are_free() -> list[Place]:
     @contextlib.contextmanager
-    def standing(self: Book, *, until_read: bool) -> Iterator[None]:
+    def standing(self: Entry, *, until_read: bool) -> Iterator[None]:
         try:
             yield
         except PateError:
             self._withdrawn()
             raise
 
-    return [(Book, "standing", standing)]
+    return [(Entry, "standing", standing)]
 
 
 def _no_lock_on_the_record() -> list[Place]:
-    return [(book, "locked", lambda records: contextlib.nullcontext())]
+    return [(records, "locked", lambda paths: contextlib.nullcontext())]
 
 
 def _only_the_newest_run() -> list[Place]:
-    write = Book._write
+    enter = RecordFile.enter
 
-    def written(self: Book, record: SpendRecord) -> None:
-        write(self, SpendRecord(record.runs[-1:]))
+    def entered(self: RecordFile, *runs: Run) -> None:
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+        RecordFile.__init__(self, self.path)
+        enter(self, *runs)
 
-    return [(Book, "_write", written)]
-
-
-def _lines_are_left_behind() -> list[Place]:
-    def document(path: Path) -> bytes:
-        return journal.parts_of(path.read_bytes())[0]
-
-    return [(book, "content_with_lines", document)]
+    return [(RecordFile, "enter", entered)]
 
 
 def _released_before() -> list[Place]:
@@ -243,8 +242,8 @@ def _noted_before() -> list[Place]:
         """What was asked is put on disk when the next is, after its answer left."""
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         late, self._late = getattr(self, "_late", []), lines
-        if self._journal is not None and late:
-            self._journal.append(late)
+        if self._file is not None and late:
+            self._file.ask(self._run, late)
         for line in lines:
             self._asks.add(line)
             self._note(line.get("id"), line["label"])
@@ -266,58 +265,38 @@ def _ids_are_forgotten() -> list[Place]:
 
 
 def _torn_lines_stay() -> list[Place]:
-    start = Journal._start
+    write = Journal._write
 
-    def started(self: Journal) -> None:
-        with replaced((os, "ftruncate", _nothing)):
-            start(self)
-        self._end = os.fstat(self._file).st_size
+    def written(self: Journal, content: bytes, at: int, *, cut: bool = False) -> None:
+        """What stands behind the last whole line is written after, and not cut off."""
+        if cut and self.path.exists():
+            at = self.path.stat().st_size
+        write(self, content, at)
 
-    return [(Journal, "_start", started)]
+    return [(Journal, "_write", written)]
 
 
 def _only_written() -> list[Place]:
-    def append(self: Journal, lines: Any) -> None:
-        data = b"".join(journal._line(self._lines + at, told) for at, told in enumerate(lines, 1))
-        with contextlib.suppress(OSError):
-            journal._write_all(self._file, data, self._end)
-        self._lines += len(lines)
-        self._end += len(data)
+    return [(journal, "os", _Unsynced())]
 
-    return [(Journal, "append", append)]
+
+class _Unsynced:
+    """`os`, whose files are not synced."""
+
+    fsync = staticmethod(lambda opened: None)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
 
 
 def _failures_are_passed_over() -> list[Place]:
-    append = Journal.append
+    ask = RecordFile.ask
 
-    def passed(self: Journal, lines: Any) -> None:
+    def passed(self: RecordFile, session: Run, asks: Any) -> None:
         with contextlib.suppress(OutputError):
-            append(self, lines)
+            ask(self, session, asks)
 
-    return [(Journal, "append", passed)]
-
-
-def _known_before_it_is_safe() -> list[Place]:
-    start = Journal._start
-
-    def started(self: Journal) -> None:
-        with replaced((os, "fsync", _nothing), (journal, "sync_folder", _nothing)):
-            start(self)
-
-    return [(Journal, "_start", started)]
-
-
-def _first_line_is_whole() -> list[Place]:
-    def parts_of(content: bytes) -> tuple[bytes, bytes]:
-        first = journal._FIRST.search(content)
-        at = len(content) if first is None else first.start()
-        return content[:at], content[at:]
-
-    return [(journal, "parts_of", parts_of)]
-
-
-def _no_lock_on_a_session() -> list[Place]:
-    return [(journal, "_lock", lambda opened: True)]
+    return [(RecordFile, "ask", passed)]
 
 
 def _nothing(*_: Any, **__: Any) -> None:
@@ -328,8 +307,6 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "a name before its content is on disk": _unsynced_files,
     "names that are not synced": _unsynced_folders,
     "a new folder that is not synced": _unsynced_home,
-    "names that a killed process left": _names_of_the_dead,
-    "entries that a killed process left": _entries_of_the_dead,
     "lines that a failed sync gave up": _given_up_lines,
     "what stays is also not released": _stays_and_was_not_released,
     "what stays is not told of": _stays_untold,
@@ -341,7 +318,6 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "a run that fails costs nothing": _failures_are_free,
     "no lock on the record": _no_lock_on_the_record,
     "the record replaced, not added to": _only_the_newest_run,
-    "lines of a session left behind": _lines_are_left_behind,
     "a second release without asking": _released_before,
     "a checkpoint of another question": _another_question,
     "a resumed run under another key": _another_key,
@@ -356,7 +332,5 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "lines that are not synced": _only_written,
     "failures passed over": _failures_are_passed_over,
     "lines known before they are safe": _known_before_it_is_safe,
-    "a torn first line": _first_line_is_whole,
-    "no lock on a session": _no_lock_on_a_session,
 }
 """What is planted, by name."""

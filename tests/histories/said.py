@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any, Final
 
 from histories.disk import FolderNode, Node
 from histories.system import System
-from kills.promises import BrokenError
+from kills.promises import BrokenError, asks_in, events_in
 from pate_cli.core.errors import PateError
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.files.journal import lines_of, parts_of
 
 _NOTHING: Final = re.compile(r"nothing was released|none are released")
 _STAYS: Final = re.compile(r"what went to (.+?) stays")
@@ -113,8 +111,15 @@ def _lies(node: Node | None) -> _Lies:
 
 def _runs(record: _Lies) -> dict[str, str]:
     """What runs of a record cost, as messages have it, by name."""
-    runs = json.loads(parts_of(record[1])[0] or '{"runs": []}')["runs"]
-    return {run["id"]: _cost(run) for run in runs}
+    runs: dict[str, dict[str, Any]] = {}
+    for event in events_in(record[1]):
+        if "enter" in event:
+            runs[event["enter"]["id"]] = event["enter"]
+        elif "settle" in event:
+            runs[event["settle"]]["outcome"] = event["outcome"]
+        elif "strike" in event:
+            del runs[event["strike"]]
+    return {name: _cost(run) for name, run in runs.items()}
 
 
 def _cost(run: dict[str, Any]) -> str:
@@ -123,4 +128,4 @@ def _cost(run: dict[str, Any]) -> str:
 
 
 def _lines(record: _Lies) -> list[dict[str, Any]]:
-    return list(lines_of(parts_of(record[1])[1]))
+    return asks_in(record[1])

@@ -16,16 +16,6 @@ def test_a_slice_of_histories():
     assert not {seed: fault for seed, fault in faults.items() if fault is not None}
 
 
-def test_a_folder_that_comes_into_place_and_not_back_is_told_of():
-    """The disk fails as the name is synced, and again as the folder is to be taken back."""
-    assert history.fault_of(66166) is None
-
-
-def test_a_record_that_is_struck_out_leaves_no_copy_of_a_killed_process():
-    """Killed as it had put the old record aside, and another process then removes that."""
-    assert history.fault_of(95917) is None
-
-
 def test_a_history_is_its_seed():
     def told(seed):
         lines = []

@@ -10,9 +10,8 @@ from typing import Any, Final
 
 from histories.disk import FileNode, FolderNode, Node, contents
 from histories.system import System
-from kills.promises import BrokenError, Left
+from kills.promises import BrokenError, Left, asks_in
 from pate_cli.core.noise import RunKey
-from pate_cli.files.journal import lines_of, parts_of
 
 _LABELS: Final = b"query_id,label,source\n"
 _LEDGER: Final = re.compile(rb'"kind": "pate-(?:cost-)?ledger"')
@@ -164,8 +163,7 @@ class Watch:
         """Answers leave a session: whatever happens now, the record tells of them."""
         for content in self.may_hold(record):
             told = {}
-            tail = b"" if content is None else parts_of(content)[1]
-            for line in lines_of(tail):
+            for line in asks_in(content or b""):
                 label = line["label"]
                 told[line.get("id")] = names[label] if names and label is not None else label
             for name, label in self.left.named.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,6 @@ from typing import Any, TypeAlias
 
 import pate_cli as pate
 from pate_cli.core.errors import PateError
-from pate_cli.files.journal import lines_of, parts_of
 
 Answer: TypeAlias = str | int | None
 
@@ -41,6 +41,16 @@ class Left:
         return [label for label in (*self.named.values(), *self.nameless) if label is not None]
 
 
+def events_in(content: bytes) -> list[dict[str, Any]]:
+    """The whole lines of a record file, but for the first."""
+    return [json.loads(line) for line in content.split(b"\n")[1:-1]]
+
+
+def asks_in(content: bytes) -> list[dict[str, Any]]:
+    """What was asked in the session of a record file, in order."""
+    return [ask for event in events_in(content) for ask in event.get("asks", ())]
+
+
 def check_record(path: Path, left: Left, *, names: Sequence[str] = ()) -> None:
     """BrokenError unless the record pays for all that left, and its rule allows what it tells.
 
@@ -50,7 +60,7 @@ def check_record(path: Path, left: Left, *, names: Sequence[str] = ()) -> None:
         names: of the classes, where labels are names.
     """
     try:
-        lines = list(lines_of(parts_of(path.read_bytes())[1]))
+        lines = asks_in(path.read_bytes())
         record = pate.SpendRecord.read(path)
     except PateError as error:
         raise BrokenError(f"the record cannot be read: {error}") from error

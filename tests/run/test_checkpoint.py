@@ -22,6 +22,7 @@ import pate_cli as pate
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
+from pate_cli.disclosure.record import SpendRecord
 from pate_cli.files.owner import owned_name
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run import passes
@@ -138,8 +139,8 @@ def check_one_answer(folder, line, secret, scratch):
     found = in_place(folder)
     assert nowhere(found) == nowhere(in_place(scratch))
     if "spent.json" in found:
-        (run,) = json.loads(found["spent.json"])["runs"]
-        assert run["outcome"] == "labelled"
+        (run,) = SpendRecord.read(folder / "spent.json").runs
+        assert run.outcome == "labelled"
         assert len(json.loads(found["report.json"])["spent"]["runs"]) == 1
     if "ledger.json" in found:
         (done,) = json.loads(found["ledger.json"])["rounds"]

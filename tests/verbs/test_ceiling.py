@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
@@ -154,7 +152,7 @@ def test_a_run_goes_on_from_its_checkpoint_by_whatever_name(tmp_path, monkeypatc
         pate.aggregate(VOTES, **asked)
     done = pate.aggregate(VOTES, **asked, max_epsilon=600.0)
     done.checkpoint.end()
-    assert len(json.loads((tmp_path / "spent.json").read_text())["runs"]) == 1
+    assert len(pate.SpendRecord.read(tmp_path / "spent.json").runs) == 1
 
 
 def test_the_line_of_tune_names_what_it_costs():

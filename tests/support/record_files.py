@@ -1,0 +1,38 @@
+"""Record files as they would be, had their runs been entered one after the other."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from pathlib import Path
+
+from pate_cli.core.codec import encoded
+from pate_cli.disclosure.record import KIND
+from pate_cli.files import journal
+
+
+def written(path, record):
+    """Write a record in the place of whatever is there."""
+    return journal_of(path, [{"enter": encoded(run)} for run in record.runs])
+
+
+def journal_of(path, events):
+    """Write a journal of such lines in the place of whatever is there, whatever they say."""
+    content, chain = b"", ""
+    for event in ({"kind": KIND, "version": 1}, *events):
+        text = json.dumps(event, separators=(",", ":")).encode()[:-1]
+        chain = journal._hash(chain, text)
+        content += text + journal._tail(chain)
+    Path(path).write_bytes(content)
+    return path
+
+
+def content(record):
+    """The bytes of a record file."""
+    return journal_bytes([{"enter": encoded(run)} for run in record.runs])
+
+
+def journal_bytes(events):
+    """The bytes of a journal of such lines."""
+    with tempfile.TemporaryDirectory() as folder:
+        return Path(journal_of(Path(folder, "r.json"), events)).read_bytes()

@@ -559,7 +559,7 @@ def test_with_a_seed_too_an_attempt_is_one_attempt(votes, here, cut, monkeypatch
         patch.setattr(Checkpoint, "end", lambda self: None)
         assert CliRunner().invoke(app, seeded).exit_code == 0
     assert CliRunner().invoke(app, [*seeded, "--force"]).exit_code == 0
-    assert len(json.loads((here / "spent.json").read_text())["runs"]) == 1
+    assert len(SpendRecord.read(here / "spent.json").runs) == 1
 
 
 # ---------------------------------------------------------------- two at once

@@ -36,6 +36,13 @@ for number, handler in (
 TESTS = Path(__file__).resolve().parent
 
 
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path_factory, monkeypatch):
+    """What the user's state directory knows of records is of one test alone."""
+    monkeypatch.delenv("PATE_HOME", raising=False)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+
+
 def _once(cost):
     """A cost of scores, which is pure, found once a process for the same arguments."""
 

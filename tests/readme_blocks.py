@@ -40,7 +40,12 @@ SAMPLES = ROOT / "sample_votes"
 PAGES = (README, *sorted(DOCS.glob("*.md")))
 
 # Wherever a block is run, it runs this very package.
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+
+def environment(folder: Path) -> dict[str, str]:
+    """What a program sees that runs in a folder, which holds the user's state as well."""
+    return {**os.environ, "PYTHONPATH": str(ROOT), "PATE_HOME": str(folder / ".pate")}
+
 
 _WIDTH, _INDENT = 100, 34
 # What the example keeps of the report; "…" stands for the rest.
@@ -175,7 +180,7 @@ def example() -> str:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            env=ENVIRONMENT,
+            env=environment(folder),
         )
     shown = _shortened(run.stdout.splitlines())
     return "\n".join(["```console", f"$ pate {' '.join(words)} | cat", *shown, "```", ""])
@@ -197,7 +202,7 @@ def follow_tutorial(folder: Path) -> str:
         check=True,
         stdout=subprocess.PIPE,
         text=True,
-        env=ENVIRONMENT,
+        env=environment(folder),
     )
     return run.stdout
 
@@ -232,7 +237,7 @@ def _at_a_terminal(command: list[str], folder: Path) -> list[str]:
             stdin=subprocess.DEVNULL,
             stdout=theirs,
             stderr=theirs,
-            env={**ENVIRONMENT, "TERM": "dumb", "COLUMNS": "100"},
+            env={**environment(folder), "TERM": "dumb", "COLUMNS": "100"},
         )
         os.close(theirs)
         said = b""

@@ -187,7 +187,7 @@ def _shell(lines, folder):
         cwd=folder,
         capture_output=True,
         text=True,
-        env=readme_blocks.ENVIRONMENT,
+        env=readme_blocks.environment(folder),
     )
     assert run.returncode == 0, run.stderr
     return run

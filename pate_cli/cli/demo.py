@@ -49,7 +49,7 @@ def demo(
         out.reserve(labels)
         out.reserve(report)
         # What others spent on the sample is no part of it.
-        account = Places((spent,), votes=votes.name)
+        account = Places((spent,), votes=votes.name, accept_lost=True)
         done = pate.aggregate(_sample(votes.name), target_epsilon=_TARGET, record=account)
         out.write(votes, _sample(votes.name).read_bytes())
         out.write(labels, done.labels.encode(labels))

@@ -757,6 +757,14 @@ class RecordOptions:
         ),
     ] = False
 
+    accept_lost_record: Annotated[
+        bool,
+        _account(
+            "--accept-lost-record",
+            help="Begin a record anew where the one that the votes had is gone, or lost runs.",
+        ),
+    ] = False
+
     def __post_init__(self) -> None:
         given = {
             "--spend": self.spend is not None,
@@ -778,6 +786,7 @@ class RecordOptions:
             "budget_order": self.budget_order,
             "record": False if self.no_record else self.spend,
             "ensemble": self.ensemble,
+            "accept_lost_record": self.accept_lost_record,
         }
 
     def places(self, votes: str, *, seed: int | None) -> Places:
@@ -786,7 +795,11 @@ class RecordOptions:
 
         asked = self.keywords
         return Places.of(
-            votes, record=asked["record"], ensemble=asked["ensemble"], seeded=seed is not None
+            votes,
+            record=asked["record"],
+            ensemble=asked["ensemble"],
+            seeded=seed is not None,
+            accept_lost=self.accept_lost_record,
         )
 
 

@@ -128,6 +128,7 @@ def session(
             mechanism=mechanism.mechanism,
             record=places["record"],
             ensemble=places["ensemble"],
+            accept_lost_record=places["accept_lost_record"],
             budget=places["budget"],
             budget_delta=places["budget_delta"],
             budget_order=places["budget_order"],

@@ -65,6 +65,7 @@ class Entry:
         self._fresh = False
         note("the record of what was spent", *((path, None) for path in places.paths))
         self._files = [RecordFile(path) for path in places.paths]
+        places.refuse_lost(self._files)
         if self._files:
             self._check(self._told())
         else:
@@ -95,6 +96,7 @@ class Entry:
                     record = record.with_run(_after(record.runs[-1], total))
                 for file in self._files:
                     file.enter(*(self._as_told(run) for run in record.missing_in(file.record)))
+            self._places.remember(self._files)
         except OutputError as error:
             if not self._noted(error):
                 error.add_note("the record of what was spent lies there; name another place for it")
@@ -152,6 +154,7 @@ class Entry:
                 record = record.with_run(self._run)
                 for file in self._files:
                     file.settle(self._run)
+        self._places.remember(self._files)
         return Spent.of(record.runs, total)
 
     def account(self) -> SpendRecord:

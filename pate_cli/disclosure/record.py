@@ -33,6 +33,7 @@ from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
+from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
@@ -466,6 +467,15 @@ class RecordFile:
         return self._journal.path
 
     @property
+    def sighting(self) -> Sighting:
+        """How much it tells of, by which one that was lost or rolled back is noticed."""
+        return Sighting(str(self.path), len(self._journal.lines), self._journal.chain)
+
+    def tells_of(self, seen: Sighting) -> bool:
+        """Return whether it tells of all that it, or one that it is a copy of, told of before."""
+        return self._journal.chain_at(seen.lines) == seen.chain
+
+    @property
     def record(self) -> SpendRecord:
         """All runs, sessions with what was asked in them."""
         return SpendRecord(tuple(self._with_asks(run) for run in self._runs.values()))
@@ -571,7 +581,11 @@ def held(files: Sequence[RecordFile]) -> Iterator[None]:
     with locked([file.path for file in files]):
         for file in files:
             file.catch_up()
+        before = [file.sighting for file in files]
         yield
+        for file, known in zip(files, before, strict=True):
+            if file.sighting != known:
+                remember([key_of_record(file.path)], file.sighting)
 
 
 def decimal_sum(numbers: Iterable[float]) -> float:

@@ -1,4 +1,4 @@
-"""Which record belongs to votes: the one that is named, or the one beside them."""
+"""Which record belongs to votes: the one that is named, and the one that they have already."""
 
 from __future__ import annotations
 
@@ -6,12 +6,24 @@ import functools
 import operator
 import os
 import re
+from collections.abc import Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Final, Self
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, OutputError, ParameterError, UsageError, quoted
-from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.known_records import (
+    Sighting,
+    key_of_record,
+    keys_of_votes,
+    recall,
+    remember,
+    state_folder,
+)
+from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.destinations import make_folder
 from pate_cli.files.sealed_json import named
@@ -27,11 +39,19 @@ class Places:
         paths: of the record; where there are several, each of them tells of every run.
         found: the one of them that nobody named and that is there all the same.
         votes: what the holder calls the votes.
+        keys: fingerprints of the votes, for this user alone. SECRET.
+        expected: how their record was last seen; one of the paths tells of as much, or it is lost.
+        accept_lost: begin anew all the same.
+        named: somebody named the record, or the ensemble.
     """
 
     paths: tuple[Path, ...] = ()
     found: Path | None = None
     votes: str | None = None
+    keys: tuple[str, ...] = field(default=(), repr=False)
+    expected: tuple[Sighting, ...] = ()
+    accept_lost: bool = False
+    named: bool = False
 
     @classmethod
     def of(
@@ -41,14 +61,18 @@ class Places:
         record: str | os.PathLike[str] | Places | bool | None,
         ensemble: str | None = None,
         seeded: bool = False,
+        accept_lost: bool = False,
     ) -> Self | Places:
-        """The record that was named, by its file or its ensemble, and the one beside the votes.
+        """Find the record that was named, and the one that the votes have already.
+
+        That lies beside them; or elsewhere, where they were moved, copied or linked since.
 
         Args:
             votes: as the verbs take them; what lies on disk has a record beside it.
             record: its file; False for none.
             ensemble: a name, under which it is kept in a folder of the user's own.
             seeded: the run is for tests, and entered in a record only where one is named.
+            accept_lost: begin a record anew where the one that votes had is gone.
 
         Raises:
             UsageError: two ways to name it, or a name that is none.
@@ -70,13 +94,26 @@ class Places:
             told = Path(record)
         elif ensemble is not None:
             told = record_of(ensemble)
-        if told is None:
-            if beside is None or seeded:
-                return cls(votes=name)
-            return cls((beside,), beside if beside.exists() else None, name)
-        if beside is None or not beside.exists() or seeded or _same(told, beside):
-            return cls((told,), None, name)
-        return cls((told, beside), beside, name)
+        if seeded or beside is None:
+            alone = () if told is None else (told,)
+            return cls(alone, None, name, accept_lost=accept_lost, named=True)
+        keys = keys_of_votes(_local(votes))
+        seen = tuple(recall(keys))
+        there = [path for path in (beside, *(Path(one.record) for one in seen)) if path.exists()]
+        # Every name of a record is the same one.
+        paths = {os.path.realpath(path): path for path in there[::-1]}
+        if told is not None:
+            paths.pop(os.path.realpath(told), None)
+        others = tuple(paths.values())[::-1]
+        return cls(
+            (told, *others) if told is not None else others or (beside,),
+            next(iter(others), None),
+            name,
+            keys,
+            seen,
+            accept_lost,
+            named=told is not None,
+        )
 
     def read(self) -> SpendRecord:
         """Return what any of them tells of; LedgerError for one that is damaged."""
@@ -87,10 +124,28 @@ class Places:
         """The names, for messages."""
         return " and ".join(map(public_name, self.paths))
 
+    def refuse_lost(self, files: Sequence[RecordFile]) -> None:
+        """LedgerError where a record told of more than any of these does, or is gone."""
+        if self.accept_lost:
+            return
+        by_path = recall(key_of_record(path) for path in self.paths)
+        for seen in (*self.expected, *by_path):
+            if not any(file.tells_of(seen) for file in files):
+                raise LedgerError(
+                    f"the record {public_name(seen.record)} is gone, or lost some of the "
+                    f"{seen.lines} lines that it had; restore it from a copy. To begin anew all "
+                    "the same, as if nothing had been spent, say `accept_lost_record`"
+                )
+
+    def remember(self, files: Sequence[RecordFile]) -> None:
+        """Keep for the next run where the record of these votes is, and how much it tells of."""
+        if files:
+            remember(self.keys, files[0].sighting)
+
     def make_folders(self) -> None:
         """Make the folder of an ensemble; any other is there or is not."""
         for path in self.paths:
-            if path.parent == _state_folder():
+            if path.parent == state_folder():
                 try:
                     make_folder(path.parent, 0o700)
                 except OSError as error:
@@ -100,9 +155,6 @@ class Places:
 def record_of(ensemble: str) -> Path:
     """The record of the teachers of this name, in a folder of the user's own.
 
-    `$XDG_STATE_HOME/pate`, `~/.local/state/pate` where that is not set, `%LOCALAPPDATA%\\pate` on
-    Windows.
-
     Raises:
         UsageError: no name that could be a file's.
     """
@@ -111,15 +163,21 @@ def record_of(ensemble: str) -> Path:
             "`ensemble` is a name of up to 100 letters, digits, '.', '_' and '-', the first one a "
             "letter or a digit"
         )
-    return _state_folder() / f"{ensemble}.spent.json"
+    return state_folder() / f"{ensemble}.spent.json"
 
 
-def _state_folder() -> Path:
-    home = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
-    try:
-        return (Path(home) if home else Path.home() / ".local" / "state") / "pate"
-    except RuntimeError:
-        raise UsageError("there is no home folder to keep records in; name a file") from None
+def _local(votes: str | os.PathLike[str]) -> Path:
+    """Return the path of votes on disk, also where they are named by a file:// address.
+
+    Raises:
+        ValueError: the address of a store.
+    """
+    name = os.fspath(votes)
+    if name.startswith("file://"):
+        return Path(url2pathname(urlsplit(name).path))
+    if is_address(name):
+        raise ValueError(name)
+    return Path(name)
 
 
 def _beside(votes: Any) -> tuple[str | None, Path | None]:
@@ -130,16 +188,12 @@ def _beside(votes: Any) -> tuple[str | None, Path | None]:
     if name == "-":
         return None, None
     shown = re.split(r"[/\\]", public_name(name).rstrip("/\\"))[-1] or None
-    path = Path(name)
     try:
-        on_disk = not is_address(name) and (path.is_file() or path.is_dir())
+        path = _local(name)
+        on_disk = path.is_file() or path.is_dir()
     except (OSError, ValueError):
         on_disk = False
     return shown, record_beside(path) if on_disk else None
-
-
-def _same(one: Path, other: Path) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
 
 
 def record_beside(ledger: str | os.PathLike[str]) -> Path:

@@ -275,6 +275,15 @@ class AccountWords(TypedDict, total=False):
         ),
     ]
 
+    accept_lost_record: Annotated[
+        bool,
+        Says(
+            "begin a record anew where the one that the votes had is gone, or lost runs. What was "
+            "spent before is then charged nowhere.",
+            False,
+        ),
+    ]
+
 
 class SpendingWords(TypedDict, total=False):
     """What may be spent, and what is kept of it."""

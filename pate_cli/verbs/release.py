@@ -23,6 +23,7 @@ from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
+from pate_cli.disclosure.known_records import key_of_record, recall
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
@@ -258,13 +259,19 @@ def _places(read: _Read, asked: ReleaseWords) -> Places:
     paths = [*told, *read.records]
     if asked["seed"] is not None:  # for tests: entered only where a record is named
         return Places(tuple(dict.fromkeys(paths)))
+    gone = []
     for ledger, at in read.ledgers:
         # Each has one, whatever the others have: a draw that is noted elsewhere alone could be had
         # again from this ledger by itself.
         beside = [] if at is None else [record_beside(at)]
         there = [path for path in (*map(Path, ledger.records), *beside) if path.is_file()]
         paths += there or beside
-    return Places(tuple({os.path.realpath(path): path for path in paths[::-1]}.values())[::-1])
+        gone += [path for path in map(Path, ledger.records) if path not in there]
+    return Places(
+        tuple({os.path.realpath(path): path for path in paths[::-1]}.values())[::-1],
+        expected=tuple(recall(map(key_of_record, gone))),
+        accept_lost=asked["accept_lost_record"],
+    )
 
 
 def _of_ledgers(

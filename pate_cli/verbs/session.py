@@ -128,6 +128,7 @@ class Session:
         record: the file that keeps what was asked and answered, beside other runs on the votes of
             these teachers; several sessions may be open in one. False keeps nothing.
         ensemble: a name of the teachers instead.
+        accept_lost_record: begin a record anew where the one that was there is gone.
         budget: epsilon that all runs of the record may cost at most, however they are chosen.
         budget_delta: delta that all of them may cost at most; 1e-3 if left out.
         budget_order: Renyi order at which costs are added up instead of epsilons; fixed before the
@@ -159,6 +160,7 @@ class Session:
         mechanism: MechanismName | str = MechanismName.CONFIDENT,
         record: str | PathLike[str] | bool | None = None,
         ensemble: str | None = None,
+        accept_lost_record: bool = False,
         budget: float | None = None,
         budget_delta: float | None = None,
         budget_order: float | None = None,
@@ -208,7 +210,7 @@ class Session:
             None if epsilon is None else float(epsilon), max_queries, _digest(names)
         )
         self._delta = delta
-        self._places = self._kept(record, ensemble)
+        self._places = self._kept(record, ensemble, accept_lost_record)
         self._lock, self._process, self._noted = threading.RLock(), os.getpid(), True
         self._asks = SessionAsks()
         self._given: list[tuple[str | int, int]] = []
@@ -431,9 +433,17 @@ class Session:
             return list(self._said)
         return None if self._ballots.names is None else self._ballots.names.names
 
-    def _kept(self, record: str | PathLike[str] | bool | None, ensemble: str | None) -> Places:
+    def _kept(
+        self, record: str | PathLike[str] | bool | None, ensemble: str | None, accept_lost: bool
+    ) -> Places:
         """Where; UsageError where nobody said."""
-        places = Places.of("-", record=record, ensemble=ensemble, seeded=not self._key.private)
+        places = Places.of(
+            "-",
+            record=record,
+            ensemble=ensemble,
+            seeded=not self._key.private,
+            accept_lost=accept_lost,
+        )
         if not places.paths and record is not False and self._key.private:
             raise UsageError(
                 "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
@@ -452,6 +462,7 @@ class Session:
                 entry.enter()
         note("the record of what was spent", (path, None))
         self._file = RecordFile(path)
+        self._places.refuse_lost([self._file])
         with held([self._file]):
             self._go_on(self._file)
 

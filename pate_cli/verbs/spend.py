@@ -151,7 +151,13 @@ def aggregate(
 
 
 def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
-    return Places.of(votes, record=asked["record"], ensemble=asked["ensemble"], seeded=seeded)
+    return Places.of(
+        votes,
+        record=asked["record"],
+        ensemble=asked["ensemble"],
+        seeded=seeded,
+        accept_lost=asked["accept_lost_record"],
+    )
 
 
 def _left(

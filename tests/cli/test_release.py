@@ -64,7 +64,7 @@ def forget(folder, record):
 
     def remove():
         for kept in (record, *folder.glob("*.spent.json")):
-            kept.unlink(missing_ok=True)
+            record_files.unlink(kept)
 
     return remove
 
@@ -351,7 +351,7 @@ def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folde
     for words in (["a"], ["b"], ["b", "a"], ["c", "b"], ["a", "c"]):
         refused(pate("release", *words, *DRAW), 7, AGAIN.format(1))
     assert not (folder / "c.spent.json").exists()
-    (folder / "a.spent.json").unlink()
+    record_files.unlink(folder / "a.spent.json")
     refused(pate("release", "a", "b", *DRAW), 7, AGAIN.format(1))
     released("c", "b", *DRAW, "--again")
     refused(pate("release", "c", *DRAW), 7, AGAIN.format(1))

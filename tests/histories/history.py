@@ -28,6 +28,7 @@ from kills.promises import BrokenError, asks_in, check_record
 from pate_cli.core import entropy, noise
 from pate_cli.core.errors import LedgerError, PateError
 from pate_cli.core.noise import RunKey
+from pate_cli.disclosure import record, record_place
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.files import owner, unfinished
@@ -179,6 +180,8 @@ class History:
             (unfinished, "_system", lambda: f"{system.boot:08x}"),
             (owner, "this_system", lambda: f"{system.boot:08x}"),
             (owner, "_state", self._state),
+            (record, "remember", lambda keys, seen: None),  # what the user's folder knows
+            (record_place, "remember", lambda keys, seen: None),
             (passes, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
         ]
         environment = {"SOURCE_DATE_EPOCH": "1700000000", "XDG_STATE_HOME": self._path("home")}

@@ -62,6 +62,7 @@ def here(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setattr(passes, "_ENTRIES", A_RANGE * CLASSES)
+    monkeypatch.setenv("PATE_HOME", os.devnull)  # every folder is on its own
     return tmp_path / "here"
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
 from pate_cli.core.codec import encoded
+from pate_cli.disclosure.known_records import state_folder
 from pate_cli.disclosure.record import KIND
 from pate_cli.files import journal
 
@@ -16,8 +18,20 @@ def written(path, record):
     return journal_of(path, [{"enter": encoded(run)} for run in record.runs])
 
 
+def forget():
+    """Let the user's state directory know of no record."""
+    shutil.rmtree(state_folder() / "seen", ignore_errors=True)
+
+
+def unlink(path):
+    """Remove a record, if it is there, as if it had never been."""
+    Path(path).unlink(missing_ok=True)
+    forget()
+
+
 def journal_of(path, events):
     """Write a journal of such lines in the place of whatever is there, whatever they say."""
+    forget()
     content, chain = b"", ""
     for event in ({"kind": KIND, "version": 1}, *events):
         text = json.dumps(event, separators=(",", ":")).encode()[:-1]

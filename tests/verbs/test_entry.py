@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+import record_files
 from beside import a_student
 from changes import unseen
 from pate_cli.accounting.gaussian import conditional
@@ -158,7 +159,7 @@ def survey(walk, outcome, places):
     whole, name = RECORD.read_bytes(), KEYS[outcome].run_id
     pending, noted = [(name, Outcome.PENDING)], [(name, outcome)]
     for number, place in enumerate(places):
-        RECORD.unlink(missing_ok=True)
+        record_files.unlink(RECORD)
         end = ENDS[(number + number // len(ENDS)) % len(ENDS)]
         with contextlib.suppress(end, PateError):
             walk.run(place, end())
@@ -196,7 +197,7 @@ def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
         try:
             return tested(*args)
         except end:
-            RECORD.unlink()
+            record_files.unlink(RECORD)
             raise
 
     monkeypatch.setattr(TargetAccount, "test", test)
@@ -224,7 +225,7 @@ def test_nothing_is_made_of_votes_before_the_record_knows(monkeypatch):
 
         monkeypatch.setattr(states, "of", of)
     for bound in (Bound.TWO_TAIL, Bound.CONDITIONAL):
-        RECORD.unlink(missing_ok=True)
+        record_files.unlink(RECORD)
         ask(bound=bound)
     assert seen == [Outcome.PENDING] * 2
 
@@ -378,7 +379,7 @@ def test_what_another_process_has_settled_is_not_struck_out():
     ask(checkpoint="kept")
     (run,) = attempts()
     pending = replace(run, outcome=Outcome.PENDING)
-    RECORD.unlink()
+    record_files.unlink(RECORD)
     one, other = (Entry(Places((RECORD,)), pending, budget=None) for _ in range(2))
     one.enter()
     other.enter()
@@ -424,7 +425,7 @@ def test_an_ensemble_has_its_record_in_a_folder_of_the_users(tmp_path, monkeypat
     pate.aggregate(COUNTS, "gnmax", **asked)
     assert pate.aggregate(COUNTS, "gnmax", **asked).report.spent.count == 2
     folder = tmp_path / "state" / "pate"
-    assert [path.name for path in folder.iterdir()] == ["hospitals.spent.json"]
+    assert {path.name for path in folder.iterdir()} == {"hospitals.spent.json", "seen"}
     assert folder.stat().st_mode & 0o777 == 0o700
     for name in ("", "../x", "a/b", ".hidden"):
         with pytest.raises(UsageError, match="is a name"):

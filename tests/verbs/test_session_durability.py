@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+import record_files
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
 from pate_cli.disclosure.session_terms import rule_fault, stop_rule
 
@@ -27,6 +28,7 @@ def test_a_line_that_was_cut_short_had_answered_nobody(torn, tmp_path):
     whole = record.read_bytes()
     lines = whole.splitlines(keepends=True)
     record.write_bytes(b"".join(lines[:-1]) + torn)
+    record_files.forget()
     assert pate.SpendRecord.read(record).runs[0].asked.queries == 1
     assert answered(record, "a", (0, 8)) == labels[:1]
     answered(record, "b")

@@ -1,0 +1,164 @@
+"""A record follows votes wherever they go, and one that is gone while they stay is missed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.core.errors import LedgerError
+from pate_cli.disclosure.known_records import (
+    Sighting,
+    keys_of_votes,
+    recall,
+    remember,
+    state_folder,
+)
+from refusals import refusal
+
+COUNTS = np.array([[38, 2], [36, 4]] * 12)
+ASKED = {"sigma2": 40.0, "layout": "counts", "max_queries": 4}
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATE_HOME", str(tmp_path / "home"))
+
+
+def run(votes, **asked):
+    """One run, and how many the record tells of."""
+    return pate.aggregate(votes, "gnmax", **{**ASKED, **asked}).report.spent.count
+
+
+@pytest.fixture
+def votes():
+    np.save("votes.npy", COUNTS)
+    assert run("votes.npy") == 1
+    return Path("votes.npy").resolve()
+
+
+WAYS = {
+    "moved": lambda votes: votes.rename("other.npy"),
+    "copied": lambda votes: shutil.copy(votes, "other.npy"),
+    "hard link": lambda votes: os.link(votes, "other.npy"),
+    "link": lambda votes: Path("other.npy").symlink_to(votes),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_record_follows_votes(votes, way):
+    WAYS[way](votes)
+    assert run("other.npy") == 2
+    assert not Path("other.npy.spent.json").exists()
+    assert run(Path("other.npy").resolve().as_uri()) == 3
+
+
+def test_a_record_follows_votes_into_a_folder_and_out_of_it():
+    Path("parts").mkdir()
+    for name, rows in (("a", COUNTS), ("parts/b", COUNTS + 0)):
+        lines = ["class_0,class_1", *(",".join(map(str, row)) for row in rows.tolist())]
+        Path(f"{name}.csv").write_text("\n".join([*lines, "9,31" if name == "a" else "8,32"]))
+    assert run("a.csv") == 1
+    Path("a.csv").rename("parts/a.csv")
+    assert run("parts") == 2
+    Path("parts/b.csv").rename("b.csv")
+    assert run("b.csv") == 3
+
+
+def test_a_record_that_is_moved_with_its_votes_is_not_missed(votes):
+    Path("year").mkdir()
+    votes.rename("year/votes.npy")
+    Path("votes.npy.spent.json").rename("year/votes.npy.spent.json")
+    assert run("year/votes.npy") == 2
+    assert not Path("votes.npy.spent.json").exists()
+
+
+def test_a_record_under_another_name_is_told_of_all_that_was_spent(votes):
+    assert run(votes, ensemble="clinics") == 2
+    assert run(votes) == 3
+    for given in ({"ensemble": "clinics"}, {"record": votes}):
+        assert len(pate.spent(**given).runs) == 3
+
+
+LOSSES = {
+    "gone": lambda path: path.unlink(),
+    "emptied": lambda path: path.write_bytes(b""),
+    "rolled back": lambda path: path.write_bytes(
+        b"".join(path.read_bytes().splitlines(keepends=True)[:2])
+    ),
+}
+
+
+@pytest.mark.parametrize("how", LOSSES)
+def test_a_record_that_is_lost_is_missed_until_that_is_accepted(votes, how):
+    record = Path("votes.npy.spent.json")
+    LOSSES[how](record)
+    before = record.exists() and record.read_bytes()
+    text = refusal(LedgerError, run, "votes.npy")
+    assert "votes.npy.spent.json is gone, or lost some of the 2 lines" in text
+    assert "accept_lost_record" in text
+    assert (record.exists() and record.read_bytes()) == before
+    run("votes.npy", accept_lost_record=True)
+    run("votes.npy")
+
+
+def test_so_is_that_of_a_session_and_that_of_moved_votes(votes):
+    given = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
+    with pate.Session(record="s.json", **given) as session:
+        session.ask([8, 0])
+    Path("s.json").unlink()
+    assert "s.json is gone" in refusal(LedgerError, pate.Session, record="s.json", **given)
+    with pate.Session(record="s.json", accept_lost_record=True, **given) as session:
+        assert session.asked == 0
+    votes.rename("other.npy")
+    Path("votes.npy.spent.json").unlink()
+    assert "is gone" in refusal(LedgerError, run, "other.npy")
+
+
+def test_what_is_known_is_for_one_user_alone(votes):
+    folder = state_folder()
+    assert folder == Path("home").resolve()
+    seen = list((folder / "seen").iterdir())
+    assert len(seen) == 2  # of the votes, and of the record
+    assert {path.stat().st_mode & 0o777 for path in seen} == {0o600}
+    assert (folder / "seen").stat().st_mode & 0o777 == 0o700
+    public = Path("votes.npy.spent.json").read_text()
+    assert not any(path.name[:16] in public for path in seen)
+
+
+def test_without_a_place_to_keep_it_nothing_is_known_and_runs_go_on(votes, monkeypatch):
+    monkeypatch.setenv("PATE_HOME", os.devnull)
+    votes.rename("other.npy")
+    assert run("other.npy") == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b'{"record": 1}', b"\xff", b"[" * 9999])
+def test_damage_there_is_no_knowledge(votes, content):
+    for path in (state_folder() / "seen").iterdir():
+        path.write_bytes(content)
+    assert run(votes) == 2
+
+
+@pytest.mark.parametrize("size", [0, 1, 1 << 16, (1 << 20) - 1, 1 << 20, (1 << 20) + 1, 5 << 20])
+def test_a_fingerprint_is_of_the_size_and_of_both_ends(tmp_path, size):
+    path = tmp_path / "v"
+    content = bytes(range(256)) * (size // 256) + bytes(size % 256)
+    path.write_bytes(content)
+    (key,) = keys_of_votes(path)
+    others = [content + b"x", content[:-1]]
+    if content:
+        others += [b"x" + content[1:], content[:-1] + b"x"]
+    for other in set(others) - {content}:
+        path.write_bytes(other)
+        assert keys_of_votes(path) != (key,)
+
+
+def test_the_last_sighting_counts():
+    for lines in (1, 2):
+        remember(["k"], Sighting("/r.json", lines, "c"))
+    assert [seen.lines for seen in recall(["k", "none"])] == [2]

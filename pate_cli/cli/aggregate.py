@@ -239,6 +239,9 @@ class _CommandLine:
             output.note(f"joins the record {public_name(found)}")
         with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
             file, rows, place = opened
+            twin = self.asked["record"].twin(file.teachers, flag="--ensemble NAME")
+            if twin is not None:
+                output.note(twin)
             if engine.checkpoint is not None:
                 self._tell_of_checkpoint(engine.checkpoint)
             available = file.queries

@@ -99,6 +99,8 @@ def _handled(files: Handling, *, claimed: bool) -> _Rows:
     yield "keep secret", ", ".join(files.secret)
     if files.records:
         yield "record", ", ".join(files.records)
+    elif claimed:
+        yield "record", "none: neither this run nor earlier ones are charged anywhere"
     if files.check:
         yield "check it", shlex.join(["pate", "verify", *files.check])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import os
@@ -123,6 +124,32 @@ class Places:
     def shown(self) -> str:
         """The names, for messages."""
         return " and ".join(map(public_name, self.paths))
+
+    def twin(self, teachers: int, *, flag: str) -> str | None:
+        """Say how to join another record in the folder of a new one, of as many teachers.
+
+        Two records of the same teachers would each tell of a part of what was spent.
+
+        Args:
+            teachers: how many vote.
+            flag: how the caller names an ensemble.
+
+        Returns:
+            One line; None where the record is named or there already, or no other is like it.
+        """
+        if self.named or not self.paths or any(path.exists() for path in self.paths):
+            return None
+        (place, *_) = self.paths
+        for other in sorted(place.parent.glob("*.spent.json")):
+            with contextlib.suppress(LedgerError):
+                for run in SpendRecord.read(other).runs:
+                    if run.asked is not None and run.asked.mechanism.get("teachers") == teachers:
+                        return (
+                            f"{place.name} begins a new record, and {other.name} beside it is of "
+                            f"{teachers} teachers, too. If they are the same, name them for both "
+                            f"with {flag}: their runs then add up"
+                        )
+        return None
 
     def refuse_lost(self, files: Sequence[RecordFile]) -> None:
         """LedgerError where a record told of more than any of these does, or is gone."""

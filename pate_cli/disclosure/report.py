@@ -326,10 +326,11 @@ class Report(Result):
         return False
 
     def headline(self) -> str:
-        """ε, δ and how many answers they pay for."""
+        """ε, δ, how many answers they pay for, and whether that is charged anywhere."""
+        charged = "" if self.spent is not None or not self.private else "; in no record"
         return (
             f"{pair(self.epsilon, self.delta)}, "
-            f"{self.answers} of {self.queries} {self.rows} answered"
+            f"{self.answers} of {self.queries} {self.rows} answered{charged}"
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Self, Unpack
@@ -101,6 +102,10 @@ def aggregate(
         # What a record would tell of a run takes time, and nobody asks without one.
         planned = _run_of(request, account, key, began) if places.paths else None
         entry = Entry(places, planned, budget=budget)
+        if not isinstance(asked["record"], Places):  # the command line has said so
+            twin = places.twin(request.mechanism.teachers, flag="`ensemble`")
+            if twin is not None:
+                warnings.warn(twin, stacklevel=3)
         tested = account if isinstance(account, TargetAccount) and account.needed else None
         place.try_out()
         if target is not None:

@@ -20,7 +20,7 @@ from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, Run, SpendRecord
-from pate_cli.disclosure.record_place import record_beside, record_of
+from pate_cli.disclosure.record_place import Places, record_of
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
 from pate_cli.files.addresses import public_name
@@ -195,18 +195,19 @@ def spent(
 
 
 def _place(record: str | PathLike[str] | None, ensemble: str | None) -> Path:
-    """The file of the record, which is there."""
+    """Return the file of the record, which is there."""
     path = Path(record) if record is not None else record_of(ensemble or "")
     with named(path):
         if path.is_file() and f'"{KIND}"'.encode() in content_of(path)[:100]:
             return path
-    if record is not None and path.exists():
-        beside = record_beside(path)
-        if beside.is_file():
-            return beside
-        if path.is_dir() or path.suffix != ".json":
-            raise LedgerError(f"{public_name(fspath(record))}: no record lies beside it")
-        return path
+    if record is not None:
+        for found in Places.of(record, record=None).paths:
+            if found.is_file():
+                return found
+        if path.is_dir() or (path.exists() and path.suffix != ".json"):
+            raise LedgerError(f"{public_name(fspath(record))}: no record of these votes is known")
+        if path.exists():
+            return path
     raise LedgerError(f"{public_name(str(path))}: there is no such record")
 
 

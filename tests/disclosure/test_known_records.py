@@ -56,6 +56,7 @@ def test_a_record_follows_votes(votes, way):
     assert run("other.npy") == 2
     assert not Path("other.npy.spent.json").exists()
     assert run(Path("other.npy").resolve().as_uri()) == 3
+    assert len(pate.spent("other.npy").runs) == 3
 
 
 def test_a_record_follows_votes_into_a_folder_and_out_of_it():
@@ -134,7 +135,8 @@ def test_what_is_known_is_for_one_user_alone(votes):
 def test_without_a_place_to_keep_it_nothing_is_known_and_runs_go_on(votes, monkeypatch):
     monkeypatch.setenv("PATE_HOME", os.devnull)
     votes.rename("other.npy")
-    assert run("other.npy") == 1
+    with pytest.warns(UserWarning, match="begins a new record"):
+        assert run("other.npy") == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"record": 1}', b"\xff", b"[" * 9999])
@@ -162,3 +164,33 @@ def test_the_last_sighting_counts():
     for lines in (1, 2):
         remember(["k"], Sighting("/r.json", lines, "c"))
     assert [seen.lines for seen in recall(["k", "none"])] == [2]
+
+
+def test_a_second_file_of_as_many_teachers_is_told_how_to_join(votes, recwarn):
+    np.save("b.npy", COUNTS[::-1])
+    with pytest.warns(UserWarning, match=r"votes\.npy\.spent\.json beside it is of 40 teachers"):
+        run("b.npy")
+    recwarn.clear()
+    run("b.npy")  # its record is there
+    np.save("c.npy", COUNTS[1:])
+    run("c.npy", ensemble="wards")  # and this one is named
+    np.save("d.npy", COUNTS[:, ::-1] * 2)
+    run("d.npy")  # and these are others
+    assert not recwarn.list
+
+
+def test_records_are_joined_under_one_name(votes):
+    np.save("b.npy", COUNTS[::-1])
+    assert run("b.npy", ensemble="wards") == 1
+    assert run("votes.npy", ensemble="wards") == 3
+    assert run("b.npy") == 4
+
+
+def test_a_report_says_that_a_run_is_in_no_record():
+    done = pate.aggregate(COUNTS, "gnmax", **ASKED)
+    assert done.report.headline().endswith("queries answered; in no record")
+    assert not run_of(ASKED).endswith("in no record")
+
+
+def run_of(asked):
+    return pate.aggregate(COUNTS, "gnmax", record="r.json", **asked).report.headline()

@@ -66,7 +66,7 @@ class Budget:
 
     @property
     def rule(self) -> tuple[float, float] | None:
-        """What must not change once runs were admitted: order and δ of a filter; None of sums."""
+        """(order, δ) of a filter, which are fixed before its first run; None for plain sums."""
         return None if self.order is None else (self.order, self.delta)
 
     def left(self, spent: tuple[float, float]) -> tuple[float, float]:

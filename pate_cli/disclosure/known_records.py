@@ -1,4 +1,4 @@
-"""What the user's state directory knows of records: where that of votes lies, and how long it was.
+"""The user's state directory: where the record of votes lies, and how long it was when last seen.
 
 A record follows votes that were moved, copied or linked by a quick fingerprint of theirs, and one
 that is gone while its votes remain is missed. Both are kept for this user alone, in files of mode

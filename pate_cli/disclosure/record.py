@@ -110,7 +110,7 @@ class RowsAsked:
 
 @dataclass(frozen=True)
 class SessionSettings:
-    """What a session was opened with, beside what is asked: by it the same one is found again.
+    """Settings of a session by which the same one is found again.
 
     Attributes:
         epsilon: the target, nats; None where there was none.
@@ -193,7 +193,7 @@ class Run:
 
     @property
     def curved(self) -> bool:
-        """Whether it is charged by a curve, at every order; else by its ε."""
+        """True where the run is charged by a Rényi curve, False where by an (ε, δ)."""
         if self.kind is RunKind.EXTERNAL:
             return isinstance(self.part, ExternalCurve)
         return self.kind in (RunKind.WORST_CASE, RunKind.RELEASE)
@@ -207,7 +207,7 @@ class Run:
 
     @property
     def part(self) -> ExternalCurve | ExternalPair | None:
-        """What others stated."""
+        """The cost that others state of their mechanism; None of any other run."""
         return None if self.external is None else self.external.part
 
     @property
@@ -241,7 +241,7 @@ class Run:
 
     @property
     def public(self) -> Run:
-        """It as a report has it: without names that its holder gave, or that ledgers know."""
+        """The run as reports have it: without names that its holder gave, or that ledgers know."""
         asked = None if self.asked is None else replace(self.asked, round="")
         return replace(self, asked=asked, session=None, drawn_from=(), votes=None, groups=())
 
@@ -260,7 +260,7 @@ class Run:
         groups: tuple[Group, ...],
         claimed: bool,
     ) -> bool:
-        """Whether it is the session that these settings open again."""
+        """Return whether the run is the session that these settings open again."""
         return (
             self.session == settings
             and self.asked is not None
@@ -270,7 +270,7 @@ class Run:
 
     @property
     def neighbours(self) -> tuple[Any, ...] | None:
-        """What votes a record moves; None where nothing is known of them."""
+        """How many votes one record moves, by group; None where nothing is known of them."""
         if self.asked is None:
             return None
         mechanism = self.asked.mechanism
@@ -279,7 +279,7 @@ class Run:
 
 
 class SessionAsks:
-    """What was asked in a session, line by line.
+    """Counts of the queries of a session, taken line by line.
 
     Attributes:
         asked, answers: how many queries, and how many of them got a label.
@@ -312,7 +312,7 @@ class SessionAsks:
         return replace(run, asked=counts, answers=self.answers, outcome=Outcome.LABELLED)
 
     def prior(self, mechanism: Mapping[str, Any]) -> PriorFacts | None:
-        """Of all its guesses: the digest is that of lines with the number of a query and its guess.
+        """Return the facts of all guesses; their digest is of lines with a query's number and guess.
 
         None where none of them had a vote.
         """
@@ -419,7 +419,7 @@ class SpendRecord:
         return both
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """What either tells of; a run of both counts once, and as ended if either says so."""
+        """Return the runs of either; a run of both counts once, and as ended if either says so."""
         runs = list(self.runs)
         places: dict[str, int] = {}
         for place, run in enumerate(runs):

@@ -34,7 +34,7 @@ _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 @dataclass(frozen=True)
 class Places:
-    """Where the record of some teachers is kept; nowhere, without paths.
+    """Files of the record of some teachers; without paths nothing is kept.
 
     Attributes:
         paths: of the record; where there are several, each of them tells of every run.
@@ -208,7 +208,7 @@ def _local(votes: str | os.PathLike[str]) -> Path:
 
 
 def _beside(votes: Any) -> tuple[str | None, Path | None]:
-    """What the votes are called, and the record that belongs beside them, if they are on disk."""
+    """Return the name of the votes, and the record that belongs beside them if they are on disk."""
     if not isinstance(votes, str | os.PathLike):
         return None, None
     name = os.fspath(votes)
@@ -224,7 +224,7 @@ def _beside(votes: Any) -> tuple[str | None, Path | None]:
 
 
 def record_beside(ledger: str | os.PathLike[str]) -> Path:
-    """Where the record of what was released is kept: `<ledger>.spent.json` beside the ledger.
+    """Return the record that belongs beside votes or a ledger, `<name>.spent.json`.
 
     Links are followed, so that another name of the ledger has no record of its own.
 

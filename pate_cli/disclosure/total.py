@@ -1,4 +1,4 @@
-"""What all runs of a record cost together, whatever the votes; public, like the record.
+"""(ε, δ) of all runs of a record together, whatever the votes; public, like the record.
 
 Two figures are told, for they rest on different things (accounting/THEORY.md, section 20).
 
@@ -48,7 +48,7 @@ _WORTH_A_DELTA: Final = 0.99
 
 @dataclass(frozen=True)
 class Total:
-    """What runs cost together.
+    """(ε, δ) of runs together, by both figures.
 
     Attributes:
         epsilon, delta: presupposing that runs and settings did not follow from earlier results.
@@ -87,7 +87,7 @@ class Spent:
 
     @classmethod
     def of(cls, runs: Sequence[Run], total: Total | None = None) -> Spent:
-        """What is published of an account, and its total if that is known."""
+        """Return what is published of runs; their total is found if it is not given."""
         total = total_of(runs) if total is None else total
         return cls(**vars(total), runs=tuple(run.public for run in runs))
 
@@ -291,7 +291,7 @@ def _fixed(stated: Sequence[Run], curves: Curves | None, delta: float) -> float:
 
 
 def _as_it_came(stated: Sequence[Run], curves: Curves | None, delta: float) -> float:
-    """What was tested as it came out, added; what cannot come out in two ways composed."""
+    """Return tests as they came out, added; what cannot come out in two ways is composed."""
     settled = [_in_full(run) for run in stated if run.kind is not RunKind.TARGET]
     if settled or curves is not None:
         rest = epsilon_together(np.array(settled), curves, delta=delta)
@@ -320,7 +320,7 @@ def _stated_delta(run: Run) -> float:
 
 
 def _spendings(runs: Sequence[Run]) -> list[Spending]:
-    """What was asked; LedgerError for a draw from rounds that are not among it."""
+    """Return the rows asked; LedgerError for a draw from rounds that are not among them."""
     known = {run.asked.round for run in runs if run.asked is not None}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(

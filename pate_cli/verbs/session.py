@@ -319,7 +319,7 @@ class Session:
         return found
 
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
-        """The same as far as the session goes, and no error where it ends."""
+        """Answer queries as `ask_all`, as far as the session goes, without an error where it ends."""
         with self._lock, self._turn():
             self._check_open()
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
@@ -344,14 +344,14 @@ class Session:
 
     @property
     def why_spent(self) -> str:
-        """What `BudgetSpent` says."""
+        """Text of `BudgetSpent`."""
         return (
             f"the session may ask no more: {self._asks.asked} queries were asked for epsilon "
             f"{nats(self.rule.epsilon)}"
         )
 
     def report(self) -> Report:
-        """What may be published about all that was answered: it holds whatever is asked yet.
+        """Return the public report of all that was answered; it holds whatever is asked yet.
 
         Raises:
             UsageError: nothing was asked.

@@ -102,10 +102,7 @@ def aggregate(
         # What a record would tell of a run takes time, and nobody asks without one.
         planned = _run_of(request, account, key, began) if places.paths else None
         entry = Entry(places, planned, budget=budget)
-        if not isinstance(asked["record"], Places):  # the command line has said so
-            twin = places.twin(request.mechanism.teachers, flag="`ensemble`")
-            if twin is not None:
-                warnings.warn(twin, stacklevel=3)
+        _warn_of_twin(places, request, told=isinstance(asked["record"], Places))
         tested = account if isinstance(account, TargetAccount) and account.needed else None
         place.try_out()
         if target is not None:
@@ -163,6 +160,13 @@ def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
         seeded=seeded,
         accept_lost=asked["accept_lost_record"],
     )
+
+
+def _warn_of_twin(places: Places, request: Request, *, told: bool) -> None:
+    """Warn of another record of as many teachers, unless the command line has `told`."""
+    twin = None if told else places.twin(request.mechanism.teachers, flag="`ensemble`")
+    if twin is not None:
+        warnings.warn(twin, stacklevel=4)
 
 
 def _left(

@@ -112,7 +112,7 @@ class Bill(Result):
         }
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The same, None where there is nothing to be told."""
+        """Yield a row a run, with None where there is nothing to tell."""
         for run, gone in zip(self.runs, self.running or repeat(None), strict=False):
             asked = run.asked
             mechanism = {} if asked is None else asked.mechanism

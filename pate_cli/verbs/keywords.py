@@ -134,10 +134,6 @@ class ParameterWords(TypedDict, total=False):
     laplace_scale: Annotated[
         Amount | float | str | None, Says("b of lnmax: Laplace noise on each count, likewise.")
     ]
-    exponential_scale: Annotated[
-        Amount | float | str | None,
-        Says("b of permute-and-flip: exponential noise on each count, likewise."),
-    ]
     predictions: Annotated[Any | None, Says("the student's, for interactive, which needs them.")]
     confidence: Annotated[
         float | None,

@@ -195,7 +195,7 @@ def growth(
     What `--plot` of the command line draws.
 
         >>> sorted(pate.growth("sample_votes/demo.parquet", max_queries=50))
-        ['confident', 'gnmax', 'lnmax', 'permute-and-flip']
+        ['confident', 'gnmax', 'lnmax']
 
     Args:
         votes: the teachers' votes.

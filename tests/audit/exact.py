@@ -72,8 +72,8 @@ class ExactReleaseCase(Case):
         """By the report of a draw, whose votes do not matter."""
         report = pate.aggregate(
             np.array([[3, 1]]),
-            "permute-and-flip",
-            exponential_scale=1.0,
+            "lnmax",
+            laplace_scale=1.0,
             layout="counts",
             release="unbiased",
             order=self.order,

@@ -821,7 +821,7 @@ def test_a_ledger_in_a_total_without_a_record_claims_nothing(kept, ran, pate, re
 
 
 def test_a_refused_target_counts_what_its_refusal_costs(ran, released, record):
-    words = ["--max-queries", 20, "--mechanism", "permute-and-flip", "--target-epsilon", 0.3]
+    words = ["--max-queries", 20, "--mechanism", "lnmax", "--target-epsilon", 0.3]
     refusal = ran("t", *words, "--refusal-epsilon", 0.2, code=8)
     assert refusal["tested"]["passed"] is False
     for given in (record, "t.json"):

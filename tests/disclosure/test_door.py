@@ -229,8 +229,7 @@ def test_a_ledger_of_a_mechanism_whose_cost_is_a_composition_is_refused():
     ledger = replace(make_ledger(delta=1e-5), rounds=(round_of(stable, queries=9),))
     text = refusal(LedgerError, release, ledger, plan_of(UPPER, delta=1e-5), Given(0.0))
     assert text == (
-        "unknown mechanism 'stability'; this tool knows confident, interactive, gnmax, lnmax, "
-        "permute-and-flip"
+        "unknown mechanism 'stability'; this tool knows confident, interactive, gnmax, lnmax"
     )
 
 

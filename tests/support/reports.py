@@ -170,7 +170,6 @@ KINDS = {
     "confident": _run,
     "gnmax": lambda: _run("gnmax"),
     "lnmax": lambda: _run("lnmax"),
-    "permute-and-flip": lambda: _run("permute-and-flip"),
     "stability": lambda: _run("stability", max_answers=None),
     "sparse-vector": lambda: _run("sparse-vector", max_answers=None),
     "interactive": _interactive,

@@ -168,7 +168,7 @@ NOT_CHARGED = (
     "data_independent", "crosscheck", "tested", "spent", "groups", "answers", "warnings", "label",
 )  # fmt: skip
 ALTERED = {
-    **dict.fromkeys(("stability", "permute-and-flip", "groups, stability"), ALL),
+    **dict.fromkeys(("stability", "lnmax", "groups, stability"), ALL),
     "sparse-vector": ALL,
     **dict.fromkeys(("refused", "passed"), NOT_CHARGED),
     "prior": ("prior", "rounds", "guarantee", "epsilon", "data_independent"),

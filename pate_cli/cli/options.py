@@ -173,7 +173,7 @@ Release = Annotated[
         help=(
             "none: the data-independent epsilon alone (default of aggregate); upper: also a "
             "sanitized bound, too low with probability delta/10 only (default elsewhere); "
-            "unbiased: an estimate; target: a tested target."
+            "target: a tested target."
         ),
     ),
 ]
@@ -605,13 +605,6 @@ class ReleaseOptions:
             help="Noise of the release, in smooth sensitivities. Default: a public rule.",
         ),
     ] = None
-    as_published: Annotated[
-        bool,
-        _tests(
-            "--as-published",
-            help="With --analysis paper: charge the release by the published theorem (unsound).",
-        ),
-    ] = False
 
     @property
     def keywords(self) -> dict[str, Any]:

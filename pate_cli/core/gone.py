@@ -8,6 +8,10 @@ from typing import Any, Final
 from pate_cli.core.errors import PateError
 
 GONE: Final = {
+    "as_published": (
+        "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
+        "python -m pate_cli.reproduction table2"
+    ),
     "exponential_scale": (
         "use `mechanism` lnmax with `laplace_scale`, which has the same epsilon an answer"
     ),
@@ -21,6 +25,7 @@ GONE: Final = {
 
 GONE_WORDS: Final = {
     "permute-and-flip": "use lnmax, which has the same epsilon an answer",
+    "unbiased": "use upper, which is a bound and not too low about half the time",
 }
 """What completes "... is gone: ", by a word that a parameter took."""
 

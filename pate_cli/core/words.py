@@ -134,10 +134,9 @@ class Adjacency(_Word, called="adjacency"):
 
 
 class ReleaseKind(_Word, called="release"):
-    """What is published about ε: a sanitized bound or estimate, the worst case, or a target."""
+    """What is published about ε: a sanitized upper bound, the worst case, or a target."""
 
     UPPER = "upper"
-    UNBIASED = "unbiased"
     NONE = "none"
     TARGET = "target"
 

@@ -819,7 +819,7 @@ RELEASES = (
         _rows([16, 4], 1000),
         _rows([15, 5], 1000),
         0.01,
-        {"release": "unbiased", "order": 4.0, "beta": 0.05, "sigma_release": 2.0},
+        {"release": "upper", "order": 4.0, "beta": 0.05, "sigma_release": 2.0},
     ),
     # Of gnmax, 45 nats of 79 less: as much as anywhere at this order. Few draws, each of which
     # prices the worst votes anew, so that the noise is small.

@@ -120,6 +120,11 @@ def test_what_a_mechanism_does_not_know_is_refused(name):
             ["--mechanism", "permute-and-flip"],
             "--mechanism permute-and-flip is gone: use lnmax, which has the same epsilon an answer",
         ),
+        (
+            ["--release", "unbiased"],
+            "--release unbiased is gone: use upper, which is a bound and not too low about half "
+            "the time",
+        ),
     ],
 )
 def test_what_is_gone_is_refused_with_what_to_use_instead(pate, words, line):

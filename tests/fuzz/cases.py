@@ -294,7 +294,7 @@ _WORDS = {
     "label-names": ("a,b,c", "a", ",", "a,a", " a,b", "@v.npy", "@", "x" * 9000 + ",y", "a\nb,c,d"),
     "id-column": ("query_id", "", "a\nb", "x" * 5000),
     "analysis": ("tight", "paper"),
-    "release": ("none", "upper", "unbiased", "target"),
+    "release": ("none", "upper", "target"),
     "bound": ("two-tail", "conditional"),
     "aliases": ("v.npy", "none", ""),
     "groups": ("v.npy", "none", ""),

@@ -172,7 +172,7 @@ ALTERED = {
     "sparse-vector": ALL,
     **dict.fromkeys(("refused", "passed"), NOT_CHARGED),
     "prior": ("prior", "rounds", "guarantee", "epsilon", "data_independent"),
-    **dict.fromkeys(("as published", "no record", "groups", "several labels"), NOT_CHARGED),
+    **dict.fromkeys(("no record", "groups", "several labels"), NOT_CHARGED),
     "confident": ("epsilon", "data_independent", "rounds"),
     "upper": ("epsilon", "sanitized"),
     "draws": ("earlier_draws.1",),

@@ -74,7 +74,7 @@ class RuleOfThumb:
     def to_dict(self) -> dict[str, Any]:
         """Both rules in plain numbers, for JSON; every ε rounded up."""
         return {
-            "schema_version": 2,
+            "schema_version": 1,
             "releasable": True,
             "rule_of_thumb": _priced(self.by_thumb),
             "public_rule": _priced(self.public),

@@ -20,6 +20,7 @@ from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.disclosure.schema import report_schema
+from sealing import sealed
 from slices import some
 
 ORDER, BETA, SIGMA = 4.0, 0.03, 9.0
@@ -199,14 +200,6 @@ def test_rounds_that_do_not_fit_are_refused(kept, pate, refused, what):
     refused(pate("release", "a.json", "b.json", *DRAW), 3, message)
 
 
-def unsealed(text):
-    """A ledger as the version wrote it that had no checksum, and named no records."""
-    data = json.loads(text)
-    del data["records"]
-    data.pop("checksum", None)
-    return json.dumps(data | {"schema_version": 1})
-
-
 NO_LEDGER = (
     "not a ledger, or a damaged one: it is not valid JSON; "
     "give a file that pate wrote with --ledger"
@@ -221,9 +214,9 @@ DAMAGE = {
         lambda _: '{"epsilon": 2}',
         "not a ledger: give a file that pate wrote with --ledger",
     ),
-    "newer": (
-        lambda text: text.replace('"schema_version": 4', '"schema_version": 5'),
-        "the ledger has schema version 5, this tool reads 4; "
+    "another version": (
+        lambda text: text.replace('"schema_version": 1', '"schema_version": 4'),
+        "the ledger has schema version 4, this tool reads 1; "
         "use the version of pate that wrote it, or a newer one",
     ),
     "field": (
@@ -231,7 +224,7 @@ DAMAGE = {
         "the ledger is damaged: it is not as pate wrote it; restore it from a copy",
     ),
     "mechanism": (
-        lambda text: unsealed(text.replace('"confident"', '"lasso"')),
+        lambda text: sealed(json.loads(text.replace('"confident"', '"lasso"'))),
         None,
     ),
 }
@@ -546,7 +539,7 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, f
     quiet = json.loads((folder / "a.json").read_text())
     assert len(quiet["rounds"][0]["draws"]) == 1
     quiet["rounds"][0]["draws"] = []
-    (folder / "quiet.json").write_text(unsealed(json.dumps(quiet)))
+    (folder / "quiet.json").write_text(sealed(quiet))
     forget()
     spent, free = (pate("release", name, *DRAW, "--seed", 6) for name in ("a.json", "quiet.json"))
     dearer = [json.loads(run.stdout)["sanitized"]["epsilon"] for run in (spent, free)]

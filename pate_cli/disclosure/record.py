@@ -312,7 +312,7 @@ class SessionAsks:
         return replace(run, asked=counts, answers=self.answers, outcome=Outcome.LABELLED)
 
     def prior(self, mechanism: Mapping[str, Any]) -> PriorFacts | None:
-        """Return the facts of all guesses; their digest is of lines with a query's number and guess.
+        """Return the facts of all guesses; the digest is of lines with a query's number and guess.
 
         None where none of them had a vote.
         """

@@ -318,7 +318,7 @@ class Session:
         return found
 
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
-        """Answer queries as `ask_all`, as far as the session goes, without an error where it ends."""
+        """Answer as `ask_all` as far as the session goes, without an error where it ends."""
         with self._lock, self._turn():
             self._check_open()
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]

@@ -158,7 +158,7 @@ class Journal:
                 os.close(descriptor)
             self._safe = at + len(content)
         except OSError as error:
-            raise OutputError(cause(self.name, error)) from error
+            raise OutputError(cause(self.name, error)) from None
 
     def _take(self, content: bytes) -> None:
         """Read whole lines, each of which must follow from the one before."""

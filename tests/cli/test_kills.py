@@ -16,6 +16,7 @@ import warnings
 
 import numpy as np
 
+import record_files
 from pate_cli import __main__ as program
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import Outcome, RunKind, SpendRecord
@@ -258,6 +259,7 @@ def test_releases_of_one_ledger_at_one_moment_draw_once(votes, tmp_path, folder,
     nothing_drawn = record.read_bytes()
     for race in range(RACES):
         record.write_bytes(nothing_drawn)
+        record_files.forget()
         go = tmp_path / f"go{race}"
         names = [f"r{race}.{runner}.json" for runner in range(3)]
         runs = [started([*line, "--report", name], folder, until=go) for name in names]

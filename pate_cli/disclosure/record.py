@@ -484,6 +484,11 @@ class RecordFile:
         """Return what was asked in a session, in order: `label`, `id` and `prior` of each query."""
         return self._lines.get(session.id, [])
 
+    def refresh(self) -> None:
+        """Read what others appended; LedgerError where what was read before is gone."""
+        self._journal.refresh()
+        self._follow()
+
     def catch_up(self) -> None:
         """Read what others appended, and see that it is on disk; under the lock."""
         self._journal.catch_up()

@@ -155,7 +155,9 @@ class Places:
         """LedgerError where a record told of more than any of these does, or is gone."""
         if self.accept_lost:
             return
-        by_path = recall(key_of_record(path) for path in self.paths)
+        by_path = tuple(recall(key_of_record(path) for path in self.paths))
+        for file in files:  # others may have appended since it was read
+            file.refresh()
         for seen in (*self.expected, *by_path):
             if not any(file.tells_of(seen) for file in files):
                 raise LedgerError(

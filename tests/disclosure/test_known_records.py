@@ -11,6 +11,7 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
+from pate_cli.disclosure import record_place
 from pate_cli.disclosure.known_records import (
     Sighting,
     keys_of_votes,
@@ -194,3 +195,17 @@ def test_a_report_says_that_a_run_is_in_no_record():
 
 def run_of(asked):
     return pate.aggregate(COUNTS, "gnmax", record="r.json", **asked).report.headline()
+
+
+def test_a_run_that_is_entered_meanwhile_is_no_loss(votes, monkeypatch):
+    """Another process appends after the record was read and before what is known of it."""
+    recall, asked = record_place.recall, []
+
+    def late(keys):
+        asked.append(keys)
+        if len(asked) == 2:  # the record was read by then
+            run("votes.npy")
+        return recall(keys)
+
+    monkeypatch.setattr(record_place, "recall", late)
+    assert run("votes.npy") == 3

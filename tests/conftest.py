@@ -23,7 +23,7 @@ settings.register_profile("pate", deadline=None, max_examples=30 if EVERY else 1
 settings.load_profile("pate")
 
 # Outside of tests, as fixtures of modules are, the user's state directory knows nothing.
-os.environ["PATE_HOME"] = os.devnull
+os.environ["XDG_STATE_HOME"] = os.devnull
 
 # Reports carry the time: two runs under one seed are compared byte by byte.
 os.environ["SOURCE_DATE_EPOCH"] = "1519430400"

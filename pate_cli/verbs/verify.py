@@ -51,6 +51,7 @@ from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.charge import CHARGE, charge_of
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, StatedCost
+from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.guarantee import DRAWS, TOTAL
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
@@ -76,8 +77,20 @@ from pate_cli.verbs.analyses import charging_of
 from pate_cli.votes.facts import PriorFacts
 from pate_cli.votes.join import content_of
 
-OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "passed over"
-HOLDS, HOLDS_BUT, FAILS = "holds", "holds but for what is listed", "does not hold"
+OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
+HOLDS, FAILS = "holds", "does not hold"
+
+# What is checked or cannot be, as it stands in a sentence.
+RELEASE_TEST: Final = "the random draw of the release test"
+SANITIZING: Final = "the random draw of the sanitized epsilon"
+MISSING_RUNS: Final = "whether runs are missing"
+GUESSES: Final = "what the guesses of the prior were made of"
+EXTERNAL: Final = "what others state"
+SETTINGS: Final = "settings in the labels"
+COUNTS: Final = "rows and answers of the labels"
+GUESSES_FILE: Final = "the file of the prior"
+OTHER_GUESSES: Final = "the files of other priors"
+FORMATS: Final = {LabelFormat.CSV: "CSV", LabelFormat.JSONL: "JSONL", LabelFormat.NPY: "NPY"}
 
 _Guesses: TypeAlias = Any
 _LIBRARY: Final = "dp_accounting"
@@ -114,7 +127,8 @@ class Check:
 
     Attributes:
         name: what.
-        outcome: `ok`, `FAILED`, `not checkable` from outside, or `passed over` as not wanted here.
+        outcome: `ok`, `FAILED`, `not checkable` from outside, or `not checked` because it was not
+            given or the format of the labels does not carry it.
         detail: what was found, or why nothing could be; printable, whatever the report holds.
     """
 
@@ -128,21 +142,36 @@ class Check:
 
 @dataclass(frozen=True, repr=False)
 class Verification(Result):
-    """Every check of a report, in order; public."""
+    """Every check of a report, in order; public.
 
+    Attributes:
+        epsilon, delta: the headline of the report that was checked, whatever was found.
+        checks: all that was looked at, and what could not be.
+    """
+
+    epsilon: float
+    delta: float
     checks: tuple[Check, ...]
 
     @property
     def holds(self) -> bool:
-        """Whether everything holds, and nothing is left that cannot be checked from outside."""
-        return self.verdict == HOLDS
+        """Whether nothing failed."""
+        return not self.failed
 
     @property
     def verdict(self) -> str:
-        """`holds`, `holds but for what is listed`, or `does not hold`."""
-        if self._named(FAILED):
-            return FAILS
-        return HOLDS_BUT if self._named(OPEN) else HOLDS
+        """`holds` or `does not hold`."""
+        return HOLDS if self.holds else FAILS
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of the checks that failed."""
+        return [check.name for check in self.checks if check.outcome == FAILED]
+
+    @property
+    def unchecked(self) -> list[str]:
+        """Names of what could not be checked, or was not given."""
+        return [check.name for check in self.checks if check.outcome in (OPEN, SKIPPED)]
 
     @property
     def releasable(self) -> bool:
@@ -154,8 +183,10 @@ class Verification(Result):
         return {
             "verdict": self.verdict,
             "holds": self.holds,
-            "failed": self._named(FAILED),
-            "not_checkable": self._named(OPEN),
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "failed": self.failed,
+            "not_checked": self.unchecked,
             "checks": [asdict(check) for check in self.checks],
         }
 
@@ -167,12 +198,17 @@ class Verification(Result):
         }
 
     def headline(self) -> str:
-        """The verdict, with the names of what stands against it."""
-        names = self._named(FAILED) or self._named(OPEN)
-        return f"{self.verdict}: {', '.join(names)}" if names else self.verdict
+        """The verdict, with the (epsilon, delta) of the report or the checks that failed."""
+        if self.failed:
+            return f"{self.verdict}: {', '.join(self.failed)}"
+        return f"{self.verdict}: {pair(self.epsilon, self.delta)}"
 
-    def _named(self, outcome: str) -> list[str]:
-        return [check.name for check in self.checks if check.outcome == outcome]
+    def remark(self) -> str:
+        """One sentence on what was not checked; empty where all was."""
+        if not self.unchecked:
+            return ""
+        before = "Every check that could be made passed. " if self.holds else ""
+        return f"{before}Not checked: {'; '.join(self.unchecked)}."
 
 
 def verify(
@@ -189,7 +225,7 @@ def verify(
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="bought.csv")
         >>> pate.verify(done.report, "bought.csv", with_dp_accounting=False)
-        <Verification: holds>
+        <Verification: holds: epsilon 1.3788 at delta 1e-05>
 
     Args:
         report: what to check, its file by path or address ("-" is standard input), or the content
@@ -225,7 +261,7 @@ def verify(
     checks += _labels(read.report, labels)
     checks += _prior(read.report, priors)
     checks += _library(read.report.crosscheck, with_dp_accounting)
-    return Verification(tuple(checks))
+    return Verification(read.report.epsilon, read.report.delta, tuple(checks))
 
 
 # --- the report, from its own facts --------------------------------------------------------------
@@ -273,16 +309,14 @@ def _recomputed(read: ReadReport) -> Iterator[Check]:
 def _from_outside(report: Report) -> Iterator[Check]:
     """What nobody can check without what its holder keeps."""
     if report.sanitized.epsilon is not None:
-        yield Check("draw", OPEN, "sanitized.epsilon is noisy, and the votes behind it are secret")
+        yield Check(SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
     if report.tested is not None:
-        yield Check(
-            "coin",
-            OPEN,
-            "cannot be checked from outside: its chance follows from the votes, which are secret",
-        )
+        yield Check(RELEASE_TEST, OPEN, "its chance follows from the votes, which are secret")
     if report.read_as >= SINCE["stated"]:
-        told = "not tracked" if report.spent is None else "those in spent, or its holder knows more"
-        yield Check("earlier runs", SKIPPED, told)
+        told = "earlier runs are not tracked"
+        if report.spent is not None:
+            told = "only who keeps the record knows whether it tells of all runs"
+        yield Check(MISSING_RUNS, OPEN, told)
     elif report.spent is not None:
         yield Check("earlier attempts", OPEN, "they are in the record, which the holder keeps")
     elif report.tested is not None or report.met_target is not None:
@@ -290,13 +324,9 @@ def _from_outside(report: Report) -> Iterator[Check]:
     if _earlier_unknown(report):
         yield Check("earlier draws", OPEN, "version 3 does not say with which it was charged")
     if any("prior" in done for done in report.rounds):
-        yield Check(
-            "guesses",
-            OPEN,
-            "whether the votes or a private record shaped them cannot be checked from outside",
-        )
+        yield Check(GUESSES, OPEN, "whether the votes or a private record shaped them")
     if report.external:
-        yield Check("external parts", OPEN, "they are as files state them, which others keep")
+        yield Check(EXTERNAL, OPEN, "external parts are as files state them, which others keep")
 
 
 def _in_todays_flags(data: Any) -> Any:
@@ -784,7 +814,7 @@ def _inside(
     try:
         counts = count_labels(labels, label_format, report.label_set)
     except VoteError as error:
-        yield Check("labels by count", FAILED, str(error))
+        yield Check(COUNTS, FAILED, str(error))
         return
     faults = []
     if counts.queries != report.queries:
@@ -796,28 +826,28 @@ def _inside(
     if found < report.answers or (found > report.answers and not mixed):
         faults.append(f"{found} answers, the report says {report.answers}")
     yield Check(
-        "labels by count",
+        COUNTS,
         FAILED if faults else OK,
         faults[0] if faults else f"{counts.queries} rows, {report.answers} answers",
     )
     targeted = report.tested is not None or report.met_target is not None
     if label_format not in (LabelFormat.PARQUET, LabelFormat.ARROW):
         yield Check(
-            "labels by parameters",
-            OPEN if targeted else SKIPPED,
-            f"{label_format} holds none"
-            + (", and so not the target; Parquet and Arrow do" * targeted),
+            SETTINGS,
+            SKIPPED,
+            f"{FORMATS[label_format]} stores no settings and no names of classes to compare; "
+            "Parquet and Arrow do",
         )
         return
     if counts.metadata is None:
-        yield Check("labels by parameters", FAILED, "they name none")
+        yield Check(SETTINGS, FAILED, "they name none")
         return
     apart = list(_other_parameters(report, counts.metadata))
     if targeted and not apart and "target_epsilon" not in counts.metadata:
-        yield Check("labels by parameters", OPEN, "of an earlier version: they name no target")
+        yield Check(SETTINGS, OPEN, "of an earlier version: they name no target")
         return
     yield Check(
-        "labels by parameters",
+        SETTINGS,
         FAILED if apart else OK,
         f"their metadata give another {apart[0]}" if apart else "as the report has them",
     )
@@ -861,17 +891,17 @@ def _prior(report: Report, given: Sequence[_Guesses]) -> Iterator[Check]:
     """Whether the guesses that are given are those that the report names, by their hash."""
     known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
     if not given and known:
-        yield Check("prior by hash", SKIPPED, "its file was not given")
+        yield Check(GUESSES_FILE, SKIPPED, "its file was not given")
     found = [content_of(each) for each in given]
     for each in found:
         other = ""
         if each not in known:
             other = f", the report names {' and '.join(sorted(known)) or 'none'}"
-        yield Check("prior by hash", FAILED if other else OK, f"SHA-256 {each}{other}")
+        yield Check(GUESSES_FILE, FAILED if other else OK, f"SHA-256 {each}{other}")
     left = sorted(known.difference(found))
     if left and known.intersection(found):
         told = f"not given: SHA-256 {' and '.join(left)}; give `prior` once for each"
-        yield Check("prior of other rounds", SKIPPED, told)
+        yield Check(OTHER_GUESSES, SKIPPED, told)
 
 
 # --- another library -----------------------------------------------------------------------------
@@ -882,12 +912,7 @@ def _library(crosscheck: Crosscheck | None, wanted: bool | None) -> Iterator[Che
     there = importlib.util.find_spec(_LIBRARY) is not None
     if wanted and not there:
         raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
-    if wanted is False or not there:
-        why = "not asked" if wanted is False else "not installed (pip install pate-cli[accounting])"
-        yield Check(name, SKIPPED, why)
-        return
-    if crosscheck is None:
-        yield Check(name, SKIPPED, "the report has no textbook numbers")
+    if wanted is False or not there or crosscheck is None:
         return
     try:
         yield from _asked_of_library(crosscheck, name)

@@ -196,7 +196,6 @@ def test_a_record_that_is_gone_is_missed(here):
 # What is published, and how it is checked.
 
 
-@not_yet("the coin of a target makes an honest report one that holds but for what is listed")
 def test_an_honest_report_verifies(here):
     line = "aggregate counts.npy --mechanism gnmax --sigma2 12 --max-queries 40 --no-record "
     line += "--target-epsilon 2.6 --bound two-tail -o l.csv --report r.json --force"

@@ -25,7 +25,21 @@ from pate_cli.disclosure.report import SCHEMA_VERSION, LabelFile
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import claimed_gap, worded
 from pate_cli.verbs import verify as verbs
-from pate_cli.verbs.verify import FAILED, FAILS, HOLDS, HOLDS_BUT, OPEN, verify
+from pate_cli.verbs.verify import (
+    EXTERNAL,
+    FAILED,
+    FAILS,
+    GUESSES,
+    GUESSES_FILE,
+    HOLDS,
+    MISSING_RUNS,
+    OPEN,
+    RELEASE_TEST,
+    SANITIZING,
+    SETTINGS,
+    SKIPPED,
+    verify,
+)
 from slices import some
 
 HERE = functools.partial(verify, with_dp_accounting=False)
@@ -126,8 +140,8 @@ def test_words_of_an_earlier_version_are_not_ours(version):
         if version == 3 and way[0] == "crosscheck":
             continue
         found = of(put(data, way, f"{text} It was audited."))
-        assert found.verdict == HOLDS_BUT
-        assert named(found, OPEN) == {"draw", "wording"}
+        assert found.verdict == HOLDS
+        assert named(found, OPEN) == {SANITIZING, "wording"}
         assert told(found)["wording"] == (
             f"of another version, {version}: these words are not ours"
         )
@@ -163,7 +177,7 @@ def test_version_3_does_not_hide_a_small_number_behind_an_earlier_release():
     assert data["epsilon_kind"] == "worst-case"
     assert of(data).verdict == FAILS
     data["epsilon"] += 0.01
-    assert of(data).verdict == HOLDS_BUT
+    assert of(data).verdict == HOLDS
 
 
 def test_a_report_without_its_textbook_numbers_is_none_of_ours():
@@ -182,7 +196,7 @@ def test_the_conditional_bound_of_earlier_versions_does_not_hold(version):
     assert (found.verdict, named(found, FAILED)) == (FAILS, {"promise"})
     gap = claimed_gap(parse_report(json.dumps(sharp(version))).report)
     assert gap in told(found)["promise"]
-    assert of(sharp(SCHEMA_VERSION)).verdict == HOLDS_BUT
+    assert of(sharp(SCHEMA_VERSION)).verdict == HOLDS
     words = explained(sharp(version))
     assert gap in words
     assert reports.made("sharp")[0].summary not in words
@@ -192,7 +206,7 @@ def test_the_conditional_bound_of_earlier_versions_does_not_hold(version):
 def test_an_earlier_version_tossed_a_coin_of_its_own():
     data = as_of(reports.made("passed")[0], 4)
     data["tested"] |= {"orders": [2.0, 3.0], "distances": 7}
-    assert of(data).verdict == HOLDS_BUT
+    assert of(data).verdict == HOLDS
     assert of(data | {"schema_version": SCHEMA_VERSION}).verdict == FAILS
 
 
@@ -281,7 +295,7 @@ PARTS = {
 def test_a_total_cannot_be_forged_down_to_the_labels_own(parts, version):
     report = reports.total(*PARTS[parts])
     found = of(as_of(report, version))
-    assert (found.verdict, named(found, OPEN)) == (HOLDS_BUT, {"external parts"})
+    assert (found.verdict, named(found, OPEN)) == (HOLDS, {EXTERNAL, MISSING_RUNS})
     public = report.data_independent
     own = dataclasses.replace(
         public, epsilon=public.labels_epsilon, order=public.labels_order,
@@ -341,20 +355,21 @@ def test_a_target_is_bound_to_its_labels(tmp_path):
         path = tmp_path / f"labels.{suffix}"
         labels.save(path)
         honest = HERE(report.with_labels(path), path)
-        assert honest.verdict == HOLDS_BUT
+        assert honest.verdict == HOLDS
         forged = retargeted(report, 1.1).with_labels(path)
         assert (forged.epsilon, forged.read_as) == (1.1, SCHEMA_VERSION)
         found = HERE(forged, path)
-        assert told(found)["coin"].startswith("cannot be checked from outside")
+        assert told(found)[RELEASE_TEST].startswith("its chance follows from the votes")
         if suffix == "parquet":
-            assert named(found, FAILED) == {"labels by parameters"}
-            assert told(found)["labels by parameters"] == (
-                "their metadata give another target_epsilon"
-            )
+            assert named(found, FAILED) == {SETTINGS}
+            assert told(found)[SETTINGS] == ("their metadata give another target_epsilon")
         else:
             assert named(found, FAILED) == set()
-            assert named(found, OPEN) == {"coin", "labels by parameters"}
-            assert "csv holds none, and so not the target" in told(found)["labels by parameters"]
+            assert (RELEASE_TEST in named(found, OPEN), SETTINGS in named(found, SKIPPED)) == (
+                True,
+                True,
+            )
+            assert "CSV stores no settings" in told(found)[SETTINGS]
         # It does not help to leave the hash out, or to call the report one of an earlier version.
         bare = dataclasses.replace(forged, labels=None)
         assert "labels" in named(HERE(bare, path), OPEN)
@@ -380,7 +395,7 @@ def test_delta_refusal_and_bound_are_bound_too(tmp_path):
             crosscheck=dataclasses.replace(report.crosscheck, delta=1e-4),
         )
     )  # fmt: skip
-    assert "labels by parameters" in named(HERE(other, tmp_path / "l.parquet"), FAILED)
+    assert SETTINGS in named(HERE(other, tmp_path / "l.parquet"), FAILED)
 
 
 @pytest.mark.parametrize("kind", ["gnmax", "confident", "stability", "upper", "paper", "met"])
@@ -390,7 +405,7 @@ def test_labels_without_a_test_say_delta_and_no_more(kind, tmp_path):
     names = ("delta", "target_epsilon", "refusal_epsilon", "bound")
     assert {name: labels.metadata[name] for name in names if name in labels.metadata} == charge
     labels.save(tmp_path / "l.parquet")
-    assert "labels by parameters" not in named(HERE(report, tmp_path / "l.parquet"), FAILED)
+    assert SETTINGS not in named(HERE(report, tmp_path / "l.parquet"), FAILED)
 
 
 def test_labels_of_a_test_are_not_passed_off_as_others(tmp_path):
@@ -403,7 +418,7 @@ def test_labels_of_a_test_are_not_passed_off_as_others(tmp_path):
         )
     )  # fmt: skip
     found = HERE(plain, tmp_path / "l.parquet")
-    assert told(found)["labels by parameters"] == "their metadata give another target_epsilon"
+    assert told(found)[SETTINGS] == "their metadata give another target_epsilon"
 
 
 def test_labels_stripped_of_their_parameters(tmp_path):
@@ -423,8 +438,8 @@ def test_labels_of_an_earlier_version_name_no_target(tmp_path):
     dataclasses.replace(labels, metadata=bare).save(tmp_path / "l.parquet")
     signed = report.with_labels(tmp_path / "l.parquet")
     found = HERE(json.dumps(as_of(signed, 4)).encode(), tmp_path / "l.parquet")
-    assert "labels by parameters" in named(found, OPEN)
-    assert "labels by parameters" in named(HERE(signed, tmp_path / "l.parquet"), FAILED)
+    assert SETTINGS in named(found, OPEN)
+    assert SETTINGS in named(HERE(signed, tmp_path / "l.parquet"), FAILED)
 
 
 def test_a_target_that_nothing_can_pass_was_never_tested():
@@ -450,9 +465,9 @@ def test_attempts_of_earlier_versions_cost_something_and_are_always_open(kind):
 
     assert "record" in named(spent(50), FAILED)
     for found in (spent(50, report.epsilon + 1.0, 50e-5), spent(1)):
-        assert (found.verdict, "earlier attempts" in named(found, OPEN)) == (HOLDS_BUT, True)
+        assert (found.verdict, "earlier attempts" in named(found, OPEN)) == (HOLDS, True)
     assert told(spent(1))["earlier attempts"].startswith("they are in the record")
-    assert told(HERE(report))["earlier runs"] == "not tracked"
+    assert told(HERE(report))[MISSING_RUNS] == "earlier runs are not tracked"
 
 
 FORGED = {
@@ -494,7 +509,7 @@ def test_a_run_left_out_is_a_smaller_total_and_not_a_forged_one():
     spent = Spent.of(report.spent.runs[1:])
     found = HERE(worded(dataclasses.replace(report, spent=spent)))
     assert "record" not in named(found, FAILED)
-    assert told(found)["earlier runs"] == "those in spent, or its holder knows more"
+    assert MISSING_RUNS in named(found, OPEN)
 
 
 def test_noise_from_a_seed_holds_nothing():
@@ -512,7 +527,7 @@ def test_seeded_labels_are_not_passed_off_as_private(tmp_path):
     forged = worded(dataclasses.replace(report, private=True)).with_labels(tmp_path / "l.parquet")
     assert HERE(forged).verdict == HOLDS
     found = HERE(forged, tmp_path / "l.parquet")
-    assert told(found)["labels by parameters"] == "their metadata give another private"
+    assert told(found)[SETTINGS] == "their metadata give another private"
 
 
 # ----------------------------------------------------------------------------------- the terminal
@@ -624,9 +639,7 @@ def test_a_prior_cannot_be_kept_quiet(kind, tmp_path):
         labels.save(path)
         found = HERE(forged.with_labels(path), path)
         if suffix == "parquet":
-            assert told(found)["labels by parameters"].startswith(
-                "their metadata give another prior_"
-            )
+            assert told(found)[SETTINGS].startswith("their metadata give another prior_")
         assert (found.verdict == FAILS) == (suffix == "parquet")
 
 
@@ -646,10 +659,10 @@ def test_labels_name_the_prior_that_voted(tmp_path):
         forged = verbs._again(dataclasses.replace(report, rounds=(other,)))
         assert named(HERE(forged), FAILED) == set()
         found = HERE(forged.with_labels(path), path)
-        assert told(found)["labels by parameters"] == f"their metadata give another prior_{name}"
+        assert told(found)[SETTINGS] == f"their metadata give another prior_{name}"
     bare = {name: text for name, text in labels.metadata.items() if name not in names}
     dataclasses.replace(labels, metadata=bare).save(path, force=True)
-    assert "labels by parameters" in named(HERE(report.with_labels(path), path), FAILED)
+    assert SETTINGS in named(HERE(report.with_labels(path), path), FAILED)
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
@@ -665,19 +678,19 @@ def test_no_earlier_version_had_a_prior(version):
 
 def test_the_guesses_are_known_by_their_hash(tmp_path):
     report, _ = reports.made("prior")
-    assert named(HERE(report), OPEN) == {"guesses"}
-    assert told(HERE(report))["prior by hash"] == "its file was not given"
-    assert "prior by hash" not in named(HERE(report, prior=reports.guesses()), FAILED)
+    assert named(HERE(report), OPEN) == {GUESSES, MISSING_RUNS}
+    assert told(HERE(report))[GUESSES_FILE] == "its file was not given"
+    assert GUESSES_FILE not in named(HERE(report, prior=reports.guesses()), FAILED)
     other = HERE(report, prior=np.zeros(40, dtype=np.int64))
-    assert (other.verdict, named(other, FAILED)) == (FAILS, {"prior by hash"})
-    assert "prior by hash" in named(HERE(reports.made("gnmax")[0], prior=reports.guesses()), FAILED)
+    assert (other.verdict, named(other, FAILED)) == (FAILS, {GUESSES_FILE})
+    assert GUESSES_FILE in named(HERE(reports.made("gnmax")[0], prior=reports.guesses()), FAILED)
     path = tmp_path / "guesses.npy"
     np.save(path, reports.guesses())
     done = pate.aggregate(reports.votes(), "gnmax", **reports.SHAPE, prior=path, prior_weight=12)
     found = HERE(done.report, prior=path)
-    assert (found.verdict, named(found, OPEN)) == (HOLDS_BUT, {"guesses"})
+    assert (found.verdict, named(found, OPEN)) == (HOLDS, {GUESSES, MISSING_RUNS})
     np.save(path, reports.guesses()[::-1])
-    assert named(HERE(done.report, prior=path), FAILED) == {"prior by hash"}
+    assert named(HERE(done.report, prior=path), FAILED) == {GUESSES_FILE}
 
 
 def test_a_prior_too_heavy_for_any_run_does_not_hold():
@@ -704,5 +717,5 @@ def test_parts_of_version_5_keep_what_they_cost_in_the_total():
     data = as_of(report, 5)
     assert all(part["total_rdp"] for part in data["external"])
     found = of(data)
-    assert (found.verdict, named(found, OPEN)) == (HOLDS_BUT, {"external parts"})
+    assert (found.verdict, named(found, OPEN)) == (HOLDS, {EXTERNAL})
     assert parse_report(json.dumps(data).encode()).report.to_dict() == data

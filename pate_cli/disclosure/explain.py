@@ -169,9 +169,8 @@ def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
     if ours == report:
         return ours, ()
     return ours, (
-        f"Its own words are of another version, {report.read_as} of the report, or were changed: "
-        "these words are not ours. What follows is said anew of its numbers, which pate verify "
-        "checks.",
+        "Its own words were changed: these words are not ours. What follows is said anew of its "
+        "numbers, which pate verify checks.",
     )
 
 

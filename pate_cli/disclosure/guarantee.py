@@ -141,18 +141,10 @@ UNRECORDED: Final = (
 DRAWS: Final = "draws"
 """The word for them among what is unsettled in a report."""
 
-_TOO_LOW = (
-    "up to version 4 of the report, the conditional bound gave distances between those that it "
-    "computed the cost of the next larger one, to which a neighbour's coin does not keep"
-)
 
-
-def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, too_low: bool = False) -> str | None:
-    """Why no statement can be claimed at all; None where nothing stands in the way.
-
-    `too_low`: the conditional bound was that of an earlier version, which was none.
-    """
-    gaps = [_TOO_LOW] if too_low else []
+def gap_of(read_off: Sequence[PublicFact], *, recorded: bool) -> str | None:
+    """Why no statement can be claimed at all; None where nothing stands in the way."""
+    gaps = []
     if read_off:
         facts, reasons, flags = (
             " and ".join(parts) for parts in zip(*map(_READ_OFF.__getitem__, read_off), strict=True)

@@ -78,8 +78,7 @@ class Told:
         report, spent = self.report, self.report.spent
         if spent is None or not self.relied_on:
             return None
-        # One run is this one; before version 7 attempts added up without a statement.
-        said = spent.count == 1 or not spent.runs or report.claims("total")
+        said = spent.count == 1 or report.claims("total")  # one run is this one
         return spent if said else None
 
 

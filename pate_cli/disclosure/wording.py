@@ -13,7 +13,7 @@ from typing import Any, Final
 from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import Analysis, Bound, PublicFact, ReleaseKind
+from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.guarantee import (
     DRAWS,
@@ -39,8 +39,6 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.votes.facts import Group, PriorFacts
 
-_CONDITIONAL_HOLDS: Final = 5  # since this version of the report
-_ACCOUNTS: Final = 7
 _DAMAGED: Final = Refusal(LedgerError, "the rule of a session is damaged: ")
 
 
@@ -57,9 +55,7 @@ def worded(report: Report) -> Report:
         crosscheck = reworded(crosscheck, report.data_independent)
     rounds = rounds_of(report)
     told = replace(report, crosscheck=crosscheck, prior=public_prior(rounds))
-    told = _tested(told) if told.tested is not None else _released(told)
-    if told.read_as >= _ACCOUNTS:
-        told = _accounted(told)
+    told = _accounted(_tested(told) if told.tested is not None else _released(told))
     if told.prior is not None and any(reading.holds for reading in told.statements):
         told = replace(told, summary=told.summary + VOID)
     return told
@@ -67,13 +63,9 @@ def worded(report: Report) -> Report:
 
 def claimed_gap(report: Report) -> str | None:
     """Why nothing can be claimed of it at all; None where nothing stands in the way."""
-    tested = report.tested
     return gap_of(
         [fact for fact in PublicFact if fact in report.unsettled],
         recorded=DRAWS not in report.unsettled,
-        too_low=tested is not None
-        and tested.bound == Bound.CONDITIONAL
-        and report.read_as < _CONDITIONAL_HOLDS,
     )
 
 

@@ -20,8 +20,8 @@ from pate_cli.core.errors import LedgerError, ParameterError, SpentError, UsageE
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
-from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
+from pate_cli.disclosure.facts import ReportFacts, report_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
@@ -44,7 +44,6 @@ from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import parts_of
 from pate_cli.files.sealed_json import content_of, named
-from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
@@ -314,17 +313,16 @@ def _of_ledgers(
     with book.standing(until_read=False):
         account = book.account()
         touching = [past for past in account.touching(total) if run is None or past.id != run.id]
-        report = door.release(
+        facts = door.release(
             total,
             plan,
             key.aside("release"),
             prior=[past.draw for past in touching if past.draw is not None],
             recorded=asked["record"] is not False,
-            warnings=cautions(*(each.mechanism for each in spent), delta=total.delta),
             external=others,
         )
         ended = book.settle(Outcome.RELEASED)
-    report = worded(replace(report, run=key.run_id, time=began, spent=ended))
+    report = report_of(replace(facts, run=key.run_id, time=began, spent=ended))
     return Released(report, total, book.account())
 
 
@@ -422,15 +420,14 @@ def _of_account(
     rounds = [done for done in (run.round for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
-    mechanisms = [mechanism_from_parameters(done.mechanism) for done in rounds]
-    report = door.report(
-        rounds,
-        terms,
-        terms.headline,
+    facts = ReportFacts(
+        rounds=rounds,
+        terms=terms,
+        headline=terms.headline,
         private=True,
-        warnings=cautions(*mechanisms, delta=terms.delta),
+        spent=Spent.of(account.runs),
+        run=RunKey.fresh().run_id,
+        time=began,
     )
-    key = RunKey.fresh()
-    spent = Spent.of(account.runs)
-    report = worded(replace(report, run=key.run_id, time=began, spent=spent))
+    report = report_of(facts)
     return Released(report, total, account)

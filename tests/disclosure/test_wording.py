@@ -91,20 +91,6 @@ def test_a_refusal_promises_no_more_than_labels_do():
         assert {one.id: one.holds for one in found} == {"all-votes": claimed, "refusal": claimed}
 
 
-def test_the_conditional_bound_of_earlier_versions_is_a_gap():
-    report, _ = reports.made("passed")
-    sharp = dataclasses.replace(
-        report, tested=dataclasses.replace(report.tested, bound="conditional")
-    )
-    assert worded(sharp).sound
-    for version in (3, 4):
-        early = dataclasses.replace(sharp, read_as=version)
-        assert claimed_gap(early) in worded(early).summary
-        assert (worded(early).sound, held(worded(early))) == (False, set())
-        assert claimed_gap(dataclasses.replace(report, read_as=version)) is None
-    assert worded(dataclasses.replace(sharp, read_as=5)).sound
-
-
 def test_rounds_that_no_run_has_have_no_words():
     report, _ = reports.made("gnmax")
     more = ({**report.rounds[0], "answers": 41},)

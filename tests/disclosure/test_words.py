@@ -22,7 +22,6 @@ from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.cautions import vacuous_warnings
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
-from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import best_guess, verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -321,13 +320,7 @@ def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_recor
     assert ("one record is at most" in words(report)) is by_record
 
 
-def test_attempts_add_up_where_there_are_several():
-    alone, again = (
-        words(claimed("passed", spent=Spent(1.5 * count, 1e-5 * count, attempts=count)))
-        for count in (1, 2)
-    )
-    assert "in the record cost" not in alone
-    assert "All 2 runs in the record cost epsilon 3 at delta 2e-05 together" in again
+def test_runs_add_up_where_there_are_several():
     kept, _ = reports.made("kept")
     told = words(kept)
     assert f"cost epsilon {shown(kept.spent.epsilon)} at delta 2e-05 together: that is" in told

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -41,6 +42,16 @@ def verify(
             show_default=False,
         ),
     ] = None,
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="The record of the same teachers, where you keep it: it alone tells whether runs "
+            "are missing.",
+            show_default=False,
+        ),
+    ] = None,
     with_dp_accounting: Annotated[
         bool | None,
         typer.Option(
@@ -66,7 +77,9 @@ def verify(
     """
     import pate_cli as pate
 
-    found = pate.verify(report, labels, prior=prior, with_dp_accounting=with_dp_accounting)
+    found = pate.verify(
+        report, labels, prior=prior, record=record, with_dp_accounting=with_dp_accounting
+    )
     view.show(found.to_dict(), lambda _: _print(found))
     if not found.holds:
         raise MismatchError(found.headline())

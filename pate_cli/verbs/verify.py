@@ -38,7 +38,8 @@ from pate_cli.votes.join import content_of
 HOLDS, FAILS = "holds", "does not hold"
 LABELS: Final = "labels"
 COUNTS: Final = "rows and answers of the labels"
-SETTINGS: Final = "settings in the labels"
+SETTINGS: Final = "settings that the labels carry"
+RUN_SETTINGS: Final = "settings of a run without labels"
 GUESSES_FILE: Final = "the file of the prior"
 OTHER_GUESSES: Final = "the files of other priors"
 LIBRARY: Final = "dp-accounting"
@@ -170,7 +171,10 @@ def verify(
         read = read_report(report)
     known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
     checks = list(own_checks(read, known))
-    checks += _labels(read.report, labels)
+    if labels is None:
+        checks += _without_labels(read.report, known)
+    else:
+        checks += _labels(read.report, labels)
     checks += _prior(read.report, priors)
     checks += _library(read.report.crosscheck, with_dp_accounting)
     return Verification(read.report.epsilon, read.report.delta, tuple(checks))
@@ -188,13 +192,19 @@ def own_checks(read: ReadReport, record: SpendRecord | None = None) -> Iterator[
 # --- the labels ----------------------------------------------------------------------------------
 
 
-def _labels(report: Report, labels: str | PathLike[str] | None) -> Iterator[Check]:
+def _without_labels(report: Report, record: SpendRecord | None) -> Iterator[Check]:
+    """Yield what tells of the settings of a run whose labels are not given, or not there."""
+    if report.answers or report.labels is not None:
+        yield Check(LABELS, SKIPPED, "no file of labels was given")
+        return
+    entered = record is not None and report.run and record.known(report.run) is not None
+    found = "compared with the record" if entered else "the record tells, and nothing else"
+    yield Check(RUN_SETTINGS, OK if entered else OPEN, found)
+
+
+def _labels(report: Report, labels: str | PathLike[str]) -> Iterator[Check]:
     """Yield whether a file of labels is that of the report, and was made with its settings."""
     known = report.labels
-    if labels is None:
-        if report.answers or known is not None:
-            yield Check(LABELS, SKIPPED, "no file of labels was given")
-        return
     if known is None:
         yield Check(LABELS, OPEN, "the report names no hash of labels")
         try:

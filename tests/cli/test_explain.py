@@ -94,10 +94,10 @@ def test_every_check_is_a_line(pate, released):
     told = pate("verify", *released, "--table", "--without-dp-accounting")
     assert told.exit_code == 0, told.stdout
     lines = told.stdout.splitlines()
-    assert lines[0].startswith("ok: schema: ")
+    assert lines[0].startswith("ok: numbers and words: ")
     assert lines.pop() == (
-        "Every check that could be made passed. Not checked: whether runs are missing; "
-        "settings in the labels."
+        "Every check that could be made passed. Not checked: whether runs are missing, and "
+        "what earlier ones did; settings that the labels carry."
     )
     epsilon, delta = (json.loads(Path("r.json").read_text())[name] for name in ("epsilon", "delta"))
     assert lines.pop() == f"verdict: holds: epsilon {epsilon:.4f} at delta {delta:g}"
@@ -116,9 +116,9 @@ def test_a_number_that_was_changed_is_exit_10(pate, released):
     Path("r.json").write_text(json.dumps(report))
     told = pate("verify", *released, "--table")
     assert told.exit_code == 10
-    assert "FAILED: headline: epsilon is" in told.stdout
-    assert "\nverdict: does not hold: headline\n" in told.stdout
-    assert told.stderr == "pate: does not hold: headline\n"
+    assert "FAILED: numbers and words: epsilon is" in told.stdout
+    assert "\nverdict: does not hold: numbers and words\n" in told.stdout
+    assert told.stderr == "pate: does not hold: numbers and words\n"
 
 
 def test_what_was_not_checked_is_exit_11_where_that_is_asked_for(pate, votes, folder):
@@ -126,7 +126,7 @@ def test_what_was_not_checked_is_exit_11_where_that_is_asked_for(pate, votes, fo
     assert pate("aggregate", votes, *NOISE, *words).exit_code == 0
     for name in ("t.json", "t.csv"):
         assert Path(name).exists()
-    left = ["whether runs are missing", "settings in the labels"]
+    left = ["whether runs are missing, and what earlier ones did", "settings that the labels carry"]
     said = f"Every check that could be made passed. Not checked: {'; '.join(left)}."
     told = pate("verify", "t.json", "t.csv", "--table", "--without-dp-accounting")
     assert told.stdout.splitlines()[-1] == said
@@ -405,7 +405,11 @@ def test_answers_are_quiet_on_request(pate, released):
     report = json.loads(Path("r.json").read_text())
     Path("r.json").write_text(json.dumps(report | {"epsilon": report["epsilon"] - 0.25}))
     done = pate("verify", "r.json", "l.csv", "-q")
-    assert (done.exit_code, done.stdout, done.stderr) == (10, "", "pate: does not hold: headline\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (
+        10,
+        "",
+        "pate: does not hold: numbers and words\n",
+    )
 
 
 def test_a_quiet_answer_has_eleven(pate, votes, folder):

@@ -213,7 +213,6 @@ def _two_runs(here):
     return json.loads((here.folder / "r1.json").read_text())
 
 
-@not_yet("what a report says of the answers of earlier runs is not compared with anything")
 def test_an_earlier_run_that_was_changed_is_found(here):
     report = _two_runs(here)
     assert report["spent"]["runs"][0]["answers"] == 20  # of gnmax, which answers every query

@@ -21,7 +21,7 @@ from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
 from pate_cli.verbs.analyses import charging_of
-from pate_cli.verbs.verify import LABELS, SETTINGS, verify
+from pate_cli.verbs.verify import LABELS, RUN_SETTINGS, SETTINGS, verify
 
 # Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
 _GUARANTEE = "guarantee"
@@ -182,7 +182,7 @@ def ending(data, case, *, given):
 
 
 NAMED = {
-    Checked.LABELS: {LABELS, SETTINGS},
+    Checked.LABELS: {LABELS, SETTINGS, RUN_SETTINGS},
     Checked.RECORD: {MISSING_RUNS},
     Checked.RELEASE_TEST: {RELEASE_TEST},
     Checked.SANITIZING: {SANITIZING},

@@ -39,6 +39,14 @@ class BesideOptions:
         bool,
         typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
     ] = False
+    unverified: Annotated[
+        bool,
+        typer.Option(
+            "--unverified",
+            help="Take reports and records that do not verify, too; the report then says so and "
+            "claims nothing.",
+        ),
+    ] = False
 
 
 @spread
@@ -84,6 +92,7 @@ def release(
             given,
             external=external,
             again=others.again,
+            unverified=others.unverified,
             seed=report.seed,
             **kept.keywords,
             **parameters.keywords,

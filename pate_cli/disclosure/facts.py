@@ -19,7 +19,14 @@ from pate_cli.core.words import Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import External, StatedCost
-from pate_cli.disclosure.guarantee import DRAWS, TOTAL, UNRECORDED, read_off_warning
+from pate_cli.disclosure.guarantee import (
+    DRAWS,
+    INPUTS,
+    TOTAL,
+    UNRECORDED,
+    UNVERIFIED,
+    read_off_warning,
+)
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
@@ -99,6 +106,7 @@ def report_of(facts: ReportFacts) -> Report:
         warnings=(
             *(read_off_warning(fact) for fact in read_off),
             *(() if terms.recorded else (UNRECORDED,)),
+            *(() if terms.verified else (UNVERIFIED,)),
             *(() if plan is None else plan.caveats),
             *cautions(*mechanisms, delta=terms.labels_delta),
             *vacuous_warnings(headline.epsilon, composed=terms.analysis == "composition"),
@@ -111,7 +119,11 @@ def report_of(facts: ReportFacts) -> Report:
         earlier_draws=terms.prior,
         external=terms.external.facts(None if plan is None else plan.order, public.order),
         met_target=headline.met_target,
-        unsettled=(*(fact.value for fact in read_off), *(() if terms.recorded else (DRAWS,))),
+        unsettled=(
+            *(fact.value for fact in read_off),
+            *(() if terms.recorded else (DRAWS,)),
+            *(() if terms.verified else (INPUTS,)),
+        ),
         crosscheck=_textbook(rounds, mechanisms, terms) if terms.compared else None,
         labels=facts.labels,
         run=facts.run,

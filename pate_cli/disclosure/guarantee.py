@@ -141,10 +141,20 @@ UNRECORDED: Final = (
 DRAWS: Final = "draws"
 """The word for them among what is unsettled in a report."""
 
+INPUTS: Final = "inputs"
+"""Among what is unsettled, the word for inputs of a total that do not hold."""
 
-def gap_of(read_off: Sequence[PublicFact], *, recorded: bool) -> str | None:
+UNVERIFIED: Final = (
+    "Something that this total is made of does not verify, or claims nothing, and was taken all "
+    "the same (--unverified): no statement holds."
+)
+
+
+def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, verified: bool = True) -> str | None:
     """Why no statement can be claimed at all; None where nothing stands in the way."""
     gaps = []
+    if not verified:
+        gaps.append("it is made of something that does not verify, or that claims nothing")
     if read_off:
         facts, reasons, flags = (
             " and ".join(parts) for parts in zip(*map(_READ_OFF.__getitem__, read_off), strict=True)

@@ -74,6 +74,11 @@ class Terms(ABC):
     external: External = External()
 
     @property
+    def verified(self) -> bool:
+        """Whether something is claimed for all that it is made of."""
+        return True
+
+    @property
     @abstractmethod
     def analysis(self) -> str:
         """As a report names it."""
@@ -314,6 +319,11 @@ class AccountTerms(Terms):
     recorded: bool = True
 
     compared = False  # a textbook knows nothing of tests
+
+    @property
+    def verified(self) -> bool:
+        """Whether something is claimed for every run."""
+        return all(run.claimed for run in self.runs)
 
     @property
     def analysis(self) -> str:

@@ -7,7 +7,7 @@ its declaration says which (`disclosure.checked`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -211,10 +211,7 @@ def _run_faults(report: Report) -> Iterator[str]:
         return
     if len({run.id for run in spent.runs}) < len(spent.runs):
         yield "a run stands there twice"
-    costs: dict[str, float | None] = {}
-    for number, run in enumerate(spent.runs):
-        for fault in _faults_of(run, costs):
-            yield f"spent.runs.{number}: {fault}"
+    yield from (f"spent.{fault}" for fault in faults_of_runs(spent.runs))
     told = [_rows(done) for done in (run.round for run in spent.runs) if done is not None]
     rounds = [_rows(done) for done in rounds_of(report)]
     if report.epsilon_kind == TOTAL:
@@ -233,6 +230,25 @@ def _run_faults(report: Report) -> Iterator[str]:
 def _rows(done: Round) -> tuple[Any, ...]:
     """Return what two rounds have alike that are of the same run."""
     return (done.mechanism, done.queries, done.max_answers, done.answers, done.label_set, done.rule)
+
+
+def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what contradicts itself in runs, each by itself, as a record or a report has them."""
+    costs: dict[str, float | None] = {}
+    for number, run in enumerate(runs):
+        yield from (f"runs.{number}: {fault}" for fault in _faults_of(run, costs))
+
+
+def told_apart(run: Run, other: Run) -> bool:
+    """Return whether two accounts of the same run contradict each other."""
+    if Outcome.PENDING in (run.outcome, other.outcome) or run.kind is RunKind.SESSION:
+        return (run.kind, run.delta) != (other.kind, other.delta)
+    both = [
+        (each.kind, each.outcome, each.epsilon, each.refusal_epsilon, each.delta, each.answers)
+        for each in (run, other)
+    ]
+    rows = [None if each.round is None else _rows(each.round) for each in (run, other)]
+    return both[0] != both[1] or rows[0] != rows[1]
 
 
 def _faults_of(run: Run, costs: dict[str, float | None]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.guarantee import (
     DRAWS,
+    INPUTS,
     TOTAL,
     UNTRACKED,
     VOID,
@@ -66,6 +67,7 @@ def claimed_gap(report: Report) -> str | None:
     return gap_of(
         [fact for fact in PublicFact if fact in report.unsettled],
         recorded=DRAWS not in report.unsettled,
+        verified=INPUTS not in report.unsettled,
     )
 
 

@@ -16,7 +16,14 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import LedgerError, ParameterError, SpentError, UsageError
+from pate_cli.core.errors import (
+    LedgerError,
+    MismatchError,
+    ParameterError,
+    SpentError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
@@ -24,7 +31,7 @@ from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, 
 from pate_cli.disclosure.facts import ReportFacts, report_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.reader import ReadReport, read_report, reread
 from pate_cli.disclosure.record import (
     Outcome,
     RowsAsked,
@@ -37,6 +44,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
 from pate_cli.disclosure.wording import prior_of_round, rule_of_round, worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
@@ -53,6 +61,7 @@ from pate_cli.verbs.keywords import (
     takes_keywords,
 )
 from pate_cli.verbs.request import kind_of
+from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
@@ -80,6 +89,7 @@ def release(
     *,
     external: Sequence[Other] = (),
     again: bool = False,
+    unverified: bool = False,
     **asked: Unpack[ReleaseWords],
 ) -> Released:
     """Publish one (ε, δ) for several runs on votes of the same teachers, and for other mechanisms.
@@ -99,6 +109,8 @@ def release(
         external: what else was trained on the same records, or files that state its cost (see
             `disclosure.external`); it is added to the total.
         again: draw again what was drawn from the same rounds before; all draws are charged.
+        unverified: take reports and records that do not verify, too, or that claim nothing. The
+            report says so then, and claims nothing.
 
     The record of what is released lies beside each ledger if no other is named, and knows of all
     that is given. With `record` False earlier draws are not charged, and the report claims nothing.
@@ -108,11 +120,14 @@ def release(
         SpentError: the rounds were released before.
         UnreachableError: all of it together costs more than the `budget`.
         LedgerError: a ledger, a record or an external file is damaged, or does not fit the others.
+        MismatchError: a report or a record does not verify, or two of them tell otherwise of a run.
     """
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
-    read = _Read.of(several)
+    read = _Read.of(several, unverified=unverified)
     places = _places(read, asked)
+    if not unverified:
+        _check_alike(places.read(), read.known, "the record")
     parts = [read_part(one) if isinstance(one, str | PathLike) else one for one in external]
     if read.ledgers and not read.account:
         return _of_ledgers(read, places, parts, again=again, asked=asked, began=began)
@@ -121,7 +136,7 @@ def release(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    return _of_account(read, places, parts, asked=asked, began=began)
+    return _of_account(read, places, parts, asked=asked, began=began, unverified=unverified)
 
 
 @dataclass(frozen=True)
@@ -141,8 +156,8 @@ class _Read:
     account: bool = False
 
     @classmethod
-    def of(cls, given: Sequence[Given]) -> _Read:
-        """Objects, and files by what they hold."""
+    def of(cls, given: Sequence[Given], *, unverified: bool) -> _Read:
+        """Objects, and files by what they hold; MismatchError for what does not verify."""
         ledgers: list[tuple[Ledger, Path | None]] = []
         records: list[Path] = []
         known, account = SpendRecord(), False
@@ -153,11 +168,13 @@ class _Read:
                 ledgers.append((found, place))
                 continue
             account = True
+            name = "a report" if place is None else public_name(os.fspath(place))
+            told = SpendRecord(_verified(found, name, unverified=unverified))
             if isinstance(found, SpendRecord):
-                known = known | found
                 records += [] if place is None else [place]
-            else:
-                known = known | SpendRecord(_runs_of(found))
+            if not unverified:
+                _check_alike(known, told, name)
+            known = known | told
         return cls(ledgers, records, known, account)
 
     @property
@@ -167,11 +184,45 @@ class _Read:
         return functools.reduce(operator.add, found) if found else None
 
 
-def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
+def _verified(
+    found: ReadReport | Report | SpendRecord, name: str, *, unverified: bool
+) -> tuple[Run, ...]:
+    """The runs that a report or a record tells of, once it is seen that they agree with themselves.
+
+    What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
+    for. That stays with them in the record.
+    """
+    try:
+        if isinstance(found, SpendRecord):
+            faults, runs = list(faults_of_runs(found.runs)), found.runs
+        else:
+            read = reread(found) if isinstance(found, Report) else found
+            checks = [check for check in own_checks(read) if check.outcome == FAILED]
+            faults = [check.detail for check in checks if check.name != PROMISE]
+            runs = _runs_of(read.report, claimed=not unverified)
+    except (ParameterError, UnreachableError) as error:
+        raise MismatchError(f"{name} does not verify: {error}") from None
+    if faults and not unverified:
+        raise MismatchError(
+            f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
+            "nothing is claimed"
+        )
+    return tuple(replace(run, claimed=False) for run in runs) if faults else runs
+
+
+def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
+    """MismatchError where two of what is given tell otherwise of the same run."""
+    for run in told.runs:
+        there = known.known(run.id)
+        if there is not None and told_apart(run, there):
+            raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
+
+
+def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
     """A file by the kind that it says it is of; a ledger where it says nothing."""
     name = os.fspath(path)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
-        return read_report(path).report
+        return read_report(path)
     refuse_address(path)
     if has_no_name(name):
         raise UsageError(
@@ -189,22 +240,22 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
         return SpendRecord.read(path)
     note("one of the files to be released", (path, None))
     if isinstance(data, dict) and "guarantee" in data:
-        return read_report(path).report
+        return read_report(path)
     return Ledger.read(path)
 
 
-def _runs_of(report: Report) -> tuple[Run, ...]:
+def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     """What a report tells of runs: all of its account, or what it is itself.
 
     Raises:
-        UsageError: nothing is claimed for it, or not what it cost by itself.
+        UsageError: nothing is claimed for it, where that is wanted, or not what it cost by itself.
     """
     report = worded(report)  # a file may claim anything
-    spent = report.spent
-    if spent is not None and spent.runs:
-        return spent.runs
-    if not report.claims("all-votes"):
+    spent, holds = report.spent, report.claims("all-votes")
+    if not holds and claimed:
         raise UsageError(f"nothing is claimed for a run to be released: {report.summary}")
+    if spent is not None:
+        return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
         raise UsageError("a report of several runs tells of them one by one; give it with a record")
     (done,), drawn = report.rounds, report.sanitized
@@ -220,6 +271,7 @@ def _runs_of(report: Report) -> tuple[Run, ...]:
             rule=rule_of_round(done),
         ),
         "answers": report.answers,
+        "claimed": holds,
     }
     tested = report.tested
     if tested is not None:
@@ -403,6 +455,7 @@ def _of_account(
     *,
     asked: ReleaseWords,
     began: str,
+    unverified: bool,
 ) -> Released:
     """The total of all runs."""
     total = read.total
@@ -413,8 +466,11 @@ def _of_account(
     book.enter()
     account = book.account()
     for run in account.runs:
-        if not run.claimed:
-            raise UsageError(f"nothing is claimed for run {run.id}, so nothing of a total with it")
+        if not run.claimed and not unverified:
+            raise UsageError(
+                f"nothing is claimed for run {run.id}, so nothing of a total with it; with "
+                "`unverified` it is added all the same"
+            )
     # A record tells of draws from a ledger; a ledger does not.
     terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
     rounds = [done for done in (run.round for run in account.runs) if done is not None]

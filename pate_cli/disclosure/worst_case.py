@@ -73,6 +73,14 @@ class DataIndependentCost:
     order: float | None
     method: str
 
+    def least(self, given: float) -> float:
+        """Return the smaller of this ε and one for given votes, nats: both hold for them.
+
+        Use it wherever the cost of given votes stands beside a worst case: few orders, or none that
+        is large enough, can make the former the larger.
+        """
+        return min(given, self.epsilon)
+
 
 def estimated_epsilon(
     spent: Sequence[Spending], *, delta: float, external: External = _NONE

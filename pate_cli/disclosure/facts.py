@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from pate_cli.accounting.textbook import Step
 from pate_cli.core.codec import Refusal, decoded, encoded
@@ -48,8 +48,8 @@ from pate_cli.disclosure.worst_case import spendings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
-Planned = Callable[[ReleasePlan, bool], ReleasePlan]
-"""Gives a sound plan as an analysis charges it; True where it charges a draw as published."""
+Planned: TypeAlias = Callable[[ReleasePlan], ReleasePlan]
+"""Gives a sound plan as an analysis charges it."""
 _STATED: Final = Refusal(ReportError, "an external part is damaged: ")
 
 
@@ -295,9 +295,7 @@ def _plan(report: Report, planned: Planned, delta: float) -> ReleasePlan:
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
     beside = next((part["order"] for part in report.external if part["order"]), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    # The only release whose headline need not be the smaller number.
-    as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon
-    return planned(ReleasePlan(kind, delta, order, beta, sigma), as_published)
+    return planned(ReleasePlan(kind, delta, order, beta, sigma))
 
 
 def _textbook(rounds: Sequence[Round], mechanisms: Sequence[Mechanism], terms: Terms) -> Crosscheck:

@@ -39,7 +39,7 @@ class Sanitizer:
     """How a data-dependent ε gets its noise.
 
     Attributes:
-        release: `upper` or `unbiased`.
+        release: `upper`.
         order: Rényi order, > 1.
         beta: smoothness of the sensitivity, per vote.
         sigma: standard deviation of the noise, in smooth sensitivities.

@@ -30,7 +30,7 @@ from pate_cli.files.transaction import Outputs
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.files.unfinished import CREATE, PRIVATE
 
-_FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=2)
+_FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"
 _PIECE: Final = "piece-{}-{}.bin"
 _DRAFT: Final = re.compile(rf"piece-[0-9]+-[0-9]+\.(?P<owner>{OWNED})\.tmp")

@@ -22,6 +22,7 @@ from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.core.words import LabelFormat, MechanismName
 from pate_cli.disclosure.facts import settings_of
 from pate_cli.disclosure.figures import pair
+from pate_cli.disclosure.label_counts import count_labels
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import ReadReport, parse_report, read_report, reread
 from pate_cli.disclosure.record import SpendRecord
@@ -31,7 +32,7 @@ from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result
-from pate_cli.labels.counts import count_labels
+from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.votes.join import content_of
 
@@ -47,7 +48,6 @@ LIBRARY: Final = "dp-accounting"
 _Guesses: TypeAlias = Any
 _LIBRARY: Final = "dp_accounting"
 _STEP: Final = 1e-4  # of what is rounded up
-_FORMATS: Final = {LabelFormat.CSV: "CSV", LabelFormat.JSONL: "JSONL", LabelFormat.NPY: "NPY"}
 
 
 @dataclass(frozen=True, repr=False)
@@ -183,8 +183,8 @@ def verify(
 def own_checks(read: ReadReport, record: SpendRecord | None = None) -> Iterator[Check]:
     """Yield the checks of a report by itself, and by the record if there is one."""
 
-    def planned(plan: ReleasePlan, as_published: bool) -> ReleasePlan:
-        return charging_of(read.report.analysis).plan(plan, as_published=as_published)
+    def planned(plan: ReleasePlan) -> ReleasePlan:
+        return charging_of(read.report.analysis).plan(plan)
 
     yield from checks_of(read.report, read.data, planned=planned, record=record)
 
@@ -239,10 +239,13 @@ def _inside(
         faults.append(f"{found} answers, the report says {report.answers}")
     told = faults[0] if faults else f"{counts.queries} rows, {report.answers} answers"
     yield Check(COUNTS, FAILED if faults else OK, told)
-    if label_format in _FORMATS:
-        name = _FORMATS[label_format]
-        why = f"{name} stores no settings and no names of classes to compare; Parquet and Arrow do"
-        yield Check(SETTINGS, SKIPPED, why)
+    if not FORMATS[label_format].metadata:
+        yield Check(
+            SETTINGS,
+            SKIPPED,
+            f"{label_format} stores no settings and no names of classes to compare; "
+            f"{' and '.join(formats_with('metadata'))} do",
+        )
         return
     apart = next(_other_settings(report, counts.metadata or {}), None)
     told = "as the report has them" if apart is None else f"the labels carry another {apart}"

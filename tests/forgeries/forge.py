@@ -89,15 +89,10 @@ def consistent(data):
     try:
         report = parse_report(json.dumps(data).encode()).report
         charging = charging_of(Analysis.PAPER if report.analysis == "paper" else Analysis.TIGHT)
-        planned = functools.partial(_planned, charging)
-        found = report_of(facts_of(_as_told(report), planned))
+        found = report_of(facts_of(_as_told(report), charging.plan))
     except (PateError, ArithmeticError, ValueError):
         return None
     return json.loads(found.to_json())
-
-
-def _planned(charging, plan, as_published):
-    return charging.plan(plan, as_published=as_published)
 
 
 def _as_told(report):
@@ -119,7 +114,7 @@ def _as_told(report):
     try:
         alone = replace(report, spent=None)
         charging = charging_of(Analysis.TIGHT)
-        found = report_of(facts_of(alone, functools.partial(_planned, charging)))
+        found = report_of(facts_of(alone, charging.plan))
         epsilon = found.data_independent.epsilon if tested is None else tested.target
     except (PateError, ArithmeticError, ValueError):
         pass

@@ -7,7 +7,7 @@ its declaration says which (`disclosure.checked`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -71,9 +71,9 @@ class Check:
         object.__setattr__(self, "detail", printable(self.detail))
 
 
-def check_size(report: Report) -> None:
-    """Raise ReportError for a report that takes too long to compute again, or too much memory."""
-    for done in rounds_of(report):
+def check_size(rounds: Iterable[Round]) -> None:
+    """Raise ReportError for rounds that take too long to compute again, or too much memory."""
+    for done in rounds:
         mechanism = mechanism_from_parameters(done.mechanism)
         votes = mechanism.most_votes
         if votes > _MOST_VOTES:
@@ -108,7 +108,8 @@ def checks_of(
         ReportError: as for `check_size`.
     """
     try:
-        check_size(report)
+        check_size(rounds_of(report))
+        check_size(_rounds_of_runs(() if report.spent is None else report.spent.runs))
     except ReportError:
         raise
     except (PateError, ValueError, OverflowError) as error:
@@ -133,7 +134,7 @@ def checks_of(
         found += f"; pate {_shown(report.tool)} wrote it"
     yield Check(COMPUTED, FAILED if apart else OK, apart[0] if apart else found)
     if report.spent is not None:
-        found = f"computed again: what {report.spent.count} of them cost"
+        found = f"what they cost together was computed again ({report.spent.count} in all)"
         yield Check(RUNS, FAILED if runs else OK, runs[0] if runs else found)
     claimed = again.private and again.sound
     yield Check(PROMISE, OK if claimed else FAILED, again.summary)
@@ -212,7 +213,7 @@ def _run_faults(report: Report) -> Iterator[str]:
     if len({run.id for run in spent.runs}) < len(spent.runs):
         yield "a run stands there twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(spent.runs))
-    told = [_rows(done) for done in (run.round for run in spent.runs) if done is not None]
+    told = [_rows(done) for done in _rounds_of_runs(spent.runs)]
     rounds = [_rows(done) for done in rounds_of(report)]
     if report.epsilon_kind == TOTAL:
         if told != rounds:
@@ -232,8 +233,17 @@ def _rows(done: Round) -> tuple[Any, ...]:
     return (done.mechanism, done.queries, done.max_answers, done.answers, done.label_set, done.rule)
 
 
+def _rounds_of_runs(runs: Sequence[Run]) -> list[Round]:
+    return [done for done in (run.round for run in runs) if done is not None]
+
+
 def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
-    """Yield what contradicts itself in runs, each by itself, as a record or a report has them."""
+    """Yield what contradicts itself in runs, each by itself, as a record or a report has them.
+
+    Raises:
+        ReportError: as for `check_size`.
+    """
+    check_size(_rounds_of_runs(runs))
     costs: dict[str, float | None] = {}
     for number, run in enumerate(runs):
         yield from (f"runs.{number}: {fault}" for fault in _faults_of(run, costs))

@@ -211,6 +211,12 @@ def test_more_teachers_than_can_be_charged_again_are_refused():
         of(data)
 
 
+def test_a_run_of_more_teachers_than_can_be_charged_again_is_refused(kept):
+    way = ("spent", "runs", 0, "asked", "mechanism", "teachers")
+    with pytest.raises(ReportError, match="teachers are not computed again"):
+        of(put(kept[0].to_dict(), way, 10**9))
+
+
 @pytest.mark.parametrize("sigma", ["sigma1", "sigma2"])
 def test_noise_too_small_to_be_charged_again_is_refused(sigma):
     """The tables grow with votes in units of it."""

@@ -23,6 +23,7 @@ from pate_cli.disclosure.cautions import vacuous_warnings
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
 from pate_cli.disclosure.verdict import best_guess, verdict
+from pate_cli.disclosure.wording import worded
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON, DELTA = 1.5, 1e-5
@@ -228,9 +229,9 @@ def test_a_guess_that_is_nearly_always_right_is_said_so():
 def test_a_target_is_never_shown_as_less():
     report = replace(reports.made("passed")[0], epsilon=1.00004)
     assert "epsilon 1.0001 at" in report.headline()
-    told = {"private": True, "refusal_epsilon": 1.2345671, "delta": 1e-5, "gap": None}
     for passed, said in ((True, "epsilon = 1.35804 "), (False, "cost epsilon = 1.23457 ")):
-        assert said in guarantee.tested_summary(passed=passed, target=1.3580321, **told)
+        tested = replace(report.tested, passed=passed, target=1.3580321, refusal_epsilon=1.2345671)
+        assert said in worded(replace(report, tested=tested)).summary
 
 
 # --- sentences about a run -----------------------------------------------------------------------

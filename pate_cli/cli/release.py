@@ -23,7 +23,7 @@ from pate_cli.files.addresses import public_name
 
 @dataclass(frozen=True)
 class BesideOptions:
-    """What else was spent on the same records."""
+    """Options for what else was spent on the same records."""
 
     external: Annotated[
         list[Path] | None,

@@ -102,7 +102,7 @@ def quote(
     groups: Sequence[Group] = (),
     target: Outlook | None = None,
 ) -> Quote:
-    """What a run would cost for all votes, before anything is spent; all of it public.
+    """Return the worst case of a run before anything is spent; public.
 
     Args:
         mechanism: what would be run.

@@ -55,7 +55,7 @@ _STATED: Final = Refusal(ReportError, "an external part is damaged: ")
 
 @dataclass(frozen=True, kw_only=True)
 class ReportFacts:
-    """What a report states; `report_of` computes the rest.
+    """Facts that a report states; `report_of` computes the rest.
 
     Attributes:
         rounds: what was asked and answered.

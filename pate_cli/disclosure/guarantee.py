@@ -26,7 +26,7 @@ _READ_OFF = {
 
 
 def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
-    """Who is protected: what two neighbouring vote files differ in; rounds agree on who it is.
+    """Return who is protected: what two neighbouring vote files differ in.
 
     What is `external` protects records and knows of no teachers: with it, a total does no more.
     """
@@ -56,7 +56,7 @@ VOID: Final = (
 
 
 def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:
-    """What is said of the priors of all rounds, if any of them has one."""
+    """Return the public facts of the priors of all rounds; None where no round has one."""
     priors = [done.said_prior for done in rounds]
     given = [prior for prior in priors if prior is not None]
     if not given:
@@ -111,7 +111,7 @@ def _between_files(rounds: Sequence[Round]) -> str:
 
 
 def read_off_warning(fact: PublicFact) -> str:
-    """Why nothing holds where this fact was read off the votes, and what settles it."""
+    """Return the warning that a fact was read off the votes, and what settles it."""
     what, why, flag = _READ_OFF[fact]
     return (
         f"{what[0].upper()}{what[1:]} was read off the votes: {why}, and with it what is "
@@ -171,7 +171,7 @@ def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, verified: bool = T
 
 
 def covers(kind: ReleaseKind, *, earlier: int = 0, external: int = 0) -> str:
-    """What the headline ε accounts for."""
+    """Return the words for all that the headline ε accounts for."""
     parts = ["all labels"]
     if kind is not ReleaseKind.NONE:
         parts.append("the sanitized epsilon")
@@ -184,7 +184,7 @@ def covers(kind: ReleaseKind, *, earlier: int = 0, external: int = 0) -> str:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a report may claims, read off its facts.
+    """Claims that a report may make, read off its facts.
 
     Attributes:
         report: whose numbers are taken as they stand.

@@ -128,7 +128,7 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
 
 
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
-    """What the file says, by the fields of `Report`."""
+    """Return the fields of `Report` that a JSON object states."""
     found = {
         **picked(Report, data),
         **data["guarantee"],

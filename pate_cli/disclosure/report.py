@@ -80,7 +80,7 @@ class DataIndependent:
 
 @dataclass(frozen=True)
 class Crosscheck:
-    """What a textbook says of the labels alone, as `accounting.textbook` has it.
+    """Figures of textbook accountants for the labels alone (accounting.textbook).
 
     Attributes:
         delta: that of the report, but for what external parts add.
@@ -117,7 +117,7 @@ class LabelFile:
 
     @classmethod
     def of(cls, digest: Digest, label_format: LabelFormat) -> LabelFile:
-        """What was written in this format."""
+        """Return the file with this digest in this format."""
         return cls(label_format, digest.size, digest.sha256)
 
 
@@ -173,7 +173,7 @@ class Statement:
 
 @dataclass(frozen=True, repr=False)
 class Report(Result):
-    """What may be published about labels: (ε, δ), what it promises, and how it came about.
+    """Public report of labels: (ε, δ), the promise, and all that it was computed from.
 
     `aggregate` and `release` return one; publish it beside the labels, and have others check it
     with `verify` and read it with `explain`. Nothing else about a run is to be published.
@@ -247,11 +247,11 @@ class Report(Result):
 
     @property
     def rows(self) -> str:
-        """What `queries` counts."""
+        """Word for the rows that `queries` counts."""
         return rows_of(self.label_set)
 
     def claims(self, statement: str) -> bool:
-        """Whether it supports the reading of this id."""
+        """Return whether the statement of this id holds."""
         return any(reading.holds for reading in self.statements if reading.id == statement)
 
     def with_labels(
@@ -300,7 +300,7 @@ class Report(Result):
         }
 
     def preview(self) -> list[tuple[object, ...]]:
-        """What is promised, to whom, and what to mind."""
+        """Return the promise, who is protected, the worst case and the warnings, by title."""
         worst = f"epsilon {nats(self.data_independent.epsilon)}"
         return [
             ("guarantee", self.summary),
@@ -352,7 +352,7 @@ class RefusedError(PateError):
 
 
 def _among(said: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Those of some facts that there are, in this order."""
+    """Return those of the named facts that are there, in the order of the names."""
     return {name: said[name] for name in names if name in said}
 
 
@@ -362,7 +362,7 @@ def _charged(draws: tuple[Draw, ...]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a target would mean for a run: public, before anything is spent.
+    """Expected outcome of a run with a target, before anything is spent; public.
 
     Attributes:
         target, delta, refusal_epsilon, orders, distances: as in `Tested`.
@@ -382,7 +382,7 @@ class Outlook:
 
 @dataclass(frozen=True, repr=False)
 class Quote(Result):
-    """What a run would cost for all votes, before anything is spent; all of it public.
+    """Worst case of a run, before anything is spent; public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
     what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no

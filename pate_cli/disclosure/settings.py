@@ -53,7 +53,7 @@ class Sanitizer:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What one run on votes was told.
+    """Settings of one run on votes.
 
     Attributes:
         mechanism: its public parameters, its name among them.

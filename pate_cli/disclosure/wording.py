@@ -1,4 +1,4 @@
-"""What a report says of itself, from its own facts: written with it, and read against it.
+"""Words of a report, from its own numbers: written with it, and read against it.
 
 One home for both, so that whoever reads a stranger's report can say what its numbers are worth in
 our words, whatever words it came with.

@@ -70,7 +70,7 @@ Other: TypeAlias = ExternalCurve | ExternalPair | str | PathLike[str]
 
 @dataclass(frozen=True)
 class Released:
-    """What `release` gives.
+    """Result of `release`.
 
     Attributes:
         report: public.
@@ -141,7 +141,7 @@ def release(
 
 @dataclass(frozen=True)
 class _Read:
-    """What was given, by kind.
+    """Inputs of a release, by kind.
 
     Attributes:
         ledgers: with the files they were read from, if they were.
@@ -187,7 +187,7 @@ class _Read:
 def _verified(
     found: ReadReport | Report | SpendRecord, name: str, *, unverified: bool
 ) -> tuple[Run, ...]:
-    """The runs that a report or a record tells of, once it is seen that they agree with themselves.
+    """Return the runs that a report or a record tells of, once they are seen to verify.
 
     What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
     for. That stays with them in the record.
@@ -245,7 +245,7 @@ def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
 
 
 def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
-    """What a report tells of runs: all of its account, or what it is itself.
+    """Return the runs that a report tells of: those in `spent`, or the one it is of.
 
     Raises:
         UsageError: nothing is claimed for it, where that is wanted, or not what it cost by itself.
@@ -299,7 +299,7 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
 
 
 def _places(read: _Read, asked: ReleaseWords) -> Places:
-    """Where the account is kept: what was named, given, or lies beside the ledgers."""
+    """Return where the record is kept: as named, as given, or beside the ledgers."""
     record, ensemble = asked["record"], asked["ensemble"]
     if isinstance(record, Places):
         return record
@@ -327,7 +327,7 @@ def _of_ledgers(
     asked: ReleaseWords,
     began: str,
 ) -> Released:
-    """What all rounds cost whatever the votes, and a draw if one is asked for."""
+    """Release rounds of ledgers: their worst case, and a draw if one is asked for."""
     total = read.total
     if total is None:
         raise LedgerError("there is no ledger")
@@ -381,7 +381,7 @@ def _of_ledgers(
 def _planned(
     total: Ledger, parts: Sequence[ExternalCurve | ExternalPair], asked: ReleaseWords
 ) -> tuple[ReleasePlan, External]:
-    """What is to be drawn, and what is charged beside it at its order; all of it public."""
+    """Return the release plan, and the external parts as they cost at its order; public."""
     drawn, order, analysis = only(ReleasedWords, asked), asked["order"], Analysis(total.analysis)
     plain = analysis is Analysis.TIGHT and (drawn["beta"], drawn["sigma_release"]) == (None, None)
     kind = kind_of(

@@ -45,7 +45,7 @@ def verify(
     record: Annotated[
         Path | None,
         typer.Option(
-            "--record",
+            "--spend",
             metavar="FILE",
             help="The record of the same teachers, where you keep it: it alone tells whether runs "
             "are missing.",

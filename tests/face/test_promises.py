@@ -53,7 +53,7 @@ def test_an_honest_report_verifies(here):
 def test_all_that_can_be_checked_is_checked_where_all_is_given(here):
     """Labels that carry their settings, and the record: then nothing is left even with --strict."""
     assert here(f"{RUN} --max-queries 20 --spend s.json -o l.parquet --report r.json").code == 0
-    assert here(f"{VERIFY} r.json l.parquet --record s.json --strict").code == 0
+    assert here(f"{VERIFY} r.json l.parquet --spend s.json --strict").code == 0
 
 
 def test_the_headline_is_the_epsilon_of_the_report(here):
@@ -112,8 +112,8 @@ def test_runs_that_were_cut_away_are_found_by_the_record(here):
     report["spent"]["runs"] = report["spent"]["runs"][1:]
     write(here, "f.json", report)
     assert here(f"{VERIFY} f.json l1.csv").code == 10
-    assert here(f"{VERIFY} r1.json l1.csv --record s.json").code == 0
-    ran = here(f"{VERIFY} r0.json l0.csv --record s.json")
+    assert here(f"{VERIFY} r1.json l1.csv --spend s.json").code == 0
+    ran = here(f"{VERIFY} r0.json l0.csv --spend s.json")
     assert ran.code == 0  # the second run came later
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
+from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.accounting.textbook import Step
 from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.dataclass import dataclass
@@ -30,6 +31,7 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
+from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
 from pate_cli.disclosure.report import Crosscheck, LabelFile, Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
 from pate_cli.disclosure.settings import Sanitizer, Settings, StatedTarget
@@ -168,6 +170,42 @@ def facts_of(report: Report, planned: Planned) -> ReportFacts:
         time=report.time,
         labels=report.labels,
         tool=report.tool,
+    )
+
+
+def run_of(report: Report) -> Run:
+    """Return the run that a report of one round is of, as a record has it.
+
+    Raises:
+        ReportError: a report of several rounds.
+        LedgerError: numbers that no run has.
+    """
+    if len(report.rounds) != 1:
+        raise ReportError("a report of several rounds is of no run by itself")
+    (done,), drawn, tested = rounds_of(report), report.sanitized, report.tested
+    kind = RunKind.COMPOSITION if report.analysis == "composition" else RunKind.WORST_CASE
+    if tested is not None:
+        kind = RunKind.TARGET
+    elif done.rule is not None:
+        kind = RunKind.SESSION
+    refused = tested is not None and not tested.passed
+    draw: dict[str, Any] = {}
+    if drawn.beta is not None and drawn.sigma_release is not None:
+        shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
+        draw = {"beta": drawn.beta, "sigma_release": drawn.sigma_release, "shift": shift}
+    return Run(
+        id=report.run or f"report {report.time}",
+        kind=kind,
+        outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
+        time=report.time,
+        delta=labels_delta(report),
+        epsilon=report.data_independent.epsilon if tested is None else tested.target,
+        refusal_epsilon=None if tested is None else tested.refusal_epsilon,
+        answers=None if refused else report.answers,
+        asked=replace(RowsAsked.of(done), round="", prior=done.said_prior),
+        groups=done.groups,
+        claimed=report.claims("all-votes"),
+        **draw,
     )
 
 

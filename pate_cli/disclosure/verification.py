@@ -16,7 +16,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.external import External
-from pate_cli.disclosure.facts import Planned, facts_of, labels_delta, report_of
+from pate_cli.disclosure.facts import Planned, facts_of, labels_delta, report_of, run_of
 from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
@@ -42,6 +42,10 @@ EXTERNAL: Final = "what others state"
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
 _LONGEST: Final = 60
+_OF_A_RUN: Final = (
+    "kind", "outcome", "time", "delta", "epsilon", "refusal_epsilon", "answers", "beta",
+    "sigma_release",
+)  # fmt: skip
 _ENDS: Final = {
     RunKind.WORST_CASE: {Outcome.PENDING, Outcome.LABELLED},
     RunKind.COMPOSITION: {Outcome.PENDING, Outcome.LABELLED},
@@ -319,36 +323,25 @@ def own_cost(run: Run) -> float | None:
 
 def own_run_faults(report: Report, own: Run) -> Iterator[str]:
     """Yield where the run of a report stands otherwise among those of the record."""
-    tested = report.tested
-    outcome = Outcome.LABELLED if tested is None or tested.passed else Outcome.REFUSED
-    expected: dict[str, Any] = {"time": report.time, "delta": labels_delta(report)}
     if own.kind is RunKind.RELEASE:
-        expected |= {"outcome": Outcome.RELEASED, "sigma_release": report.sanitized.sigma_release}
-        expected |= {"beta": report.sanitized.beta}
-    elif tested is not None:
-        expected |= {"kind": RunKind.TARGET, "epsilon": tested.target, "outcome": outcome}
-        expected |= {"refusal_epsilon": tested.refusal_epsilon}
-        expected |= {"answers": report.answers if tested.passed else None}
+        drawn = report.sanitized
+        expected: dict[str, Any] = {"time": report.time, "delta": labels_delta(report)}
+        expected |= {"outcome": Outcome.RELEASED}
+        expected |= {"beta": drawn.beta, "sigma_release": drawn.sigma_release}
+    elif len(report.rounds) != 1:
+        yield "this run is none of several rounds"
+        return
     else:
-        composed = report.analysis == "composition"
-        kind = RunKind.COMPOSITION if composed else RunKind.WORST_CASE
-        if any("rule" in done for done in report.rounds):
-            kind = RunKind.SESSION
-        expected |= {"kind": kind}
-        expected |= {"epsilon": report.data_independent.epsilon, "outcome": outcome}
-        expected |= {"sigma_release": report.sanitized.sigma_release, "answers": report.answers}
-        expected |= {"beta": report.sanitized.beta}
+        run = run_of(report)
+        expected = {name: getattr(run, name) for name in _OF_A_RUN}
     for name, value in expected.items():
         if not _alike(getattr(own, name), value):
             yield f"{name} of this run is {_shown(getattr(own, name))} there, and {_shown(value)}"
-    if own.asked is not None and len(report.rounds) == 1:
-        (done,) = rounds_of(report)
-        for name in ("mechanism", "queries", "max_answers", "label_set", "rule"):
-            if getattr(own.asked, name) != getattr(done, name):
-                yield f"{name} of this run are others there"
-        told = own.asked.prior
-        if done.said_prior != (told if told is not None and told.weight else None):
-            yield "prior of this run is another there"
+    if own.asked is not None and own.kind is not RunKind.RELEASE:
+        prior = own.asked.prior
+        there = replace(own.asked, prior=prior if prior is not None and prior.weight else None)
+        if there != run.asked:
+            yield "what was asked in this run is another there"
 
 
 # --- comparing -----------------------------------------------------------------------------------

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
@@ -28,13 +27,12 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
-from pate_cli.disclosure.facts import ReportFacts, report_of
+from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import ReadReport, read_report, reread
 from pate_cli.disclosure.record import (
     Outcome,
-    RowsAsked,
     Run,
     RunKind,
     SpendRecord,
@@ -45,7 +43,7 @@ from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
-from pate_cli.disclosure.wording import prior_of_round, rule_of_round, worded
+from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
@@ -258,44 +256,7 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
         return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
         raise UsageError("a report of several runs tells of them one by one; give it with a record")
-    (done,), drawn = report.rounds, report.sanitized
-    known: dict[str, Any] = {name: done[name] for name in ("mechanism", "queries", "max_answers")}
-    common: dict[str, Any] = {
-        "id": report.run or f"report {report.time}",
-        "time": report.time,
-        "delta": report.delta,
-        "asked": replace(
-            RowsAsked(**known),
-            label_set=report.label_set,
-            prior=prior_of_round(done),
-            rule=rule_of_round(done),
-        ),
-        "answers": report.answers,
-        "claimed": holds,
-    }
-    tested = report.tested
-    if tested is not None:
-        return (
-            Run(
-                kind=RunKind.TARGET,
-                outcome=Outcome.LABELLED if tested.passed else Outcome.REFUSED,
-                epsilon=tested.target,
-                refusal_epsilon=tested.refusal_epsilon,
-                **common,
-            ),
-        )
-    if drawn.epsilon is not None and drawn.beta is not None and drawn.sigma_release is not None:
-        shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
-        common |= {"beta": drawn.beta, "sigma_release": drawn.sigma_release, "shift": shift}
-    kind = RunKind.COMPOSITION if report.analysis == "composition" else RunKind.WORST_CASE
-    return (
-        Run(
-            kind=RunKind.SESSION if "rule" in done else kind,
-            outcome=Outcome.LABELLED,
-            epsilon=report.data_independent.epsilon,
-            **common,
-        ),
-    )
+    return (run_of(report),)
 
 
 def _places(read: _Read, asked: ReleaseWords) -> Places:

@@ -8,7 +8,8 @@ import json
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.errors import MismatchError, UsageError
+import reports
+from pate_cli.core.errors import LedgerError, MismatchError, UsageError
 from pate_cli.disclosure.guarantee import INPUTS, UNVERIFIED
 from pate_cli.verbs.verify import verify
 
@@ -116,3 +117,20 @@ def test_caveats_of_inputs_survive(tmp_path):
     other = pate.ExternalPair(stated=(0.3, 1e-6), adjacency="replace-one", covers="a model")
     total = released(alone(), external=[other])
     assert any(part["covers"] == "a model" for part in released(total).external)
+
+
+def test_a_total_of_a_refusal_verifies():
+    """A refusal has no answers in a record, and none in the total of its report."""
+    with reports.called_private():
+        refused, _ = reports._test(refuse=True, record=False)
+    total = released(refused, alone())
+    assert [run.answers for run in total.spent.runs] == [None, 20]
+    assert verify(total, with_dp_accounting=False).holds
+
+
+def test_groups_of_a_report_stay_groups_in_a_total():
+    report, _ = reports.made("groups")
+    total = released(report)
+    assert [group.group for group in total.groups] == [group.group for group in report.groups]
+    with pytest.raises(LedgerError, match="no common neighbours"):
+        released(report, alone())

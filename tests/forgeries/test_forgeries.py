@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from forgeries.cases import KINDS, case
 from forgeries.forge import Checked, consistent, ending, forged, kind_of_check, leaves, put
+from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.verification import MISSING_RUNS
 from pate_cli.verbs.verify import SETTINGS
@@ -34,6 +37,12 @@ def test_every_field_of_the_schema_declares_how_it_is_checked():
     declared = {path: kind_of_check(path) for path in fields(root, root)}
     assert len(declared) > 100
     assert set(declared.values()) == set(Checked) - {Checked.PARTS}
+
+
+def test_every_part_of_a_report_declares_how_it_is_checked():
+    """Also one that the schema does not know yet."""
+    for field in dataclasses.fields(Report):
+        assert field.metadata.get("checked") in Checked, field.name
 
 
 @ALL

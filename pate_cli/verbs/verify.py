@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike, fspath
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from pate_cli.files.beside import has_no_name
 from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result
 from pate_cli.labels.forms import FORMATS, formats_with
+from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.votes.join import content_of
 
@@ -45,7 +46,6 @@ GUESSES_FILE: Final = "the file of the prior"
 OTHER_GUESSES: Final = "the files of other priors"
 LIBRARY: Final = "dp-accounting"
 
-_Guesses: TypeAlias = Any
 _LIBRARY: Final = "dp_accounting"
 _STEP: Final = 1e-4  # of what is rounded up
 
@@ -156,11 +156,12 @@ def verify(
         VoteError: the labels or the prior cannot be read.
         LedgerError: the record cannot be read.
     """
-    priors = _several(prior)
-    for given in (labels, *priors):
-        if isinstance(given, str | PathLike) and has_no_name(fspath(given)):
+    given = [] if prior is None else prior
+    priors = given if isinstance(given, list | tuple) else [given]
+    for file in (labels, *priors):
+        if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
             raise UsageError(
-                f"{public_name(given)}: is a pipe, and what goes with a report is read more than "
+                f"{public_name(file)}: is a pipe, and what goes with a report is read more than "
                 "once; give a file"
             )
     if isinstance(report, Report):
@@ -257,8 +258,11 @@ def _other_settings(report: Report, carried: Mapping[str, Any]) -> Iterator[str]
     stated: dict[str, Any] = settings_of(report).texts()
     if report.label_set is None and report.label_names is not None:
         stated["label_names"] = list(report.label_names)
+    beside = {"release", "sources"}
+    if not mechanism_from_parameters(report.mechanism).listed:
+        beside.add("label_names")  # those that came out, and so the labels themselves
     for name in dict.fromkeys((*stated, *carried)):
-        if name not in ("release", "sources") and stated.get(name) != carried.get(name):
+        if name not in beside and stated.get(name) != carried.get(name):
             yield name
     if "release" in carried and not _draws(report, carried["release"]):
         yield "release"
@@ -278,15 +282,7 @@ def _draws(report: Report, carried: Any) -> bool:
 # --- the prior -----------------------------------------------------------------------------------
 
 
-def _several(given: _Guesses | Sequence[_Guesses] | None) -> Sequence[_Guesses]:
-    if given is None:
-        return ()
-    if isinstance(given, list | tuple):
-        return given
-    return (given,)
-
-
-def _prior(report: Report, given: Sequence[_Guesses]) -> Iterator[Check]:
+def _prior(report: Report, given: Sequence[Any]) -> Iterator[Check]:
     """Yield whether guesses that are given are those that the report names, by their hash."""
     known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
     if not given and known:

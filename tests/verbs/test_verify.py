@@ -304,6 +304,16 @@ def test_a_report_holds_with_its_labels_and_with_no_others(kind, label_format, t
     assert LABELS in failed(HERE(signed, path))
 
 
+@pytest.mark.parametrize("said", FORMATS)
+def test_labels_are_of_the_format_that_the_report_says(said, tmp_path):
+    """Or a report could say of a file with settings that its format stores none."""
+    report, labels = reports.made("gnmax")
+    labels.save(tmp_path / "labels.parquet")
+    signed = report.with_labels(tmp_path / "labels.parquet")
+    told = dataclasses.replace(signed, labels=dataclasses.replace(signed.labels, format=said))
+    assert HERE(told, tmp_path / "labels.parquet").holds is (said is LabelFormat.PARQUET)
+
+
 @pytest.mark.parametrize("as_", ["lists", "pairs"])
 @pytest.mark.parametrize("label_format", ["parquet", "jsonl", "arrow"])
 def test_labels_in_lists_and_in_pairs(label_format, as_, tmp_path):

@@ -20,6 +20,7 @@ import pate_cli
 import record_files
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
+from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.record import (
@@ -186,7 +187,7 @@ def record() -> SpendRecord:
     runs = (
         Run(
             id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=50,
-            asked=asked, votes="votes.npy", budget=9.0, total_epsilon=1.5, total_delta=1e-5,
+            asked=asked, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5,
             **ended,
         ),
         Run(

@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 from pate_cli.cli.app import app
 from pate_cli.cli.options import EngineOptions
 from pate_cli.cli.terminal import stoppable
-from pate_cli.files import destinations
+from pate_cli.files import delivery
 from pate_cli.files.lock import locked
 from pate_cli.files.undisturbed import undisturbed
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
@@ -51,6 +51,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "_use_fd_functions", False)
     monkeypatch.setattr(os, "open", no_folders)
     monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(delivery, "_NAMELESS", 0)
     monkeypatch.setattr(os, "chmod", lambda *_words, **_rest: None)
 
 
@@ -123,7 +124,7 @@ def test_processors_signals_and_owners(tmp_path):
             signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("lacking", sorted(destinations._NO_FOLDER_SYNC))
+@pytest.mark.parametrize("lacking", sorted(delivery._NO_FOLDER_SYNC))
 def test_a_folder_that_cannot_be_synced(tmp_path, monkeypatch, lacking):
     def fails(*_words):
         raise OSError(lacking, os.strerror(lacking))
@@ -131,11 +132,11 @@ def test_a_folder_that_cannot_be_synced(tmp_path, monkeypatch, lacking):
     for name in ("fsync", "open"):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, fails)
-            destinations.sync_folder(tmp_path)
+            delivery.sync_folder(tmp_path)
     monkeypatch.setattr(os, "fsync", fails)
     lacking = errno.EIO  # a disk that fails is another matter
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        destinations.sync_folder(tmp_path)
+        delivery.sync_folder(tmp_path)
 
 
 def test_processes_where_nothing_can_be_forked(monkeypatch):

@@ -11,6 +11,7 @@ from pate_cli.cli.help import PICTURES
 from pate_cli.cli.options import OutputOptions, ViewOptions, Without, in_panel, spread
 from pate_cli.cli.tables import print_bill
 from pate_cli.core.errors import MismatchError
+from pate_cli.files.existing import PICTURE
 
 
 @spread
@@ -65,7 +66,7 @@ def spent(
             from pate_cli.pricing.plots import check_plot
 
             check_plot(picture)
-            out.reserve(picture)
+            out.reserve(picture, replaces=PICTURE)
         found = pate.spent(record, ensemble=ensemble, budget=budget, reports=verify)
         if picture is not None:
             from pate_cli.pricing.plots import encode_figure, spent_figure

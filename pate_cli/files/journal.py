@@ -19,7 +19,8 @@ from typing import Any, Final, Self
 
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.destinations import cause, sync_folder
+from pate_cli.files.delivery import sync_folder
+from pate_cli.files.outputs import cause
 from pate_cli.files.sealed_json import content_of
 
 _BEGINS: Final = b'{"line":'

@@ -21,22 +21,21 @@ from typing import Any, Final
 
 from pate_cli.core.codec import Refusal
 from pate_cli.core.dataclass import dataclass
+from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
-from pate_cli.files.owner import OWNED, is_gone, owned_name
+from pate_cli.files.outputs import Outputs
 from pate_cli.files.sealed_json import Form
-from pate_cli.files.transaction import Outputs
 from pate_cli.files.undisturbed import undisturbed
-from pate_cli.files.unfinished import CREATE, PRIVATE
 
 _FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=2)
 _RUN: Final = "run.json"
 _PIECE: Final = "piece-{}-{}.bin"
-_DRAFT: Final = re.compile(rf"piece-[0-9]+-[0-9]+\.(?P<owner>{OWNED})\.tmp")
 _OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
 _NUMBERS: Final = re.compile(r"piece-([0-9]+)-([0-9]+)\.bin")
 _SEAL: Final = 32
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True)
@@ -82,9 +81,7 @@ class Checkpoint:
                     out.reserve(known, mode=0o600)
                     out.write(known, _FORM.text(_RunFile(run, key.secret.hex(), key.seed)).encode())
                 return cls(place, key)
-            found = cls(place, _decoded(known.read_bytes(), run, place))
-            _sweep(place)
-            return found
+            return cls(place, _decoded(known.read_bytes(), run, place))
 
     def pieces(self, number: int) -> Pieces:
         """What is kept of a pass over the votes."""
@@ -115,8 +112,10 @@ class Checkpoint:
             ) from error
 
 
-def reached(folder: str | os.PathLike[str]) -> str | None:
+def reached(folder: str | os.PathLike[str] | None) -> str | None:
     """How far the run had come that is kept in a folder, in words; None where none is."""
+    if folder is None:
+        return None
     place = Path(folder)
     try:
         if not (place / _RUN).exists():
@@ -157,9 +156,9 @@ class Pieces:
         path = self._path(start)
         with _writable(path):
             # Two processes that go on with one run never share a draft.
-            draft = path.with_suffix(f".{owned_name()}.tmp")
+            draft = path.with_suffix(f".{random_name(8)}.tmp")
             try:
-                with os.fdopen(os.open(draft, CREATE, PRIVATE), "wb") as file:
+                with os.fdopen(os.open(draft, _NEW, 0o600), "wb") as file:
                     file.write(self._sealed(start, content))
                     file.write(content)
                 draft.replace(path)
@@ -208,15 +207,6 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
             "go on with those, or give another folder"
         )
     return key
-
-
-def _sweep(place: Path) -> None:
-    """Remove drafts of processes that went on with this run and were killed."""
-    for entry in place.iterdir():
-        draft = _DRAFT.fullmatch(entry.name)
-        if draft is not None and is_gone(draft["owner"]):
-            with contextlib.suppress(OSError):
-                entry.unlink()
 
 
 def _refuse_shared(place: Path) -> None:

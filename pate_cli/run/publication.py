@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
@@ -17,8 +17,9 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
+from pate_cli.files.existing import REPORT, anything, labels_in, nothing
 from pate_cli.files.inputs import current, watched
-from pate_cli.files.transaction import Outputs
+from pate_cli.files.outputs import Outputs
 from pate_cli.labels.forms import LabelForm
 from pate_cli.labels.labels import NOTHING, Labels
 from pate_cli.run.labelling import LabelSink
@@ -41,7 +42,7 @@ class Destination:
             query and a label, one a row. Lists if left out, pairs in CSV.
         escape_formulas: in CSV, an apostrophe before ids and names of classes that begin as
             formulas of a spreadsheet do: =, +, -, @, a tab or a carriage return.
-        force: replace what is there, but never what was read.
+        force: replace what is there if it begins as the new file does, and nobody's input.
 
     Raises:
         UsageError: `labels` is a folder, nothing tells the format, or labels and report both go to
@@ -105,23 +106,31 @@ class Destination:
             )
 
     def reserve(
-        self, out: Outputs, *, to_look: bool = False, keeps_report: bool = True
+        self,
+        out: Outputs,
+        *,
+        to_look: bool = False,
+        keeps_report: bool = True,
+        resumed: bool = False,
     ) -> Publication:
-        """Promise all of it, before any private work.
+        """Promise all of it, before any private work: the report first, the labels last.
 
         Args:
             out: the transaction it is part of.
             to_look: only see whether there could be such outputs, and mind none that are there.
             keeps_report: False where the report is not written.
+            resumed: whether the run was cut short before, perhaps while it put them in place.
 
         Raises:
             OutputError, UsageError: as Outputs.
         """
         if self.ledger is not None:
-            out.reserve(self.ledger, mode=0o600, replace=to_look)
-        out.reserve(self.labels, replace=to_look, tried=False)
+            kept = anything if to_look else nothing
+            out.reserve(self.ledger, mode=0o600, replaces=kept, resumed=resumed)
         if keeps_report and self.report is not None:
-            out.reserve(self.report, tried=False)
+            out.reserve(self.report, replaces=REPORT, resumed=resumed, tried=False)
+        like = anything if to_look else labels_in(self.form.label_format)
+        out.reserve(self.labels, replaces=like, resumed=resumed, tried=False)
         return Publication(self, out)
 
 
@@ -151,10 +160,11 @@ class Publication:
         current().include(file.inputs)
         self._sink = InFile(self._out, fspath(self._to.labels), form, names)
 
-    def try_out(self) -> None:
-        """OutputError where nothing could be written; the last look before anything is paid."""
-        if self._out is not None:
-            self._out.try_out()
+    def try_out(self, rows: int) -> None:
+        """OutputError where labels of so many rows cannot be written; asked before paying."""
+        if self._to is not None and self._out is not None:
+            size = rows * _LEAST_BYTES[self._to.form.label_format]
+            self._out.try_out({fspath(self._to.labels): size})
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
         """See Destination."""
@@ -191,12 +201,23 @@ class Publication:
             self._out.write(self._to.report, report.to_json().encode())
 
 
+_LEAST_BYTES: Final = {
+    LabelFormat.PARQUET: 0,
+    LabelFormat.NPY: 1,
+    LabelFormat.CSV: 8,
+    LabelFormat.JSONL: 30,
+    LabelFormat.ARROW: 12,
+}
+"""Bytes that a row of labels has at least, in every format."""
+
 Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
 """Where labels go: a Destination, or its `labels` alone; None keeps them in memory."""
 
 
 @contextlib.contextmanager
-def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publication]:
+def publishing(
+    into: Into, *, records: Sequence[Path] = (), resumed: bool = False
+) -> Iterator[Publication]:
     """Promise the outputs, and put them in place when the block ends without an error.
 
     A refusal publishes its report. What is a Publication already is left to whoever made it.
@@ -204,6 +225,7 @@ def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publicat
     Args:
         into: where to.
         records: files that no output may replace.
+        resumed: whether the run was cut short before, perhaps while it put outputs in place.
 
     Raises:
         OutputError, UsageError: an output is there, cannot be written, or was read.
@@ -227,7 +249,7 @@ def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publicat
     with watched(), Outputs(force=into.force) as out:
         for record in records:
             out.protect(record, "the record of what was spent")
-        place = into.reserve(out)
+        place = into.reserve(out, resumed=resumed)
         try:
             with _refusal_published(place):
                 yield place

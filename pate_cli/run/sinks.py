@@ -12,7 +12,7 @@ from pate_cli.core.arrays import NO_LABEL, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.disclosure.report import LabelFile
 from pate_cli.files.digest import Hashed
-from pate_cli.files.transaction import Outputs
+from pate_cli.files.outputs import Outputs
 from pate_cli.labels.forms import LabelForm
 from pate_cli.labels.labels import Labels, joined, write_labels
 from pate_cli.run.labelling import Drawing

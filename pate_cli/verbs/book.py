@@ -32,12 +32,12 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import Outcome, Run, SpendRecord, record_beside
 from pate_cli.disclosure.total import Spent, Total, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
-from pate_cli.files.destinations import cause, make_folder, sync_folder
+from pate_cli.files.delivery import make_folder, sync_folder
+from pate_cli.files.existing import anything
 from pate_cli.files.inputs import note, watched
 from pate_cli.files.journal import content_with_lines, parts_of, refuse_held
 from pate_cli.files.lock import locked
-from pate_cli.files.transaction import Outputs
-from pate_cli.files.unfinished import sweep
+from pate_cli.files.outputs import Outputs, cause
 
 _ROUND_OFF: Final = 1e-9  # sums of targets are sums of decimals
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -304,7 +304,6 @@ class Book:
                 self._write(rest)
             else:  # a file that is refused leaves nothing beside it
                 for path in self._places.paths:
-                    sweep(path.parent)  # while its other names can be told to be no more than that
                     path.unlink(missing_ok=True)
             return True
         return False
@@ -356,7 +355,7 @@ class Book:
         # What is read is not replaced, but for the record itself, which was read as one.
         with watched(), Outputs() as out:
             for path in self._places.paths:
-                out.reserve(path, replace=True)
+                out.reserve(path, replaces=anything)
             for path in self._places.paths:
                 # What was asked in sessions stands behind it.
                 tail = parts_of(content_with_lines(path))[1] if path.exists() else b""

@@ -25,7 +25,7 @@ from pate_cli.disclosure.wording import worded
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
-from pate_cli.run.checkpoint import Checkpoint
+from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.labelling import Aggregation, run
 from pate_cli.run.passes import nothing_seen
 from pate_cli.run.publication import Into, publishing
@@ -86,7 +86,9 @@ def aggregate(
         promise["target_epsilon"] = _left(promise, mechanism, asked, places)
     target = _Target.of(promise, delta=asked["delta"])
     with (
-        publishing(into, records=places.paths) as place,
+        publishing(
+            into, records=places.paths, resumed=reached(asked["checkpoint"]) is not None
+        ) as place,
         requested(votes, mechanism, asked) as request,
     ):
         place.check(request.file)
@@ -98,7 +100,7 @@ def aggregate(
         entry = _run_of(request, account, key, began) if places.paths else None
         book = Book(places, entry, budget=promise["budget"])
         tested = account if isinstance(account, TargetAccount) and account.needed else None
-        place.try_out()
+        place.try_out(request.queries)
         if target is not None:
             # Whether a file holds votes is told for nothing, and nothing that follows fails by
             # what they are. They are read, read again for the test, priced and labelled.

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
-from pate_cli.files.stored_file import StoredFile
+from pate_cli.files.stores import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import engine, passes
 from slices import some, whole
@@ -108,7 +108,7 @@ def test_a_file_on_a_store(store, pate):
     assert again.exit_code == 6
     assert (
         again.stderr
-        == f"pate: s3://{bucket}/labels.csv exists already; use --force to replace it\n"
+        == f"pate: s3://{bucket}/report.json exists already; use --force to replace it\n"
     )
     found = client.get_file_info(FileSelector(bucket, recursive=True))
     assert not [info.path for info in found if ".pate-" in info.path]
@@ -117,9 +117,21 @@ def test_a_file_on_a_store(store, pate):
 @pytest.mark.parametrize(
     ("votes", "labels", "said"),
     [
-        ("votes/part-0.parquet", "votes/part-0.parquet", "is among the votes; give"),
-        ("votes", "votes/part-1.parquet", "is among the votes; give"),
-        ("*/part-*.parquet", "votes/part-1.parquet", "is among the votes; give"),
+        (
+            "votes/part-0.parquet",
+            "votes/part-0.parquet",
+            "is a file of another kind, or votes, which no output replaces",
+        ),
+        (
+            "votes",
+            "votes/part-1.parquet",
+            "is a file of another kind, or votes, which no output replaces",
+        ),
+        (
+            "*/part-*.parquet",
+            "votes/part-1.parquet",
+            "is a file of another kind, or votes, which no output replaces",
+        ),
     ],
 )
 def test_votes_on_a_store_are_never_replaced(votes, labels, said, store, pate):

@@ -232,7 +232,6 @@ def test_release_refuses_a_report_that_does_not_verify(here):
     assert here("release f.json --no-record --report x.json").code != 0
 
 
-@not_yet("with --force a page may be written over votes")
 def test_no_output_replaces_votes(here):
     assert here(f"{RUN} --no-record -o l.csv --report r.json").code == 0
     before = (here.folder / "counts.npy").read_bytes()

@@ -29,7 +29,7 @@ from pate_cli.core import entropy, noise
 from pate_cli.core.errors import LedgerError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.files import journal, owner, unfinished
+from pate_cli.files import journal
 from pate_cli.files.journal import Journal
 from pate_cli.run import passes
 from pate_cli.verbs.book import Places
@@ -178,9 +178,6 @@ class History:
             (noise, "random_bytes", lambda size: self.watch.made(random_bytes(size))),
             (entropy, "random_bytes", random_bytes),
             (RunKey, "_noise", self.watch.spying(RunKey._noise)),
-            (unfinished, "_system", lambda: f"{system.boot:08x}"),
-            (owner, "this_system", lambda: f"{system.boot:08x}"),
-            (owner, "_state", self._state),
             (passes, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
             (Journal, "_take", self._taken(Journal._take)),
         ]
@@ -217,10 +214,6 @@ class History:
         for name, data in self.inputs.items():
             names[name] = FileNode(0o644, data, data, [data], guarded=True)
         self.system.tree = FolderNode(0o755, names, dict(names))
-
-    def _state(self, number: int) -> tuple[str, str] | None:
-        known = self.system.processes.get(number)
-        return ("S", "1") if known is not None and known.alive else None
 
     def _taken(self, take: Callable[[Journal], None]) -> Callable[[Journal], None]:
         def taken(journal: Journal) -> None:
@@ -261,6 +254,9 @@ class History:
             node = self.system.node(name)
             if not isinstance(node, FileNode) or node.data != data:
                 raise BrokenError(f"{name} was an input, or somebody else's")
+        for name in ("a", "b"):
+            if self.system.node(f"{name}.csv") and not self.system.node(f"{name}.report.json"):
+                raise BrokenError(f"{name}.csv is there without its report")
 
     def _process(self, doing: str, records: tuple[str, ...] = ()) -> Process:
         """A new one, which may have bad luck."""
@@ -615,7 +611,6 @@ class History:
         self._close()
         self._check()
         self._read(reports=self.chance.random() < 0.25)
-        self._swept()
         if not self.opened:
             return
         self._quietly_open()
@@ -637,17 +632,6 @@ class History:
                 self.session = pate.Session(teachers=TEACHERS, **self._where, **self.kind)
             except PateError as error:
                 raise BrokenError(f"cannot be opened again: {error}") from error
-
-    def _swept(self) -> None:
-        """Whoever writes next removes what dead processes of this boot have left there."""
-        process = self.system.process("the last one")
-        with self.system.running(process):
-            unfinished.sweep(Path(self.system.root))
-            self.system.end(process)
-        left = [name for name in self.system.tree.names if unfinished._NAME.fullmatch(name)]
-        mine = [name for name in left if f"-{self.system.boot:08x}-" in name]
-        if mine:
-            raise BrokenError(f"{mine[0]} is left, and nobody's")
 
 
 def fault_of(seed: int, told: Callable[[str], None] = lambda _: None) -> str | None:

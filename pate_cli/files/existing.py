@@ -1,0 +1,140 @@
+"""What `force` may replace: a file that begins as the new one does, and is nobody's input.
+
+Votes have the same suffixes as labels, so a name says nothing. An output therefore tells how files
+of its kind begin, and only such a file makes way for it. Ledgers, records, checkpoints and votes
+that have a record are never replaced.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import IO, Any, Final, TypeAlias
+
+from pate_cli.core.errors import OutputError, UsageError
+from pate_cli.core.words import LabelFormat
+
+Replaces: TypeAlias = Callable[[IO[bytes]], bool]
+"""Tells whether an open file, of at least one byte, begins as the new one will."""
+
+_HEAD: Final = 1 << 16
+_KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|checkpoint)"')
+_LABELS: Final = (("label", "source"), ("label", "yes", "source"), ("labels", "unanswered"))
+_LABELS_IN_NPY: Final = (("<i4", 1), ("|i1", 2))
+
+
+def nothing(_file: IO[bytes]) -> bool:
+    """Replace no file: for outputs that stay until somebody removes them."""
+    return False
+
+
+def anything(_file: IO[bytes]) -> bool:
+    """Replace whatever is there, also without `force`: for a record that grows."""
+    return True
+
+
+def beginning(*starts: bytes) -> Replaces:
+    """Replace files that begin with one of these bytes, in letters of any case."""
+    return lambda file: file.read(64).lower().startswith(tuple(map(bytes.lower, starts)))
+
+
+REPORT: Final = beginning(b'{\n  "schema_version"', b'{\n  "kind": "pate-r')
+"""Replaces reports, quotes and their curves."""
+PAGE: Final = beginning(b"<!doctype html")
+"""Replaces pages."""
+PICTURE: Final = beginning(b"%PDF-", b"\x89PNG\r\n", b"<?xml", b"<svg")
+"""Replaces pictures, which no votes are."""
+
+
+def labels_in(kind: LabelFormat) -> Replaces:
+    """Replace labels in a format: the column of ids may have any name, those behind it not."""
+    if kind is LabelFormat.NPY:
+        return lambda file: _array_in(file) in _LABELS_IN_NPY
+    return lambda file: _columns_in(file, kind)[1:] in _LABELS
+
+
+def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
+    """Replace tables in a format that begin with these columns."""
+    return lambda file: _columns_in(file, kind)[: len(columns)] == columns
+
+
+def kept(file: IO[bytes], replaces: Replaces) -> str | None:
+    """Return what a file is that no output replaces, in words; None if it may be replaced."""
+    start = file.read(_HEAD)
+    file.seek(0)
+    found = _KEPT.match(start)
+    if replaces is anything or not start or (found is None and replaces(file)):
+        return None
+    return "a file of another kind, or votes" if found is None else f"a {found[1].decode()}"
+
+
+def refuse(name: str, what: str | None, *, force: bool) -> None:
+    """Refuse an output to a file that is there: `what` it is if no output replaces it.
+
+    Raises:
+        OutputError: nobody said `force`.
+        UsageError: it is not to be replaced, whoever says `force`.
+    """
+    other = "give the output another name"
+    if not force:
+        remedy = other if what else "use `force` to replace it"
+        raise OutputError(f"{name} exists already; {remedy}")
+    if what is not None:
+        raise UsageError(
+            f"{name} is {what}, which no output replaces, not even by `force`; {other}"
+        )
+
+
+def repeats(file: IO[bytes], chunks: Iterable[bytes]) -> bool:
+    """Return whether a run that was cut short has put the file there before.
+
+    Then it holds the same bytes, or is a report of the same run, which may tell of later runs.
+    """
+    here = b"".join(chunks)
+    there = file.read()
+    run = _run_of(here)
+    return there == here or (run is not None and run == _run_of(there))
+
+
+def _run_of(report: bytes) -> Any:
+    """Return the name of the run that a report is of; None for any other file."""
+    try:
+        return json.loads(report).get("run")
+    except (ValueError, AttributeError):
+        return None
+
+
+def _columns_in(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
+    """Return the names of the columns; none of a file that is not of this format."""
+    try:
+        if kind is LabelFormat.CSV:
+            line = file.readline(_HEAD).decode()
+            return tuple(next(csv.reader(io.StringIO(line, newline=""))))
+        if kind is LabelFormat.JSONL:
+            return tuple(json.loads(file.readline(_HEAD)))
+        return tuple(_schema(file, kind).names)
+    except (ValueError, TypeError, StopIteration, csv.Error, OSError):  # of pyarrow, too
+        return ()
+
+
+def _schema(file: IO[bytes], kind: LabelFormat) -> Any:
+    from pyarrow import ipc, parquet
+
+    if kind is LabelFormat.PARQUET:
+        return parquet.read_schema(file)
+    return ipc.open_file(file).schema
+
+
+def _array_in(file: IO[bytes]) -> tuple[str, int] | None:
+    """Return the type and the number of axes of an array, None for a file that is none."""
+    from numpy.lib import format as npy
+
+    try:
+        npy.read_magic(file)
+        shape, _, kind = npy.read_array_header_1_0(file)
+    except ValueError:
+        return None
+    return kind.str, len(shape)

@@ -201,7 +201,7 @@ def test_a_list_goes_with_long_form_alone(pate, refused, votes, folder):
     refused(
         pate("aggregate", votes, "--queries", "q.npy"),
         2,
-        f"--queries goes with layout long; {votes} is an array",
+        f"--queries goes with layout long; rows of {votes} are queries",
     )
     refused(
         pate("aggregate", votes, "--queries", "q.npy", "-o", "q.npy", "--force"),

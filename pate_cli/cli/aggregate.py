@@ -35,6 +35,7 @@ from pate_cli.core.errors import CeilingError, UsageError
 from pate_cli.core.words import CEILING, LabelFormat, LabelsAs
 from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name, report_beside, stem_of
+from pate_cli.files.inputs import note
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
@@ -315,7 +316,7 @@ class _CommandLine:
         """The votes, how many of their rows are asked if that is known, and promised outputs."""
         output, reading = self.output, self.reading
         for record in self.asked["record"].paths:
-            out.protect(record, "the record of what was spent")
+            note("the record of what was spent", (record, None))
         # A dry run looks whether there could be such files, and minds none that are there.
         self.report.reserve(out, None)
         view.reserve(out)

@@ -10,7 +10,6 @@ import contextlib
 import errno
 import io
 import os
-import stat
 import sys
 import tempfile
 from abc import ABC, abstractmethod
@@ -25,7 +24,6 @@ from pate_cli.files.existing import Replaces, anything, kept, nothing, refuse, r
 from pate_cli.files.inputs import Place, places_of_descriptor, places_of_path
 
 STDOUT: Final = 1
-_STDERR: Final = 2
 _CHUNK: Final = 1 << 20
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
@@ -34,7 +32,6 @@ _NAMELESS: Final = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir()
 _NO_NAMELESS: Final = {
     errno.EOPNOTSUPP, errno.ENOTSUP, errno.EISDIR, errno.EINVAL, errno.ENOSYS,
 }  # fmt: skip
-_PRIVATE: Final = 0o600
 
 
 class Output(ABC):
@@ -112,9 +109,7 @@ class File(Output):
         """`path` is without links; the file will have `mode` less the umask."""
         super().__init__(name)
         self._path, self._mode = path, mode
-        self._granted: int | None = None
         self._hidden: Path | None = None
-        self._claimed = False
 
     @property
     def places(self) -> set[Place]:
@@ -147,12 +142,17 @@ class File(Output):
         """Give the draft its name; errors as `Output.deliver`."""
         self.left = True
         try:
-            if os.path.lexists(self._path):
-                self._replace()
+            there = os.path.lexists(self._path)
+            if there:
+                self._make_way()
+            if self._hidden is None and not there:
+                self._link(self._path)
             else:
-                self._appear()
+                hidden = self._hidden or self._link(self._hide())
+                super().close()  # some systems rename no open file
+                hidden.replace(self._path)
         except (OSError, UsageError):
-            self.left = self._claimed
+            self.left = False
             raise
         sync_folder(self._path.parent)
 
@@ -170,58 +170,26 @@ class File(Output):
             except OSError as error:
                 if error.errno not in _NO_NAMELESS:
                     raise
-        hidden = self._hide()
-        # A file that stays empty tells what others may do; the draft is the owner's alone.
-        probe = os.open(hidden, _NEW, self._mode)
-        self._granted = stat.S_IMODE(os.fstat(probe).st_mode)
-        os.close(probe)
-        hidden.unlink()
-        return os.open(hidden, _NEW, _PRIVATE)
+        return os.open(self._hide(), _NEW, self._mode)
 
     def _hide(self) -> Path:
         """Choose a hidden name beside the file, which `close` frees again."""
         self._hidden = self._path.with_name(f".pate-unfinished-{random_name(8)}.tmp")
         return self._hidden
 
-    def _appear(self) -> None:
-        """Give the draft a name that nothing has; FileExistsError where something has it."""
-        if self._hidden is None:
-            self._link(self._path)
-            return
-        # A name is claimed by an empty file, as renaming would replace one that just appeared.
-        os.close(os.open(self._path, _NEW, _PRIVATE))
-        self._claimed = True
-        try:
-            self._rename()
-        except BaseException:
-            with contextlib.suppress(OSError):
-                self._path.unlink(missing_ok=True)
-                self._claimed = False
-            raise
+    def _link(self, name: Path) -> Path:
+        # With a descriptor, which an absolute path does not use, Python follows the link in /proc.
+        os.link(f"/proc/self/fd/{self._descriptor}", name, src_dir_fd=self._descriptor)
+        return name
 
-    def _replace(self) -> None:
-        """Give the draft a name that another file has, if that may be replaced."""
+    def _make_way(self) -> None:
+        """Refuse to replace what lies there, unless it is of this run or may be replaced."""
         with self._path.open("rb") as file:
             repeated = self.resumed and repeats(file, self.chunks())
         if not repeated:
             if not self.force:
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             refuse(self.name, self._kept(), force=True)
-        if self._hidden is None:
-            self._link(self._hide())
-        self._rename()
-
-    def _rename(self) -> None:
-        if self._granted is not None and hasattr(os, "fchmod"):
-            os.fchmod(self._descriptor, self._granted)
-        super().close()  # some systems rename no open file
-        if self._hidden is not None:
-            self._hidden.replace(self._path)
-
-    def _link(self, name: Path) -> None:
-        # With a descriptor, which an absolute path does not use, Python follows the link in /proc.
-        source = f"/proc/self/fd/{self._descriptor}"
-        os.link(source, name, src_dir_fd=self._descriptor)
 
     def _kept(self) -> str | None:
         """Return what lies there if no output replaces it."""
@@ -255,9 +223,8 @@ class Stream(Output):
         elif self.descriptor != STDOUT:
             os.fstat(self.descriptor)
         # What Python was not given, by now is something else, or nothing.
-        for descriptor, stream in ((STDOUT, sys.stdout), (_STDERR, sys.stderr)):
-            if self.descriptor == descriptor and (stream is None or stream.closed):
-                raise OutputError(f"cannot write {self.name}: it is closed")
+        elif sys.stdout is None or sys.stdout.closed:
+            raise OutputError(f"cannot write {self.name}: it is closed")
         self._held = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - until `close`
         self._descriptor = self._held.fileno()
 

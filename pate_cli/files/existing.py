@@ -58,6 +58,8 @@ def labels_in(kind: LabelFormat) -> Replaces:
 
 def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
     """Replace tables in a format that begin with these columns."""
+    if kind is LabelFormat.NPY or columns[1:] in _LABELS:
+        return labels_in(kind)
     return lambda file: _columns_in(file, kind)[: len(columns)] == columns
 
 

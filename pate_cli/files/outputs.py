@@ -28,7 +28,7 @@ from pate_cli.files.addresses import (
 from pate_cli.files.delivery import STDOUT, File, Output, Stream
 from pate_cli.files.draft import Draft
 from pate_cli.files.existing import Replaces, anything, nothing
-from pate_cli.files.inputs import Inputs, current, places_of_path
+from pate_cli.files.inputs import current
 
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
 _DESCRIPTOR: Final = re.compile(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})")
@@ -46,9 +46,8 @@ class Outputs:
             ...  # private work, written while it is done
         out.write("report.json", report)
 
-    Nothing that the command reads is ever replaced (`inputs`), nor what is protected here, nor a
-    file of another kind (`existing`): not even with `force`, under another name or through a
-    descriptor.
+    Nothing that the command reads is ever replaced (`inputs`), nor a file of another kind
+    (`existing`): not even with `force`, under another name or through a descriptor.
     """
 
     def __init__(self, *, force: bool = False) -> None:
@@ -58,7 +57,6 @@ class Outputs:
         self._keys: set[str] = set()
         self._ended = False
         self._notes: list[Callable[[BaseException], None]] = []
-        self._protected = Inputs()
         self._read = current()
         self._read.guard(self._refuse_read)
 
@@ -145,13 +143,10 @@ class Outputs:
             output.open()
             if tried:
                 output.try_room(_ROOM)
-        except OSError as error:
-            del self._outputs[name]
-            output.close()
-            raise OutputError(cause(output.name, error)) from error
-        except PateError:
-            del self._outputs[name]
-            output.close()
+        except BaseException as error:
+            self._outputs.pop(name).close()
+            if isinstance(error, OSError):
+                raise OutputError(cause(output.name, error)) from error
             raise
         self._keys.add(key)
 
@@ -173,14 +168,6 @@ class Outputs:
                 told = f": it will have {size} bytes or more" if size > _ROOM else ""
                 raise OutputError(f"{cause(output.name, error)}{told}") from error
 
-    def protect(self, path: str | os.PathLike[str], what: str) -> None:
-        """Refuse any output to this file; `what` completes "the output is ...".
-
-        UsageError when it is reserved already.
-        """
-        self._protected.add(places_of_path(path), what)
-        self._refuse_read()
-
     def write(self, path: str | os.PathLike[str], data: bytes) -> None:
         """Give a reserved output its whole content, once; errors as `open`."""
         with self.open(path) as file:
@@ -196,11 +183,7 @@ class Outputs:
         Raises:
             OutputError: the disk is full or fails.
         """
-        name = os.fspath(path)
-        output = None if self._ended else self._outputs.get(name)
-        if output is None or (output.written and name != os.devnull):
-            state = "was not reserved" if output is None else "was written already"
-            raise PateError(f"internal error: output {name} {state}")
+        output = self._outputs[os.fspath(path)]
         try:
             with Draft(output.take) as draft:
                 try:
@@ -214,7 +197,7 @@ class Outputs:
                 if draft.failure is not None:
                     raise draft.failure
                 output.finish()
-            except OSError as error:
+            except (OSError, OutputError) as error:
                 raise self._failure(output, error) from error
         except BaseException:
             self.discard()
@@ -222,41 +205,27 @@ class Outputs:
         output.written = True
 
     def _commit(self) -> None:
-        if self._ended:
-            return
-        due = [output for output in self._outputs.values() if output.written]
-        due.sort(key=_turn)
-        # Files change, and so does what names stand for.
-        with self._undone():
-            self._refuse_read()
-        for output in due:
+        due = [output for output in self._outputs.values() if output.written and not self._ended]
+        for output in sorted(due, key=_turn):
             try:
-                with self._undone():
-                    output.deliver()
+                self._refuse_read()  # files change, and so does what names stand for
+                output.deliver()
             except BrokenPipeError:
                 raise
-            except OSError as error:
+            except (OSError, PateError) as error:
                 raise self._failure(output, error) from error
 
-    @contextlib.contextmanager
-    def _undone(self) -> Iterator[None]:
-        """Say behind what is refused at the last moment which outputs have left."""
-        try:
-            yield
-        except (OutputError, UsageError) as error:
-            raise type(error)(f"{error}; {self._after()}") from error
-
-    def _failure(self, output: Output, error: OSError) -> OutputError:
-        return OutputError(f"{cause(output.name, error)}; {self._after()}")
-
-    def _after(self) -> str:
-        return after([output.name for output in self._outputs.values() if output.left])
+    def _failure(self, output: Output, error: OSError | PateError) -> PateError:
+        """Return an error that says what has left."""
+        left = after([output.name for output in self._outputs.values() if output.left])
+        if isinstance(error, PateError):
+            return type(error)(f"{error}; {left}")
+        return OutputError(f"{cause(output.name, error)}; {left}")
 
     def _refuse_read(self, *outputs: Output) -> None:
-        """UsageError for an output that the command reads, or that is protected; all by default."""
+        """UsageError for an output that the command reads; all by default."""
         for output in outputs or tuple(self._outputs.values()):
-            places = output.places
-            what = self._read.what(places) or self._protected.what(places)
+            what = self._read.what(output.places)
             if what is not None:
                 raise UsageError(f"{output.name} is {what}; give the output another name")
 

@@ -12,12 +12,12 @@ import errno
 import io
 import os
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import IO, Any
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError
-from pate_cli.files.addresses import is_flat
+from pate_cli.files.addresses import is_flat, reachable
 from pate_cli.files.delivery import Output
 from pate_cli.files.existing import kept, refuse, repeats
 from pate_cli.files.inputs import Place, stored_place
@@ -42,7 +42,7 @@ class StoredFile(Output):
 
     def open(self) -> None:
         """Look what lies there; errors as `Output.open`."""
-        with _one_line_errors():
+        with reachable(self.name, OutputError):
             found = self._kind()
             if found == "Directory" or self.name.endswith("/"):
                 raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
@@ -54,7 +54,7 @@ class StoredFile(Output):
     def try_room(self, size: int) -> None:
         """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
         super().try_room(size)
-        with _one_line_errors():
+        with reachable(self.name, OutputError):
             self._put([b"pate looks whether it can write here\n"])
             self._filesystem.delete_file(self._hidden)
         self._put_aside = False
@@ -62,22 +62,24 @@ class StoredFile(Output):
     def finish(self) -> None:
         """Put the draft on the store; errors as `Output.finish`."""
         super().finish()
-        with _one_line_errors():
+        with reachable(self.name, OutputError):
             self._put(self.chunks())
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
-        with _one_line_errors():
+        with reachable(self.name, OutputError):
             there = self._kind() != "NotFound"
-            if there and not (self.resumed and self._repeats()):
-                if not self.force:
-                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-                refuse(self.name, self._kept(), force=True)
+            repeated = there and self.resumed and self._repeats()
+        if there and not repeated:
+            if not self.force:
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            refuse(self.name, self._kept(), force=True)
+        with reachable(self.name, OutputError):
             self.left = True
             if there and not is_flat(self._filesystem):
                 self._filesystem.delete_file(self._path)
             self._filesystem.move(self._hidden, self._path)
-            self._put_aside = False
+        self._put_aside = False
 
     def close(self) -> None:
         """Let go of the draft, also on the store; errors there are passed over."""
@@ -85,7 +87,7 @@ class StoredFile(Output):
         if self._held is not None:
             self._held.close()
         if self._put_aside:
-            with contextlib.suppress(OSError), _one_line_errors():
+            with contextlib.suppress(OutputError), reachable(self.name, OutputError):
                 self._filesystem.delete_file(self._hidden)
             self._put_aside = False
 
@@ -102,23 +104,9 @@ class StoredFile(Output):
         return io.BufferedReader(self._filesystem.open_input_file(self._path))
 
     def _kept(self) -> str | None:
-        with self._there() as file:
+        with reachable(self.name, OutputError), self._there() as file:
             return kept(file, self.replaces)
 
     def _repeats(self) -> bool:
         with self._there() as file:
             return repeats(file, self.chunks())
-
-
-@contextlib.contextmanager
-def _one_line_errors() -> Iterator[None]:
-    """Make one line of what pyarrow raises: an OSError with its first line as the reason."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except FileExistsError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        reason = (str(error).splitlines() or [type(error).__name__])[0]
-        raise OSError(errno.EIO, f"it cannot be reached: {reason}") from error

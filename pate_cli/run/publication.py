@@ -18,7 +18,7 @@ from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
 from pate_cli.files.existing import REPORT, anything, labels_in, nothing
-from pate_cli.files.inputs import current, watched
+from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
 from pate_cli.labels.forms import LabelForm
 from pate_cli.labels.labels import NOTHING, Labels
@@ -248,7 +248,7 @@ def publishing(
     # What is read in the block is known to the outputs, which replace none of it.
     with watched(), Outputs(force=into.force) as out:
         for record in records:
-            out.protect(record, "the record of what was spent")
+            note("the record of what was spent", (record, None))
         place = into.reserve(out, resumed=resumed)
         try:
             with _refusal_published(place):

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.existing import PAGE, REPORT, columns_in, kept, labels_in
 
@@ -77,6 +77,10 @@ def test_labels_make_way_for_labels_of_the_same_format(tmp_path, kind, several):
     for other in LabelFormat:
         assert refused(path.read_bytes(), labels_in(other)) == (other is not kind)
     assert refused(path.read_bytes(), REPORT)
+    done = pate.aggregate(votes, "gnmax", layout=layout, sigma2=9.0, seed=1)
+    with pytest.raises(OutputError, match="exists already; use `force`"):
+        done.labels.save(path)
+    done.labels.save(path, force=True)
 
 
 def test_reports_and_results_make_way_for_their_like(tmp_path):

@@ -220,10 +220,6 @@ def _torn_pieces() -> list[Place]:
 # --- who may read or write -----------------------------------------------------------------------
 
 
-def _open_drafts() -> list[Place]:
-    return [(delivery, "_PRIVATE", 0o644), (delivery, "_NAMELESS", 0)]
-
-
 def _open_files() -> list[Place]:
     reserve = Outputs.reserve
 
@@ -348,7 +344,6 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "a checkpoint of another question": _another_question,
     "a resumed run under another key": _another_key,
     "pieces that are torn": _torn_pieces,
-    "drafts that all may read": _open_drafts,
     "files that all may read": _open_files,
     "an input that is replaced": _inputs_are_replaced,
     "an answer before its debit": _noted_before,

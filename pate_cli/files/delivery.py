@@ -15,7 +15,7 @@ import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
@@ -39,6 +39,7 @@ class Output(ABC):
 
     Attributes:
         name: the place, as messages show it.
+        key: equal for two names of the same place.
         force: whether a file that lies there makes way for one that begins alike.
         replaces: tells whether a file begins so; see `existing`.
         resumed: whether the same run may have put its output there before.
@@ -46,9 +47,9 @@ class Output(ABC):
         left: whether any of it may have left for good.
     """
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, key: str) -> None:
         """Only name the place; nothing is looked at before `open`."""
-        self.name = name
+        self.name, self.key = name, key
         self.force = self.resumed = self.written = self.left = False
         self.replaces: Replaces = nothing
         self._descriptor = -1
@@ -69,14 +70,14 @@ class Output(ABC):
 
     def try_room(self, size: int) -> None:
         """Keep room for so many bytes; OSError where there is none."""
-        reserve = getattr(os, "posix_fallocate", None)
-        if reserve is not None and self._descriptor >= 0:
-            try:
-                reserve(self._descriptor, 0, size)
-                self._room = size
-            except OSError as error:
-                if error.errno in _NO_ROOM:
-                    raise
+        if not hasattr(os, "posix_fallocate"):
+            return
+        try:
+            os.posix_fallocate(self._descriptor, 0, size)
+            self._room = size
+        except OSError as error:
+            if error.errno in _NO_ROOM:
+                raise
 
     def take(self, data: memoryview) -> int:
         """Add to the draft and return how many bytes it took."""
@@ -91,9 +92,15 @@ class Output(ABC):
 
     def close(self) -> None:
         """Let go of the draft; what has its place stays."""
+        self.written = False
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
             os.close(descriptor)
+
+    def _hold(self) -> None:
+        """Begin the draft in the folder for temporary files, until it goes on from there."""
+        with tempfile.TemporaryFile(prefix="pate-") as file:
+            self._descriptor = os.dup(file.fileno())
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the draft from its beginning."""
@@ -107,7 +114,7 @@ class File(Output):
 
     def __init__(self, name: str, path: Path, mode: int) -> None:
         """`path` is without links; the file will have `mode` less the umask."""
-        super().__init__(name)
+        super().__init__(name, str(path))
         self._path, self._mode = path, mode
         self._hidden: Path | None = None
 
@@ -203,12 +210,11 @@ class File(Output):
 class Stream(Output):
     """A device, pipe or open descriptor, which gets its content once that is whole."""
 
-    def __init__(self, name: str, descriptor: int | None) -> None:
+    def __init__(self, name: str, key: str, descriptor: int | None = None) -> None:
         """`descriptor` is open already; None for what `name` opens."""
-        super().__init__("standard output" if descriptor == STDOUT else name)
+        super().__init__("standard output" if descriptor == STDOUT else name, key)
         self._path = name
         self.descriptor = descriptor
-        self._held: IO[bytes] | None = None
 
     @property
     def places(self) -> set[Place]:
@@ -225,8 +231,7 @@ class Stream(Output):
         # What Python was not given, by now is something else, or nothing.
         elif sys.stdout is None or sys.stdout.closed:
             raise OutputError(f"cannot write {self.name}: it is closed")
-        self._held = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - until `close`
-        self._descriptor = self._held.fileno()
+        self._hold()
 
     def deliver(self) -> None:
         """Write the content where it goes; errors as `Output.deliver`."""
@@ -248,12 +253,6 @@ class Stream(Output):
                 self._send_to(descriptor)
             finally:
                 os.close(descriptor)
-
-    def close(self) -> None:
-        """Let go of the content."""
-        self._descriptor = -1
-        if self._held is not None:
-            self._held.close()
 
     def _send_to(self, descriptor: int) -> None:
         for chunk in self.chunks():

@@ -54,8 +54,6 @@ class Outputs:
         """`force` allows files to be replaced that begin as the new ones do."""
         self._force = force
         self._outputs: dict[str, Output] = {}
-        self._keys: set[str] = set()
-        self._ended = False
         self._notes: list[Callable[[BaseException], None]] = []
         self._read = current()
         self._read.guard(self._refuse_read)
@@ -95,7 +93,6 @@ class Outputs:
 
     def discard(self) -> None:
         """Let go of all that has no place yet; leaving the block does so."""
-        self._ended = True
         for output in self._outputs.values():
             output.close()
 
@@ -128,12 +125,13 @@ class Outputs:
         name = os.fspath(path)
         if not name:
             raise UsageError("an output needs a name; the path is empty")
-        output, key = _output_at(name, mode)
-        # Discarding two outputs is no conflict: the null device may be named twice.
-        if key in self._keys and key != os.devnull:
-            raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
-        if name in self._outputs:
-            return
+        output = _output_at(name, mode)
+        if any(output.key == other.key for other in self._outputs.values()):
+            if output.key != os.devnull:  # where two outputs may be discarded
+                raise UsageError(
+                    f"two outputs go to the same place, {output.name}; give each its own"
+                )
+            self._outputs.pop(name, output).close()
         self._refuse_read(output)
         output.force = self._force or replaces is anything
         output.replaces, output.resumed = replaces, resumed
@@ -148,7 +146,6 @@ class Outputs:
             if isinstance(error, OSError):
                 raise OutputError(cause(output.name, error)) from error
             raise
-        self._keys.add(key)
 
     def try_out(self, sizes: Mapping[str, int]) -> None:
         """Try all outputs, as the last thing before anything is spent.
@@ -205,7 +202,7 @@ class Outputs:
         output.written = True
 
     def _commit(self) -> None:
-        due = [output for output in self._outputs.values() if output.written and not self._ended]
+        due = [output for output in self._outputs.values() if output.written]
         for output in sorted(due, key=_turn):
             try:
                 self._refuse_read()  # files change, and so does what names stand for
@@ -249,8 +246,8 @@ def _turn(output: Output) -> int:
     return 2 if output.descriptor == STDOUT else 1
 
 
-def _output_at(name: str, mode: int) -> tuple[Output, str]:
-    """Return what a name stands for, and a key that is equal for two names of the same place.
+def _output_at(name: str, mode: int) -> Output:
+    """Return what a name stands for.
 
     Raises:
         OutputError: it is neither a file, a device nor a store that can be reached.
@@ -265,12 +262,12 @@ def _output_at(name: str, mode: int) -> tuple[Output, str]:
         if filesystem.type_name != "local":
             from pate_cli.files.stores import StoredFile
 
-            return StoredFile(shown, filesystem, path), f"{filesystem.type_name} {path}"
-        return File(shown, Path(path).resolve(), mode), str(Path(path).resolve())
+            return StoredFile(shown, filesystem, path)
+        return File(shown, Path(path).resolve(), mode)
     match = _DESCRIPTOR.fullmatch(name)
     if name in _STANDARD or match:
         descriptor = int(match[1]) if match else _STANDARD[name]
-        return Stream(name, descriptor), f"descriptor {descriptor}"
+        return Stream(name, f"descriptor {descriptor}", descriptor)
     try:
         kind = Path(name).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -280,7 +277,7 @@ def _output_at(name: str, mode: int) -> tuple[Output, str]:
     # Links are followed: the link stays and what it names is replaced, or made.
     resolved = Path(name).resolve()
     if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
-        return Stream(name, None), str(resolved)
+        return Stream(name, str(resolved))
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
-    return File(shown, resolved, mode), str(resolved)
+    return File(shown, resolved, mode)

@@ -11,7 +11,6 @@ import contextlib
 import errno
 import io
 import os
-import tempfile
 from collections.abc import Iterable
 from typing import IO, Any
 
@@ -28,17 +27,16 @@ class StoredFile(Output):
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
         """`name` is for messages, without what may be credentials."""
-        super().__init__(name)
+        super().__init__(name, stored_place(filesystem.type_name, path))
         self._filesystem, self._path = filesystem, path
         folder, _, own = path.rpartition("/")
         self._hidden = f"{folder}/.pate-unfinished-{own}-{random_name(8)}"
         self._put_aside = False
-        self._held: IO[bytes] | None = None
 
     @property
     def places(self) -> set[Place]:
         """Return the key, which is all that a store knows of a file."""
-        return {stored_place(self._filesystem.type_name, self._path)}
+        return {self.key}
 
     def open(self) -> None:
         """Look what lies there; errors as `Output.open`."""
@@ -48,8 +46,7 @@ class StoredFile(Output):
                 raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
             if found != "NotFound" and not self.resumed:
                 refuse(self.name, self._kept(), force=self.force)
-        self._held = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - until `close`
-        self._descriptor = self._held.fileno()
+        self._hold()
 
     def try_room(self, size: int) -> None:
         """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
@@ -83,9 +80,7 @@ class StoredFile(Output):
 
     def close(self) -> None:
         """Let go of the draft, also on the store; errors there are passed over."""
-        self._descriptor = -1
-        if self._held is not None:
-            self._held.close()
+        super().close()
         if self._put_aside:
             with contextlib.suppress(OutputError), reachable(self.name, OutputError):
                 self._filesystem.delete_file(self._hidden)

@@ -22,7 +22,7 @@ from pate_cli.cli.options import (
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.core.words import CEILING, DELTA
-from pate_cli.files.existing import REPORT
+from pate_cli.files.existing import a_report
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
@@ -119,7 +119,7 @@ def session(
         raise VoteError("cannot read standard input: it is closed")
     with output.outputs() as out:
         if asked.report is not None:
-            out.reserve(asked.report, replaces=REPORT)
+            out.reserve(asked.report, replaces=a_report)
         places = record.keywords
         with pate.Session(
             teachers=votes.teachers,

@@ -38,7 +38,7 @@ def spent(
         list[str] | None,
         typer.Option(
             "--verify",
-            metavar="REPORT",
+            metavar="a_report",
             help="Hold a report against the record (exit 10 if it is charged otherwise, or not at "
             "all). May be given several times.",
             show_default=False,

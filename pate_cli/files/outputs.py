@@ -40,7 +40,7 @@ class Outputs:
     """A transaction of several outputs: leave the block without an error and all appear.
 
     with Outputs() as out:
-        out.reserve("report.json", replaces=REPORT)
+        out.reserve("report.json", replaces=a_report)
         out.reserve("labels.csv", replaces=labels_in(LabelFormat.CSV))
         with out.open("labels.csv") as file:
             ...  # private work, written while it is done

@@ -29,7 +29,7 @@ from pate_cli.files.outputs import Outputs
 from pate_cli.files.sealed_json import Form
 from pate_cli.files.undisturbed import undisturbed
 
-_FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=2)
+_FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"
 _PIECE: Final = "piece-{}-{}.bin"
 _OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")

@@ -24,7 +24,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
@@ -62,7 +61,6 @@ MECHANISMS = [
     ),
     GNMax(*SHAPE, sigma2=6.0),
     LNMax(*SHAPE, laplace_scale=5.0),
-    PermuteAndFlip(*SHAPE, exponential_scale=5.0),
     Stability(*SHAPE, query_epsilon=1.0, query_delta=1e-4),
     SparseVector(*SHAPE, query_epsilon=2.0, query_delta=1e-3, refusals=40),
 ]

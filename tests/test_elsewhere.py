@@ -19,7 +19,6 @@ from pate_cli.cli.options import EngineOptions
 from pate_cli.cli.terminal import stoppable
 from pate_cli.files import delivery
 from pate_cli.files.lock import locked
-from pate_cli.files.undisturbed import undisturbed
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run import checkpoint, engine
 from pate_cli.run.engine import Processes
@@ -115,7 +114,7 @@ def test_one_at_a_time_where_there_are_locks_and_at_once_elsewhere(tmp_path, mon
 def test_processors_signals_and_owners(tmp_path):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with stoppable(), undisturbed():
+        with stoppable():
             assert EngineOptions().keywords["workers"] == (os.cpu_count() or 1)
             tmp_path.chmod(0o755)
             assert checkpoint.Checkpoint.of(tmp_path / "run", "a run", seed=1).key.seed == 1

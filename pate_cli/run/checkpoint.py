@@ -27,7 +27,6 @@ from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
 from pate_cli.files.outputs import Outputs
 from pate_cli.files.sealed_json import Form
-from pate_cli.files.undisturbed import undisturbed
 
 _FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"
@@ -96,12 +95,11 @@ class Checkpoint:
             # Without the key nobody could tell what the rest belongs to.
             entries = sorted(self.folder.iterdir(), key=lambda entry: entry.name == _RUN)
             ours = [entry for entry in entries if _OURS.fullmatch(entry.name)]
-            with undisturbed():
-                for entry in ours:
-                    entry.unlink(missing_ok=True)
-                # Whatever else was put here, such as the labels, stays.
-                if len(ours) == len(entries):
-                    self.folder.rmdir()
+            for entry in ours:
+                entry.unlink(missing_ok=True)
+            # Whatever else was put here, such as the labels, stays.
+            if len(ours) == len(entries):
+                self.folder.rmdir()
         except FileNotFoundError:
             pass  # another process has ended the same run
         except OSError as error:

@@ -53,7 +53,6 @@ from pate_cli.disclosure.wording import worded
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
-from pate_cli.files.undisturbed import undisturbed
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
@@ -603,16 +602,15 @@ class Session:
         """
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         self._noted = False
-        with undisturbed():  # what is on disk is known here, too
-            if self._journal is not None and lines:
-                try:
-                    self._journal.append(lines)
-                except OutputError:
-                    self._noted = True  # nothing more is noted, and what is known stays known
-                    raise
-            for line in lines:
-                self._asks.add(line)
-                self._note(line.get("id"), line["label"])
+        if self._journal is not None and lines:
+            try:
+                self._journal.append(lines)
+            except OutputError:
+                self._noted = True  # nothing more is noted, and what is known stays known
+                raise
+        for line in lines:
+            self._asks.add(line)
+            self._note(line.get("id"), line["label"])
         self._noted = True
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:

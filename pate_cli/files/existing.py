@@ -1,4 +1,4 @@
-"""What `force` may replace: a file that begins as the new one does, and is nobody's input.
+"""Files that `force` may replace: those that begin as the new one does, and are nobody's input.
 
 Votes have the same suffixes as labels, so a name says nothing. An output therefore tells how files
 of its kind begin, and only such a file makes way for it. Ledgers, records, checkpoints and votes

@@ -1,4 +1,4 @@
-"""What the verbs return: frozen values with a table, a file and a few words on themselves."""
+"""Results of the verbs: frozen values with a table, a file and a few words on themselves."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import Replaces, beginning, columns_in
+from pate_cli.files.existing import PAGE, Replaces, beginning, columns_in
 
 if TYPE_CHECKING:
     from pate_cli.files.draft import ByteSink
@@ -103,8 +103,11 @@ class Result(ABC):
 
     def _replaces(self, path: str) -> Replaces:
         """Return which files make way: those with the first field, or the columns, of this one."""
-        if PurePath(path).suffix.lower() == ".json":
+        suffix = PurePath(path).suffix.lower()
+        if suffix == ".json":
             return beginning(self.to_json().partition(":")[0].encode())
+        if suffix in (".html", ".htm"):
+            return PAGE
         return columns_in(LabelFormat.from_path(path), *self.columns())
 
     def encode(self, path: str | os.PathLike[str], *, escape_formulas: bool = False) -> bytes:

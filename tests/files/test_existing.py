@@ -96,7 +96,8 @@ def test_reports_and_results_make_way_for_their_like(tmp_path):
     found = pate.rdp_curve(pate.quote(COUNTS, "gnmax", layout="counts", sigma2=30.0))
     found.save(curve)
     found.save(table)
-    page.write_text(pate.explain(done.report).to_html())
+    for force in (False, True):
+        pate.explain(done.report).save(page, force=force)
     assert not refused(report.read_bytes(), a_report)
     assert not refused(curve.read_bytes(), a_report)
     assert not refused(page.read_bytes(), PAGE)

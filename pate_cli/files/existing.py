@@ -77,7 +77,7 @@ def kept(file: IO[bytes], replaces: Replaces) -> str | None:
     found = _KEPT.match(start)
     if replaces is anything or not start or (found is None and replaces(file)):
         return None
-    return "a file of another kind, or votes" if found is None else f"a {found[1].decode()}"
+    return "no earlier output of this kind" if found is None else f"a {found[1].decode()}"
 
 
 def refuse(name: str, what: str | None, *, force: bool) -> None:
@@ -92,9 +92,7 @@ def refuse(name: str, what: str | None, *, force: bool) -> None:
         remedy = other if what else "use `force` to replace it"
         raise OutputError(f"{name} exists already; {remedy}")
     if what is not None:
-        raise UsageError(
-            f"{name} is {what}, which no output replaces, not even by `force`; {other}"
-        )
+        raise UsageError(f"{name} is {what}, so not even `force` replaces it; {other}")
 
 
 def repeats(file: IO[bytes], chunks: Iterable[bytes]) -> bool:

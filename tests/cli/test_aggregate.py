@@ -205,8 +205,8 @@ def test_votes_are_never_replaced(pate, votes, option):
     result = pate("aggregate", votes, option, votes, *words, "--force")
     assert result.exit_code == 2
     assert result.stderr == (
-        f"pate: {votes} is a file of another kind, or votes, which no output replaces, not even by "
-        "--force; give the output another name\n"
+        f"pate: {votes} is no earlier output of this kind, so not even --force replaces it; give "
+        "the output another name\n"
     )
     assert votes.read_bytes() == before
 

@@ -265,8 +265,8 @@ def test_rows_per_query_never_replace_the_votes(pate, refused, parquet):
     refused(
         pate("cost", parquet, "--per-query", parquet, "--force"),
         2,
-        f"{parquet} is a file of another kind, or votes, which no output replaces, not even by "
-        "--force; give the output another name",
+        f"{parquet} is no earlier output of this kind, so not even --force replaces it; give the "
+        "output another name",
     )
     assert parquet.read_bytes() == before
 

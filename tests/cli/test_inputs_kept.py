@@ -29,7 +29,7 @@ def kept(pate, refused):
         before = contents()
         line = refused(pate(*words, **rest), 2)
         read = f"{output} is {what}; give the output another name"
-        there = f"{output} is (a file of another kind, or votes|a record|a ledger), which no output"
+        there = f"{output} is (no earlier output of this kind|a record|a ledger), so not even"
         assert read in line or re.search(there, line)
         assert contents() == before
 
@@ -76,7 +76,7 @@ def test_votes_from_standard_input(shell, npy):
     with npy.open("rb") as stdin:
         done = shell("aggregate", "-", "-o", "v.npy", *OTHER, *NOISE, stdin=stdin)
     assert done.returncode == 2
-    assert b"v.npy is a file of another kind, or votes" in done.stderr
+    assert b"v.npy is no earlier output of this kind" in done.stderr
     assert npy.read_bytes() == before
 
 

@@ -488,8 +488,7 @@ def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
     refused(
         pate("release", "a.json", *DRAW, "--report", "a.json", "--force"),
         2,
-        "a.json is a ledger, which no output replaces, not even by --force; give the output "
-        "another name",
+        "a.json is a ledger, so not even --force replaces it; give the output another name",
     )
     assert (folder / "a.json").read_bytes() == before
 
@@ -840,7 +839,7 @@ def test_no_output_takes_the_place_of_the_record(kept, pate, refused, record, fo
     kept("a.json")
     before = record.read_bytes()
     taken = "{} is the record of what was spent; give the output another name"
-    there = "{} is a record, which no output replaces, not even by --force"
+    there = "{} is a record, so not even --force replaces it"
     for words in (["a.json"], ["a.json", *DRAW], [record]):
         line = refused(pate("release", *words, "--report", record, "--force"), 2)
         assert there.format(record) in line

@@ -120,17 +120,17 @@ def test_a_file_on_a_store(store, pate):
         (
             "votes/part-0.parquet",
             "votes/part-0.parquet",
-            "is a file of another kind, or votes, which no output replaces",
+            "is no earlier output of this kind, so not even --force",
         ),
         (
             "votes",
             "votes/part-1.parquet",
-            "is a file of another kind, or votes, which no output replaces",
+            "is no earlier output of this kind, so not even --force",
         ),
         (
             "*/part-*.parquet",
             "votes/part-1.parquet",
-            "is a file of another kind, or votes, which no output replaces",
+            "is no earlier output of this kind, so not even --force",
         ),
     ],
 )

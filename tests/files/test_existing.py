@@ -105,7 +105,7 @@ def test_reports_and_results_make_way_for_their_like(tmp_path):
         found.save(path, force=True)
     for one, other in itertools.permutations([report, curve], 2):
         before = one.read_bytes()
-        with pytest.raises(UsageError, match="not even by `force`"):
+        with pytest.raises(UsageError, match="not even `force`"):
             (done.report if other is report else found).save(one, force=True)
         assert one.read_bytes() == before
 

@@ -237,7 +237,7 @@ def test_nobodys_file_is_replaced_whatever_is_forced(tmp_path, fails, content):
         out.reserve(path, replaces=like)
 
     text, _ = fails(UsageError, body, force=True)
-    assert "which no output replaces, not even by `force`" in text
+    assert "so not even `force` replaces it" in text
     assert path.read_bytes() == content
 
 

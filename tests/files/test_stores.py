@@ -89,7 +89,7 @@ def test_what_is_there_stays_unless_it_begins_alike_and_is_forced(store):
     message = refusal(OutputError, write, address("l.csv"))
     assert message == f"{shown} exists already; use `force` to replace it"
     write(address("l.csv"), force=True)
-    assert "not even by" in refusal(UsageError, write, address("v.csv"), force=True)
+    assert "not even `force`" in refusal(UsageError, write, address("v.csv"), force=True)
     with pytest.raises(OutputError, match="it is a folder; name a file in it"):
         write(address("l.csv").replace("/l.csv", ""))
     two = refusal(UsageError, write, address("a"), address("a").replace("sesame", "other"))

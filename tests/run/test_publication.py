@@ -99,7 +99,7 @@ def test_what_is_there_stays_and_nothing_else_comes(tmp_path):
     with pytest.raises(OutputError, match=r"l\.report\.json exists already"):
         pate.aggregate(VOTES, **GIVEN, into="l.csv")
     forced = pate.Destination("l.csv", force=True)
-    with pytest.raises(UsageError, match="not even by `force`"):
+    with pytest.raises(UsageError, match="not even `force`"):
         pate.aggregate(VOTES, **GIVEN, into=forced)
     assert names(tmp_path) == ["l.report.json"]
     (tmp_path / "l.report.json").unlink()

@@ -17,7 +17,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
-from pate_cli.files.existing import a_report, anything, labels_in, nothing
+from pate_cli.files.existing import a_report, labels_in
 from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
 from pate_cli.labels.forms import LabelForm
@@ -125,12 +125,11 @@ class Destination:
             OutputError, UsageError: as Outputs.
         """
         if self.ledger is not None:
-            kept = anything if to_look else nothing
-            out.reserve(self.ledger, mode=0o600, replaces=kept, resumed=resumed)
+            out.reserve(self.ledger, mode=0o600, resumed=resumed or to_look)
         if keeps_report and self.report is not None:
             out.reserve(self.report, replaces=a_report, resumed=resumed, tried=False)
-        like = anything if to_look else labels_in(self.form.label_format)
-        out.reserve(self.labels, replaces=like, resumed=resumed, tried=False)
+        like = labels_in(self.form.label_format)
+        out.reserve(self.labels, replaces=like, resumed=resumed or to_look, tried=False)
         return Publication(self, out)
 
 

@@ -198,6 +198,23 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch, number, 
     assert text == f"cannot write {path}: no file can be made in {tmp_path} ({reason})"
 
 
+@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name")
+def test_a_file_system_without_nameless_files_is_found_out_by_trying(tmp_path, monkeypatch):
+    real = os.open
+
+    def opened(path, flags, *rest, **more):
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
+        return real(path, flags, *rest, **more)
+
+    monkeypatch.setattr(os, "open", opened)
+    with Outputs() as out:
+        out.reserve(tmp_path / "a")
+        assert [name[:17] for name in names(tmp_path)] == [".pate-unfinished-"]
+        out.write(tmp_path / "a", b"x")
+    assert names(tmp_path) == ["a"]
+
+
 # --- what is there ---------------------------------------------------------------------------
 
 

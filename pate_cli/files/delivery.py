@@ -24,6 +24,7 @@ from pate_cli.files.existing import Replaces, anything, kept, nothing, refuse, r
 from pate_cli.files.inputs import Place, places_of_descriptor, places_of_path
 
 STDOUT: Final = 1
+_STDERR: Final = 2
 _CHUNK: Final = 1 << 20
 _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
@@ -229,8 +230,9 @@ class Stream(Output):
         elif self.descriptor != STDOUT:
             os.fstat(self.descriptor)
         # What Python was not given, by now is something else, or nothing.
-        elif sys.stdout is None or sys.stdout.closed:
-            raise OutputError(f"cannot write {self.name}: it is closed")
+        for descriptor, stream in ((STDOUT, sys.stdout), (_STDERR, sys.stderr)):
+            if self.descriptor == descriptor and (stream is None or stream.closed):
+                raise OutputError(f"cannot write {self.name}: it is closed")
         self._hold()
 
     def deliver(self) -> None:

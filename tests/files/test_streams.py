@@ -152,9 +152,11 @@ def test_redirected_standard_output_is_no_file_that_is_there(tmp_path, run_child
     assert (tmp_path / "report").read_bytes() == b"x"
 
 
-def test_a_closed_standard_output_is_refused_before_any_work(run_child):
+def test_a_closed_standard_stream_is_refused_before_any_work(run_child, monkeypatch, fails):
     child = run_child(["out.reserve('-')"], preexec_fn=lambda: os.close(1))
     assert child.stderr == "False cannot write standard output: it is closed\n"
+    monkeypatch.setattr(sys, "stderr", None)
+    assert unreserved(fails, "/dev/stderr") == "cannot write /dev/stderr: it is closed"
 
 
 @needs_full

@@ -5,7 +5,7 @@ Every mechanism takes this path, whoever does the work and wherever the labels g
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any, Protocol
 
@@ -18,6 +18,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
@@ -115,7 +116,6 @@ def run(
     key: RunKey,
     into: LabelSink,
     progress: Callable[[int], None] = nothing_seen,
-    warnings: Sequence[str] = (),
     facts: Facts = PLAIN,
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; release.
@@ -132,7 +132,6 @@ def run(
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
         progress: called with the number of rows of each finished part.
-        warnings: what else a reader of the report should know.
         facts: what else is public about the votes.
 
     Raises:
@@ -140,8 +139,15 @@ def run(
             or more rows than `queries`.
     """
     cap = min(max_answers, queries)
-    metadata = _metadata(mechanism, facts, queries=queries, max_answers=cap, private=key.private)
-    metadata |= account.stated
+    settings = Settings(
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=cap,
+        private=key.private,
+        **account.told,
+        **facts.of_round,
+    )
+    metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
     drawing = Drawing(passes, mechanism, key, cap, account.keep, metadata, facts, progress)
     rows, answers = into.fill(drawing, account.add)
     if rows != queries:
@@ -154,25 +160,8 @@ def run(
         answers=answers,
         **facts.of_round,
     )
-    settled = account.settle(done, key, warnings)
-    return replace(settled, report=replace(settled.report, label_names=facts.label_names))
-
-
-def _metadata(
-    mechanism: Mechanism,
-    facts: Facts,
-    *,
-    queries: int,
-    max_answers: int,
-    private: bool,
-) -> dict[str, str]:
-    """The public parameters that a file of labels carries."""
-    metadata = {name: str(value) for name, value in mechanism.parameters().items()}
-    metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
-    metadata |= {} if facts.label_set is None else facts.label_set.texts()
-    metadata |= facts.prior.texts() if facts.prior is not None and facts.prior.weight else {}
-    metadata |= {"sources": mechanism.sources} if mechanism.sources else {}
-    return metadata | {"private": str(private).lower()}
+    settled = account.settle(done, key)
+    return replace(settled, facts=replace(settled.facts, label_names=facts.label_names))
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,6 @@ of what the published analysis keeps.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -42,7 +41,7 @@ from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.run.passes import Passes, TallyCells, nothing_seen
+from pate_cli.run.fold import Rows, TallyCells, nothing_seen
 from pate_cli.votes.facts import PLAIN, Facts, Group
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -257,23 +256,19 @@ class PublicAccount:
         return door.report([done], self._terms, headline, private=private, warnings=warnings)
 
 
-class _WholeSteps:
-    """Tells whole steps of so many, from shares of each of several parts."""
+def _in_rows(progress: Callable[[int], None], rows: int, *, parts: int) -> Callable[[float], None]:
+    """Return what tells shares of each of several parts, as whole rows of so many."""
+    done, told = 0.0, 0
 
-    def __init__(self, progress: Callable[[int], None], steps: int, parts: int) -> None:
-        """Nothing is done."""
-        self._progress, self._steps, self._parts = progress, steps, parts
-        self._done, self._told = 0.0, 0
-        self._lock = threading.Lock()
-
-    def __call__(self, share: float) -> None:
-        """So much more of one part is done."""
-        with self._lock:
-            self._done += share / self._parts
-            fresh = min(int(self._done * self._steps + 1e-6), self._steps) - self._told
-            self._told += fresh
+    def tell(share: float) -> None:
+        nonlocal done, told
+        done += share / parts
+        fresh = min(int(done * rows + 1e-6), rows) - told
+        told += fresh
         if fresh:
-            self._progress(fresh)
+            progress(fresh)
+
+    return tell
 
 
 class TargetAccount(PublicAccount):
@@ -317,23 +312,31 @@ class TargetAccount(PublicAccount):
         """A target is promised."""
         return False
 
+    def look(self, rows: Rows, progress: Callable[[int], None] = nothing_seen) -> VoteProfile:
+        """Read all rows and count what decides their cost; nothing is drawn, priced or told."""
+        profile = VoteProfile(self._states)
+        for tally in rows.read(self._scored, _TallyStates(self._states), progress=progress):
+            profile.add_tally(tally)
+        return profile
+
     def test(
         self,
-        passes: Passes,
+        profile: VoteProfile,
         key: RunKey,
         progress: Callable[[int], None] = nothing_seen,
     ) -> bool:
-        """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
-        profile = VoteProfile(self._states)
+        """Draw the release test: the one thing that is ever said about the profile of the votes.
+
+        Raises:
+            VoteError: the profile is of another number of rows than was priced.
+        """
+        if profile.queries != self._queries:
+            raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
         orders = self._orders
         ceiling = self._scored.worst_rdp(
             queries=self._queries, answers=self._max_answers, orders=orders
         )
-        for tally in passes.over(self._scored, _TallyStates(self._states), progress=progress):
-            profile.add_tally(tally)
-        if profile.queries != self._queries:
-            raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
-        told = _WholeSteps(progress, self._queries, orders.size)
+        told = _in_rows(progress, self._queries, parts=orders.size)
         coin = self.plan.coin(
             lambda order: profile.at(order, progress=told), ceiling, orders=orders
         )

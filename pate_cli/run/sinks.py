@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
-from typing import Any
 
 import numpy as np
 
@@ -15,7 +14,6 @@ from pate_cli.files.digest import Hashed
 from pate_cli.files.transaction import Outputs
 from pate_cli.labels.forms import LabelForm
 from pate_cli.labels.labels import Labels, joined, write_labels
-from pate_cli.run.labelling import Drawing
 from pate_cli.votes.names import ClassNames
 
 
@@ -31,14 +29,10 @@ class InMemory:
     vocabulary: ClassNames | None = None
     tables: list[Labels] = field(default_factory=list)
 
-    def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
-        """See LabelSink."""
-        rows = answers = 0
-        for table, kept in drawing.batches():
-            add(kept)
-            self.tables.append(table)
-            rows, answers = rows + len(table), answers + table.answers
-        return rows, answers
+    def fill(self, tables: Iterator[Labels], *, queries: int) -> None:
+        """Keep all of them."""
+        del queries
+        self.tables.extend(tables)
 
     @property
     def labels(self) -> Labels:
@@ -64,25 +58,15 @@ class InFile:
     vocabulary: ClassNames | None = None
     written: LabelFile | None = None
 
-    def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
-        """See LabelSink."""
-        rows = answers = 0
-
-        def drawn() -> Iterator[Labels]:
-            nonlocal rows, answers
-            for table, kept in drawing.batches():
-                add(kept)
-                rows, answers = rows + len(table), answers + table.answers
-                yield table
-
+    def fill(self, tables: Iterator[Labels], *, queries: int) -> None:
+        """Write all of them, and note the digest of the file."""
         with self.out.open(self.path) as draft:
-            file, tables = Hashed(draft), drawn()
+            file = Hashed(draft)
             if self.vocabulary is not None:
                 # Which names came out is known once all labels are drawn.
                 tables = iter([_named(list(tables), self.vocabulary)])
-            write_labels(tables, file, self.form, rows=int(drawing.metadata["queries"]))
+            write_labels(tables, file, self.form, rows=queries)
         self.written = LabelFile.of(file.digest, self.form.label_format)
-        return rows, answers
 
 
 def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:

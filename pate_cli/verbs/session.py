@@ -58,14 +58,16 @@ from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.run.labelling import Draw, Drawn, label_metadata
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
-from pate_cli.votes.facts import Group
+from pate_cli.votes.facts import Facts, Group
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.join import aliases_of, teacher_groups
 from pate_cli.votes.names import Aliases, ClassNames, LabelNames, class_names
 from pate_cli.votes.unmatched import NOT_IN_WORDS, StrayCount, Unmatched
+from pate_cli.votes.vote_file import VoteBatch
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
@@ -269,14 +271,13 @@ class Session:
             ids = [str(name) for name in ids]
         given = np.array([label for _, label in self._given], dtype=np.int32)
         sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
-        facts = {name: str(value) for name, value in self._mechanism.parameters().items()}
-        return Labels(
-            np.array(ids, dtype=np.int64 if not ids or isinstance(ids[0], int) else None),
-            given,
-            sources,
-            facts | {"queries": str(len(ids)), "private": str(self._key.private).lower()},
-            None if self._names is None else tuple(self._names),
+        names = None if self._names is None else tuple(self._names)
+        facts, asked = Facts(label_names=names), len(ids)
+        metadata = label_metadata(
+            self._mechanism, facts, queries=asked, max_answers=asked, private=self._key.private
         )
+        column = np.array(ids, dtype=np.int64 if not asked or isinstance(ids[0], int) else None)
+        return Drawn(column, given, sources).table(metadata, facts)
 
     def ask(
         self,
@@ -586,9 +587,10 @@ class Session:
                 break
             part = ballots[len(drawn) : len(drawn) + size]
             # No two queries take the same noise, whatever becomes of them.
-            noise = self._key.rows(self._row, self._mechanism.draws)
+            rows = np.arange(self._row, self._row + size)
+            batch = VoteBatch(self._row, rows, self._ballots.histograms(part))
             self._row += size
-            labels = self._mechanism.label(self._ballots.histograms(part), noise).tolist()
+            labels = Draw(self._key)(self._mechanism, batch).labels.tolist()
             drawn += [
                 None if label == NO_LABEL else (ballot.names[label] if ballot.names else label)
                 for ballot, label in zip(part, labels, strict=True)

@@ -16,7 +16,7 @@ from pate_cli.mechanisms.base import OneScoreMechanism
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
-from pate_cli.run.fold import Rows
+from pate_cli.run.fold import AskedRows
 from pate_cli.votes.checks import ABSENT
 from pate_cli.votes.join import Joined
 from pate_cli.votes.vote_file import VoteBatch
@@ -76,7 +76,7 @@ class Accuracy(Result):
 
 
 def measure_accuracy(
-    votes: Rows,
+    votes: AskedRows,
     truth: Joined,
     *,
     teachers: int,
@@ -130,7 +130,7 @@ class _CountRight:
 
 
 def _point(
-    votes: Rows,
+    votes: AskedRows,
     truth: Joined,
     mechanism: OneScoreMechanism,
     parameter: float,

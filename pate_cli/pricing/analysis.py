@@ -13,7 +13,7 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import MOMENT_ORDERS, TIGHT_ORDERS, CostAnalysis, TightCost
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
 from pate_cli.run.analysis import Charging, TightCharging
-from pate_cli.run.fold import Rows
+from pate_cli.run.fold import AskedRows
 
 
 class FullAnalysis(Charging, Protocol):
@@ -29,7 +29,7 @@ class FullAnalysis(Charging, Protocol):
         ...
 
     def sensitivity(
-        self, votes: Rows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
         """How far one record could move the cost of the votes at the plan's order. SECRET.
 
@@ -55,7 +55,7 @@ class TightAnalysis(TightCharging):
         return np.array(MOMENT_ORDERS) if choice is OrderChoice.MOMENTS else TIGHT_ORDERS
 
     def sensitivity(
-        self, votes: Rows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
         """With what the votes cost at most within each of the nearest distances."""
         price, within = price_votes(votes, mechanism, order=plan.order, beta=plan.beta)

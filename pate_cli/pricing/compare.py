@@ -16,7 +16,7 @@ from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.files.results import Result, row_columns
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, QueryCosts, TightCost, expected_until, query_costs
-from pate_cli.run.fold import OnCounts, Rows
+from pate_cli.run.fold import AskedRows, OnCounts
 
 # Refusals to be afforded depend on the threshold, and the threshold, barely, on them.
 _ROUNDS = 6
@@ -84,7 +84,7 @@ class Compared(Result):
 
 
 def compare_scored(
-    votes: Rows, mechanism: ScoredMechanism, *, answers: float, delta: float
+    votes: AskedRows, mechanism: ScoredMechanism, *, answers: float, delta: float
 ) -> Comparison:
     """A mechanism with a Rényi cost: asked row by row until it is expected to have answered.
 
@@ -134,7 +134,7 @@ def _costs_and_losses(mechanism: ScoredMechanism, counts: Histograms) -> tuple[Q
 
 
 def compare_composed(
-    votes: Rows,
+    votes: AskedRows,
     build: Callable[[int], ComposedMechanism],
     *,
     answers: float,
@@ -177,7 +177,9 @@ def _answer_chance(mechanism: ComposedMechanism, counts: Histograms) -> Floats:
     return mechanism.answer_chance(counts)
 
 
-def _rows_asked(mechanism: ComposedMechanism, votes: Rows, answers: float) -> tuple[int, float]:
+def _rows_asked(
+    mechanism: ComposedMechanism, votes: AskedRows, answers: float
+) -> tuple[int, float]:
     """Rows asked until so many answers are expected, and how many are."""
     asked, expected = 0, 0.0
     for chance in votes.over(mechanism, OnCounts(_answer_chance)):

@@ -26,7 +26,7 @@ from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.pricing.prospect import Prospect
-from pate_cli.run.fold import Rows
+from pate_cli.run.fold import AskedRows
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -83,7 +83,7 @@ class CostAnalysis(Protocol):
         """The cost of each query by step, [orders, queries], nats."""
         ...
 
-    def price(self, votes: Rows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
         """All queries, priced."""
         ...
 
@@ -140,7 +140,7 @@ class TightCost:
         """Exact steps of the mechanism."""
         return mechanism.steps(mechanism.score(counts), orders)
 
-    def price(self, votes: Rows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
         """By one reading: queries of one cell cost the same at every order."""
         grid = mechanism.cost_table(float(np.max(orders))).grid
         tallies, answers = TallySum(4), _Expected.none()
@@ -298,7 +298,7 @@ class _SeeRows:
 
 
 def price_rows(
-    analysis: CostAnalysis, votes: Rows, mechanism: ScoredMechanism, orders: Floats
+    analysis: CostAnalysis, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats
 ) -> Priced:
     """Queries priced one by one, for an analysis that has no cells."""
     steps: dict[str, Floats] = {}
@@ -339,7 +339,7 @@ class RowCosts:
 
 
 def rows_at(
-    analysis: CostAnalysis, votes: Rows, mechanism: ScoredMechanism, *, order: float
+    analysis: CostAnalysis, votes: AskedRows, mechanism: ScoredMechanism, *, order: float
 ) -> RowCosts:
     """The cost of every query at one order; all of them in memory."""
     parts = list(votes.over(mechanism, _SeeRows(analysis, np.array([order]))))
@@ -462,7 +462,7 @@ class CostSummary:
 
 
 def measure_cost(
-    votes: Rows,
+    votes: AskedRows,
     mechanism: ScoredMechanism,
     *,
     orders: Floats,

@@ -12,7 +12,7 @@ from pate_cli.core.checks import check_delta
 from pate_cli.core.dataclass import dataclass
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
-from pate_cli.run.fold import OnCounts, Rows
+from pate_cli.run.fold import AskedRows, OnCounts
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CostCurve:
 
 
 def measure_growth(
-    votes: Rows,
+    votes: AskedRows,
     mechanism: ScoredMechanism,
     *,
     delta: float,

@@ -14,7 +14,7 @@ from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.run.fold import OnCounts, Rows
+from pate_cli.run.fold import AskedRows, OnCounts
 
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Chances of passing that a target is sought for."""
@@ -104,7 +104,7 @@ class Chances:
 
 
 def measure_prospect(
-    votes: Rows,
+    votes: AskedRows,
     mechanism: ScoredMechanism,
     plan: TargetPlan,
     *,

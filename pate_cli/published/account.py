@@ -24,7 +24,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.pricing.cost import Priced, price_rows
 from pate_cli.run.accounts import LedgerAccount
-from pate_cli.run.fold import OnCounts, Rows
+from pate_cli.run.fold import AskedRows, OnCounts
 
 
 @dataclass(frozen=True)
@@ -217,7 +217,7 @@ class PublishedCost:
             )
         return known.steps(mechanism, dense(counts), orders)
 
-    def price(self, votes: Rows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
         """By two readings: the published costs depend on more of a query than its cell."""
         return price_rows(self, votes, mechanism, orders)
 
@@ -303,7 +303,7 @@ class PublishedAccount(LedgerAccount):
         )
 
 
-def published_price(votes: Rows, mechanism: ScoredMechanism, plan: PublishedPlan) -> Price:
+def published_price(votes: AskedRows, mechanism: ScoredMechanism, plan: PublishedPlan) -> Price:
     """Expected cost and published sensitivity by distance (Algorithms 3–5) over all queries."""
     account = PublishedAccount(mechanism, plan)
     for kept in votes.over(mechanism, OnCounts(account.keep)):

@@ -22,7 +22,7 @@ from pate_cli.published.account import (
 )
 from pate_cli.published.conditions import check_conditions
 from pate_cli.published.conversion import TABLE_ORDERS
-from pate_cli.run.fold import Rows
+from pate_cli.run.fold import AskedRows
 
 
 class PublishedAnalysis:
@@ -50,7 +50,7 @@ class PublishedAnalysis:
         return PublishedAccount(mechanism, self.plan(plan, as_published=as_published))
 
     def sensitivity(
-        self, votes: Rows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
         """By Algorithms 3 to 5, with verdicts on their conditions.
 

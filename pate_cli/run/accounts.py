@@ -41,7 +41,7 @@ from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.run.fold import Rows, TallyCells, nothing_seen
+from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
 from pate_cli.votes.facts import PLAIN, Facts, Group
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -312,7 +312,7 @@ class TargetAccount(PublicAccount):
         """A target is promised."""
         return False
 
-    def look(self, rows: Rows, progress: Callable[[int], None] = nothing_seen) -> VoteProfile:
+    def look(self, rows: AskedRows, progress: Callable[[int], None] = nothing_seen) -> VoteProfile:
         """Read all rows and count what decides their cost; nothing is drawn, priced or told."""
         profile = VoteProfile(self._states)
         for tally in rows.read(self._scored, _TallyStates(self._states), progress=progress):

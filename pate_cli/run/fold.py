@@ -39,7 +39,7 @@ def nothing_seen(rows: int, of: int | None = None, /) -> None:
 
 
 @dataclass(eq=False)
-class Rows:
+class AskedRows:
     """The rows that are asked: the first ones of a file, read once or more.
 
     Attributes:

@@ -18,7 +18,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
-from pate_cli.run.fold import Rows, nothing_seen
+from pate_cli.run.fold import AskedRows, nothing_seen
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -70,7 +70,7 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Draw:
+class DrawLabels:
     """Task that draws the labels of a batch; the noise of a row follows from key and row alone.
 
     Where the teachers give no answer, the mechanism's own public label, if it has one, takes its
@@ -100,7 +100,7 @@ class Draw:
 
 
 def drawn(
-    rows: Rows,
+    rows: AskedRows,
     mechanism: Mechanism,
     key: RunKey,
     *,
@@ -112,7 +112,7 @@ def drawn(
     start = mechanism.start()
     under_way = None if start is mechanism else start
     left = max_answers
-    draw = Draw(key, keep, under_way)
+    draw = DrawLabels(key, keep, under_way)
     for found in rows.over(mechanism, draw, progress=progress, in_order=under_way is not None):
         capped = found.until(left)
         left -= capped.answers
@@ -128,7 +128,7 @@ class LabelSink(Protocol):
 
 
 def run(
-    rows: Rows,
+    rows: AskedRows,
     mechanism: Mechanism,
     account: Account,
     *,

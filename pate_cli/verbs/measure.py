@@ -22,7 +22,7 @@ from pate_cli.pricing.cost import Cost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity
-from pate_cli.run.fold import Rows
+from pate_cli.run.fold import AskedRows
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     CompareWords,
@@ -174,7 +174,7 @@ def accuracy(votes: Votes, truth: Any, **asked: Unpack[VoteWords]) -> Accuracy:
     with opened(votes, asked) as (file, place):
         rows = file.rows_for("max_queries", asked["max_queries"])
         points = measure_accuracy(
-            Rows(file, rows, place),
+            AskedRows(file, rows, place),
             truth_of(truth, file, rows),
             teachers=file.teachers,
             classes=file.classes,

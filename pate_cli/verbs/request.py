@@ -23,7 +23,7 @@ from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import Engine, engine_of, here
-from pate_cli.run.fold import Rows
+from pate_cli.run.fold import AskedRows
 from pate_cli.verbs.analyses import charging_of
 from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
 from pate_cli.votes.facts import Group
@@ -143,9 +143,9 @@ class Request:
         return replace(self, file=file, choice=choice, queries=rows, max_answers=cap)
 
     @functools.cached_property
-    def rows(self) -> Rows:
+    def rows(self) -> AskedRows:
         """The rows that are asked."""
-        return Rows(self.file, self.queries, self.engine)
+        return AskedRows(self.file, self.queries, self.engine)
 
     def described(self, settings: Any) -> str:
         """Return a digest of all that decides what a run gives, its votes included, once read."""

@@ -58,7 +58,7 @@ from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.labelling import Draw, Drawn, label_metadata
+from pate_cli.run.labelling import DrawLabels, Drawn, label_metadata
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
@@ -590,7 +590,7 @@ class Session:
             rows = np.arange(self._row, self._row + size)
             batch = VoteBatch(self._row, rows, self._ballots.histograms(part))
             self._row += size
-            labels = Draw(self._key)(self._mechanism, batch).labels.tolist()
+            labels = DrawLabels(self._key)(self._mechanism, batch).labels.tolist()
             drawn += [
                 None if label == NO_LABEL else (ballot.names[label] if ballot.names else label)
                 for ballot, label in zip(part, labels, strict=True)

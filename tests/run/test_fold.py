@@ -31,7 +31,7 @@ from pate_cli.published.account import PublishedCost
 from pate_cli.run import fold
 from pate_cli.run.accounts import PublicAccount, TargetAccount, TightAccount
 from pate_cli.run.engine import Processes, here
-from pate_cli.run.fold import OnCounts, Rows, TallyCells
+from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
 from runs import aggregated, same_tally
@@ -133,11 +133,11 @@ def bits_of(done):
 @pytest.mark.parametrize("mechanism", some(MECHANISMS, 2), ids=lambda one: one.name)
 def test_workers_and_ranges_change_no_bit_of_a_run(mechanism, key, name, cap, folder, small):
     with open_votes(folder / name) as file:
-        whole = ran(Rows(file, ROWS), mechanism, KEYS[key], cap=cap)
+        whole = ran(AskedRows(file, ROWS), mechanism, KEYS[key], cap=cap)
         assert np.count_nonzero(whole.labels.labels != NO_LABEL) > 10
         for rows, engine in zip((60, 17, 40), ENGINES, strict=True):
             small(rows)
-            found = ran(Rows(file, ROWS, engine), mechanism, KEYS[key], cap=cap)
+            found = ran(AskedRows(file, ROWS, engine), mechanism, KEYS[key], cap=cap)
             assert bits_of(found) == bits_of(whole)
 
 
@@ -147,7 +147,7 @@ def test_workers_change_no_bit_of_a_price(analysis, folder, small):
     orders, found = np.array([1.5, 4.0, 9.0]), []
     for engine in ENGINES[:2]:
         with open_votes(folder / "whole.parquet") as file:
-            rows = Rows(file, ROWS, engine)
+            rows = AskedRows(file, ROWS, engine)
             cost = measure_cost(rows, CONFIDENT, orders=orders, delta=1e-5, analysis=analysis)
             each = rows_at(analysis, rows, CONFIDENT, order=4.0)
             parts = (cost.rdp, cost.answers, cost.kinds.cost, cost.kinds.queries, each.total)
@@ -167,7 +167,7 @@ def test_workers_change_no_bit_of_the_chance_that_a_test_fails(bound, folder, sm
     small(17)
     with open_votes(folder / "whole.parquet") as file:
         for engine in ENGINES[:2]:
-            account.test(account.look(Rows(file, few, engine)), KEYS["key"])
+            account.test(account.look(AskedRows(file, few, engine)), KEYS["key"])
     assert len(set(chances)) == 1
     assert -1000.0 < chances[0] < 0.0
 
@@ -177,7 +177,7 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small):
 
     def processes(source, **how):
         with open_votes(source) as file:
-            return set(Rows(file, ROWS, two).over(CONFIDENT, where, **how))
+            return set(AskedRows(file, ROWS, two).over(CONFIDENT, where, **how))
 
     assert processes(folder / "whole.parquet") == me  # a small file
     small(17)
@@ -186,7 +186,7 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small):
     assert processes(folder / "whole.parquet", in_order=True) == me
     assert processes(COUNTS) == me  # votes in memory would have to travel
     with open_votes(folder / "whole.parquet") as file:
-        assert list(Rows(file, ROWS, two).share(abs, [-3, -1, 2])) == [3, 1, 2]
+        assert list(AskedRows(file, ROWS, two).share(abs, [-3, -1, 2])) == [3, 1, 2]
 
 
 # ---------------------------------------------------------------- ranges
@@ -200,7 +200,7 @@ def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
         small(rows)
         for name in ("whole.parquet", "parts"):
             with open_votes(folder / name, batch_rows=batch_rows) as file:
-                found = Rows(file, ROWS).over(mechanism, OnCounts(TallyCells(grid)))
+                found = AskedRows(file, ROWS).over(mechanism, OnCounts(TallyCells(grid)))
                 same_tally(sum(found, Tally.empty()), wanted)
 
 
@@ -210,7 +210,7 @@ def test_every_row_that_is_asked_is_seen_once_and_in_order(rows, queries, folder
     small(rows)
     for name in ("whole.parquet", "parts", "counts.npy"):
         with open_votes(folder / name) as file:
-            seen, asked = [], Rows(file, queries)
+            seen, asked = [], AskedRows(file, queries)
             for reading in (asked.read, asked.over):
                 done = list(reading(CONFIDENT, batch_of, progress=seen.append))
                 counts = np.concatenate([batch.counts for batch in done])
@@ -230,7 +230,7 @@ def test_votes_that_change_after_they_were_read_are_refused(row, tmp_path, small
     changed[row] = np.roll(changed[row], 1)
     assert np.any(changed != COUNTS)
     with open_votes(path) as file:
-        rows = Rows(file, ROWS)
+        rows = AskedRows(file, ROWS)
         list(rows.read(CONFIDENT, batch_of))
         looked(rows)
         with unseen(path):
@@ -241,16 +241,16 @@ def test_votes_that_change_after_they_were_read_are_refused(row, tmp_path, small
             f"{path}: rows {start} to {stop - 1} changed while read"
         )
         # Whoever never read the votes as they were has nothing to say against them.
-        assert len(looked(Rows(file, ROWS))) > 3
+        assert len(looked(AskedRows(file, ROWS))) > 3
 
 
 def test_votes_are_digested_only_where_they_are_read_twice(folder, monkeypatch):
     digested = []
     monkeypatch.setattr(fold, "_update", lambda digest, batch: digested.append(batch))
     with open_votes(folder / "whole.parquet") as file:
-        looked(Rows(file, ROWS))
+        looked(AskedRows(file, ROWS))
         assert digested == []
-        list(Rows(file, ROWS).read(CONFIDENT, batch_of))
+        list(AskedRows(file, ROWS).read(CONFIDENT, batch_of))
         assert sum(len(batch.counts) for batch in digested) == ROWS
 
 
@@ -258,7 +258,7 @@ def test_a_digest_is_that_of_the_votes_and_ids_that_are_asked(tmp_path):
     def digest(counts=COUNTS, ids=IDS, queries=ROWS, group=37):
         saved(tmp_path / "v.parquet", counts, ids, group=group)
         with open_votes(tmp_path / "v.parquet") as file:
-            rows = Rows(file, queries)
+            rows = AskedRows(file, queries)
             list(rows.read(CONFIDENT, batch_of))
             return rows.digest
 
@@ -272,7 +272,7 @@ def test_workers_refuse_a_file_that_another_took_the_place_of(what, tmp_path, sm
     small(37)
     path = saved(tmp_path / "v.parquet", COUNTS)
     with open_votes(path) as file:
-        rows = Rows(file, ROWS, Processes(2))
+        rows = AskedRows(file, ROWS, Processes(2))
         assert len(list(rows.read(CONFIDENT, where))) > 3
         if what == "votes":
             saved(path, np.roll(COUNTS, 1, axis=1))

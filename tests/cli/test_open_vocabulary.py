@@ -163,10 +163,10 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
     assert not any(b"hush" in path.read_bytes() for path in kept)
     with monkeypatch.context() as idle:
-        idle.setattr("pate_cli.run.labelling.LabelBatch.__call__", lambda *_: 1 / 0)
+        idle.setattr("pate_cli.run.labelling.DrawLabels.__call__", lambda *_: 1 / 0)
         done = pate(*line, "-o", "three.csv", "--checkpoint", "kept")
         assert done.exit_code == 0
-    last = max(int(path.stem.split("-")[2]) for path in kept if path.suffix == ".bin")
+    last = max(int(path.stem.split("-")[1]) for path in kept if path.suffix == ".bin")
     assert f"pate: goes on with the run in kept, which had come to row {last}\n" in done.stderr
     assert Path("three.csv").read_bytes() == wanted
 

@@ -186,9 +186,10 @@ def _context() -> BaseContext:
     methods = multiprocessing.get_all_start_methods()
     context = multiprocessing.get_context("forkserver" if "forkserver" in methods else None)
     if context.get_start_method() == "forkserver":
-        # A worker needs about what is loaded here.
+        # A worker needs about what is loaded here, and what noise is made with; each would import
+        # that anew, which takes as long as drawing a million labels.
         loaded = [name for name in sys.modules if name.startswith("pate_cli.")]
-        context.set_forkserver_preload(loaded)
+        context.set_forkserver_preload([*loaded, "scipy.special"])
     return context
 
 

@@ -8,7 +8,6 @@ chance: all noise follows from the key that travels with it (see `pate_cli.core.
 from __future__ import annotations
 
 import contextlib
-import heapq
 import os
 import pickle
 import signal
@@ -32,7 +31,7 @@ _Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
 _AHEAD: Final = 2
-"""Results per worker that may wait for their turn."""
+"""Items per thread of a cluster that are sent before results are taken."""
 _MOST_ON_WINDOWS: Final = 61
 """Processes that Python can wait for there; labels do not depend on how many there are."""
 _PATIENCE: Final = 20
@@ -109,21 +108,42 @@ class Processes:
         if len(items) < 2:
             yield from map(task, items)
             return
-        context, payload = _context(), pickle.dumps(task)
         with contextlib.ExitStack() as held:
-            team = _Team()
-            for _ in range(min(self._workers, len(items))):
-                try:
-                    team.join(held.enter_context(_worker(context, payload)))
-                except (OSError, EOFError):  # no more processes may be started
-                    break
-            waiting = list(enumerate(items))
-            found: dict[int, tuple[bool, Any]] = {}
+            idle = self._started(held, task, most=len(items))
+            busy: dict[Connection, tuple[int, Any]] = {}
+            waiting, found = deque(enumerate(items)), dict[int, tuple[bool, Any]]()
             for place, item in enumerate(items):
-                while place not in found and team.size:
-                    team.hand_out(waiting, before=place + _AHEAD * team.size)
-                    team.collect(found, waiting)
+                while place not in found and (idle or busy):
+                    # Each has one item at a time, so that neither side waits for the other to read.
+                    while idle and waiting:
+                        pipe, at = idle.pop(), waiting.popleft()
+                        busy[pipe] = at
+                        with contextlib.suppress(OSError):  # it was killed, as is seen below
+                            pipe.send(at[1])
+                    for pipe in _ready(busy):
+                        at = busy.pop(pipe)
+                        try:
+                            found[at[0]] = pipe.recv()
+                            idle.append(pipe)
+                        except (EOFError, OSError):  # it was killed
+                            waiting.appendleft(at)
                 yield _result(found.pop(place)) if place in found else task(item)
+
+    def _started(self, held: contextlib.ExitStack, task: Any, *, most: int) -> list[Connection]:
+        """Start workers, as many as can be, and return the pipes to them."""
+        context, payload = _context(), pickle.dumps(task)
+        pipes: list[Connection] = []
+        with contextlib.suppress(OSError, EOFError):  # no more processes may be started
+            while len(pipes) < min(self._workers, most):
+                pipes.append(held.enter_context(_worker(context, payload)))
+        return pipes
+
+
+def _ready(busy: dict[Connection, tuple[int, Any]]) -> list[Connection]:
+    """Wait for workers that are done or dead, and return the pipes to them."""
+    from multiprocessing.connection import wait
+
+    return cast("list[Connection]", wait(list(busy)))
 
 
 def _result(found: tuple[bool, Any]) -> Any:
@@ -132,51 +152,6 @@ def _result(found: tuple[bool, Any]) -> Any:
     if not done:
         raise result
     return result
-
-
-class _Team:
-    """Pipes to workers, each of which is idle or at one item.
-
-    A worker gets an item only when it is idle, so that neither side ever waits for the other to
-    read.
-    """
-
-    def __init__(self) -> None:
-        self._idle: list[Connection] = []
-        self._busy: dict[Connection, tuple[int, Any]] = {}
-
-    @property
-    def size(self) -> int:
-        """How many workers live, as far as is known."""
-        return len(self._idle) + len(self._busy)
-
-    def join(self, pipe: Connection) -> None:
-        """Take in a worker, which is idle."""
-        self._idle.append(pipe)
-
-    def hand_out(self, waiting: list[tuple[int, Any]], *, before: int) -> None:
-        """Give idle workers the next items of a heap by places, as far as `before`."""
-        while self._idle and waiting and waiting[0][0] < before:
-            pipe = self._idle.pop()
-            try:
-                pipe.send(waiting[0][1])
-            except OSError:  # it was killed
-                continue
-            self._busy[pipe] = heapq.heappop(waiting)
-
-    def collect(self, found: dict[int, tuple[bool, Any]], waiting: list[tuple[int, Any]]) -> None:
-        """Wait for busy workers and take what they found; of one that was killed the item waits."""
-        from multiprocessing.connection import wait
-
-        for pipe in wait(list(self._busy)) if self._busy else ():
-            known = cast("Connection", pipe)
-            at = self._busy.pop(known)
-            try:
-                found[at[0]] = known.recv()
-            except (EOFError, OSError):
-                heapq.heappush(waiting, at)
-            else:
-                self._idle.append(known)
 
 
 def _context() -> BaseContext:

@@ -281,7 +281,7 @@ class VoteOptions:
         from pate_cli.votes.opening import open_votes
 
         with contextlib.ExitStack() as stack:
-            with output.progress("reading, MB", None) as advance:
+            with output.progress("reading, bytes", None) as advance:
                 file = stack.enter_context(
                     open_votes(
                         votes,
@@ -296,7 +296,6 @@ class VoteOptions:
                         accept_unmatched=self.accept_unmatched,
                         any_name=any_name,
                         groups=self.groups,
-                        max_queries=self.max_queries,
                         progress=advance,
                     )
                 )

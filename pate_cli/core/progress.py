@@ -50,11 +50,6 @@ class Counter:
         self.total = self.total if of is None else of
         self.what = self.what if what is None else what
 
-    def expect(self, steps: int) -> None:
-        """So many steps more there will be; of none nothing is shown."""
-        if steps > 0:
-            self(0, self.done + steps)
-
     def __str__(self) -> str:
         """As a line tells it."""
         counted = f"{self.done}" if self.total is None else f"{self.done} of {self.total}"

@@ -70,19 +70,9 @@ class Layout(_Word, called="layout"):
     MULTILABEL_BY_TEACHER = "multilabel-by-teacher"
 
     @property
-    def by_teacher(self) -> bool:
-        """Whether the first side of an array is the teachers."""
-        return self.value.endswith("by-teacher")
-
-    @property
     def multilabel(self) -> bool:
         """Whether a query has several labels, each of them yes or no."""
         return self.value.startswith("multilabel")
-
-    @property
-    def never_inferred(self) -> bool:
-        """Whether it is never inferred."""
-        return self.multilabel or self.value.startswith("scores")
 
 
 class LabelsAs(_Word, called="labels_as"):
@@ -194,11 +184,8 @@ class LabelFormat(_Word, called="label_format"):
         return found
 
 
-LABEL_SUFFIXES: Final[dict[str, LabelFormat]] = {
-    ".parquet": LabelFormat.PARQUET,
-    ".npy": LabelFormat.NPY,
-    ".csv": LabelFormat.CSV,
-    ".jsonl": LabelFormat.JSONL,
+LABEL_SUFFIXES: Final = {
+    **{f".{label_format}": label_format for label_format in LabelFormat},
     ".ndjson": LabelFormat.JSONL,
-    ".arrow": LabelFormat.ARROW,
 }
+"""The ends of names of files, by which a format is told."""

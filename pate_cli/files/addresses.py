@@ -41,7 +41,8 @@ def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
 
 def public_name(path: str | os.PathLike[str]) -> str:
     """What may be shown of a path or an address: all but credentials."""
-    return without_credentials(os.fspath(path))
+    name = os.fspath(path)
+    return without_credentials(name) if ":/" in name else name
 
 
 def filesystem_of(uri: str) -> tuple[Any, str]:

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
+from pate_cli.core.words import LABEL_SUFFIXES
 from pate_cli.files.addresses import is_address, public_name
 
-_KNOWN_SUFFIX: Final = re.compile(
-    r"(\.(parquet|parq|pq|npy|npz|csv|tsv|jsonl|ndjson|arrow|feather|ipc))?(\.(gz|zst|bz2))?$",
-    re.IGNORECASE,
-)
+_OF_VOTES: Final = (".parq", ".pq", ".npz", ".tsv", ".feather", ".ipc")
+_TABLE: Final = "|".join(map(re.escape, (*LABEL_SUFFIXES, *_OF_VOTES)))
+_KNOWN_SUFFIX: Final = re.compile(rf"({_TABLE})?(\.(gz|zst|bz2))?$", re.IGNORECASE)
 
 
 def report_beside(labels: str, votes: str) -> str:

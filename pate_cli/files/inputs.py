@@ -13,12 +13,10 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 Place: TypeAlias = tuple[int, int] | str
 """Device and inode, or a path behind the kind of its filesystem."""
-
-_LOCAL: Final = "local"
 
 
 class Inputs:
@@ -54,7 +52,7 @@ class Inputs:
     def closed(self) -> Inputs:
         """What was read, for whoever wants to know later, in whatever process."""
         known = Inputs()
-        known._known = dict(self._known)
+        known._known.update(self._known)
         return known
 
     def guard(self, check: Callable[[], None]) -> None:
@@ -116,31 +114,25 @@ def note_stream(what: str, stream: Any) -> None:
 def places_of_path(path: str | os.PathLike[str]) -> set[Place]:
     """Where a regular file is, or will be; nothing for a device or a pipe."""
     places: set[Place] = set()
-    try:
+    with contextlib.suppress(OSError):
         found = Path(path).stat()
-    except OSError:
-        pass
-    else:
-        places = _identity(found)
-        if not places:
+        if not stat.S_ISREG(found.st_mode):
             return places
+        places.add((found.st_dev, found.st_ino))
     with contextlib.suppress(OSError, RuntimeError):
-        places.add(stored_place(_LOCAL, str(Path(path).resolve())))
+        places.add(f"local {Path(path).resolve()}")
     return places
 
 
 def places_of_descriptor(descriptor: int) -> set[Place]:
     """The regular file behind a descriptor; nothing for anything else."""
-    try:
-        return _identity(os.fstat(descriptor))
-    except OSError:
-        return set()
+    with contextlib.suppress(OSError):
+        found = os.fstat(descriptor)
+        if stat.S_ISREG(found.st_mode):
+            return {(found.st_dev, found.st_ino)}
+    return set()
 
 
 def stored_place(kind: str, path: str) -> str:
     """The place of a path on a filesystem of a kind."""
     return f"{kind} {path}"
-
-
-def _identity(found: os.stat_result) -> set[Place]:
-    return {(found.st_dev, found.st_ino)} if stat.S_ISREG(found.st_mode) else set()

@@ -180,10 +180,6 @@ def encode_columns(
     if escape_formulas:
         refuse_escapes(table_format)
         columns = {name: _without_formulas(column) for name, column in columns.items()}
-    if table_format is LabelFormat.NPY:
-        raise UsageError(
-            "a table with named columns cannot be NPY; use .parquet, .arrow, .csv or .jsonl"
-        )
     table = _arrow(columns)
     if table_format is LabelFormat.JSONL:
         rows = table.to_pylist()
@@ -199,5 +195,8 @@ def encode_columns(
     elif table_format is LabelFormat.PARQUET:
         parquet.write_table(table, sink, write_page_checksum=True)
     else:
-        raise UsageError(f"a table with named columns cannot be {table_format}")
+        raise UsageError(
+            f"a table with named columns cannot be {table_format}; use .parquet, .arrow, .csv or"
+            " .jsonl"
+        )
     return sink.getvalue()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -15,12 +16,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.arrow import column_of, texts_at, texts_of
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import LabelForm, LabelRows, Outline, stacked, write_form
+from pate_cli.labels.forms import LabelForm, Outline, write_form
 
 _NOBODY: Final = SOURCES.index("none")
 _LARGEST: Final = 2**31 - 1
@@ -136,17 +138,6 @@ class Labels(Result):
         return (self[row] for row in range(len(self)))
 
     @property
-    def _rows(self) -> LabelRows:
-        """The columns that go into a file."""
-        return LabelRows(self.ids, self.labels, self.source_codes)
-
-    def _outline(self, form: LabelForm, length: int | None = None) -> Outline:
-        """Return what all rows look like in a file of some form; UsageError if it has no such."""
-        form.check(self.label_set)
-        numbered = self.ids.dtype.kind == "i"
-        return Outline(form, self.metadata, self.label_names, self.label_set, numbered, length)
-
-    @property
     def by_query(self) -> NDArray[np.int8]:
         """With several labels a query: 1 for yes, 0 for no, -1 for nothing; [queries, labels].
 
@@ -162,20 +153,14 @@ class Labels(Result):
         return int(np.count_nonzero(self.source_codes == SOURCES.index("teachers")))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return query_id, label (masked where there is none) and source.
+        """Return query_id, label (None where there is none) and source.
 
-        Where a query has several labels: query_id, label, yes (masked where nothing is said) and
+        Where a query has several labels: query_id, label, yes (None where nothing is said) and
         source, a row a query and label.
         """
-        if self.label_set is not None:
-            titles = np.tile(np.array(self.label_set.titles), len(self) // self.label_set.count)
-            yes = np.ma.masked_where(self.labels == NO_LABEL, self.labels == 1)
-            return {"query_id": self.ids, "label": titles, "yes": yes, "source": self.sources}
-        values: NDArray[Any] = self.labels
-        if self.label_names is not None:
-            values = np.array([*self.label_names, ""], dtype=object)[self.labels]
-        labels = np.ma.masked_where(self.labels == NO_LABEL, values)
-        return {"query_id": self.ids, "label": labels, "source": self.sources}
+        _, *said = self.batch(lists=False).to_pydict().items()
+        texts = {name: np.array(column, dtype=object) for name, column in said}
+        return {"query_id": self.ids, **texts}
 
     def to_dict(self) -> dict[str, Any]:
         """Return how many labels there are and who gave them, with the mechanism's parameters."""
@@ -189,7 +174,7 @@ class Labels(Result):
         shown = _PREVIEWED if self.label_set is None else self.label_set.count
         columns = self[:shown].columns()
         yield tuple(columns)
-        for cells in zip(*(column.tolist() for column in columns.values()), strict=True):
+        for cells in zip(*columns.values(), strict=True):
             yield tuple("" if cell is None else cell for cell in cells)
         if len(self) > shown:
             yield ("…",) * len(columns)
@@ -200,8 +185,7 @@ class Labels(Result):
         Its metadata hold the parameters. Where a query has several labels: query_id, labels and
         unanswered, a row a query.
         """
-        outline = self._outline(LabelForm(LabelFormat.ARROW))
-        return pa.Table.from_batches([outline.batch(self._rows)])
+        return pa.Table.from_batches([self.batch(lists=True)])
 
     def write(
         self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False
@@ -221,17 +205,52 @@ class Labels(Result):
         labelled = int(np.count_nonzero(self.labels != NO_LABEL))
         return f"{labelled} of {len(self)} {rows_of(self.label_set)} labelled"
 
+    def batch(self, *, lists: bool) -> pa.RecordBatch:
+        """Return the rows in Arrow, with the metadata and the names of classes under `pate`.
 
-def write_labels(
-    chunks: Iterable[Labels], file: ByteSink, form: LabelForm, *, rows: int | None = None
-) -> None:
+        Args:
+            lists: with several labels a query, whether a row is a query, not a query and a label.
+        """
+        each = self.label_set.count if lists and self.label_set is not None else 1
+        ids = self.ids[::each]
+        first = column_of(ids) if ids.dtype.kind == "i" else texts_of(ids.tolist())
+        columns = {"query_id": first, **self._said(lists=lists)}
+        unanswered = "label" if self.label_set is None else "yes"
+        fields = [
+            pa.field(name, column.type, nullable=name == unanswered)
+            for name, column in columns.items()
+        ]
+        names = {} if self.label_names is None else {"label_names": list(self.label_names)}
+        about = json.dumps({**self.metadata, **names}, sort_keys=True)
+        schema = pa.schema(fields, {"pate": about})
+        return pa.RecordBatch.from_arrays([*columns.values()], schema=schema)
+
+    def _said(self, *, lists: bool) -> dict[str, pa.Array]:
+        """Return the columns behind the query id."""
+        sources, none = texts_at(SOURCES, self.source_codes), self.labels == NO_LABEL
+        if self.label_set is None:
+            labels = column_of(self.labels, none)
+            if self.label_names is not None:
+                labels = pa.DictionaryArray.from_arrays(labels, texts_of(self.label_names))
+            return {"label": labels, "source": sources}
+        count, names = self.label_set.count, self.label_set.names
+        titles = column_of(np.arange(count, dtype=np.int32)) if names is None else texts_of(names)
+        if lists:
+            chosen = {"labels": self.by_query == 1, "unanswered": self.by_query == NO_LABEL}
+            return {name: _lists(each, titles) for name, each in chosen.items()}
+        label = titles.take(column_of(np.arange(len(self)) % count))
+        yes = column_of(self.labels, none).cast(pa.bool_())
+        return {"label": label, "yes": yes, "source": sources}
+
+
+def write_labels(chunks: Iterable[Labels], file: ByteSink, form: LabelForm, *, rows: int) -> None:
     """Write the labels of one run to an open file as they come; see `write_form`.
 
     Args:
         chunks: all labels in order, at least one chunk.
         file: a binary file object, written from where it stands and left open.
         form: the form of the file.
-        rows: how many rows all chunks have; NPY, which begins with it, needs it.
+        rows: how many rows all chunks have.
 
     Raises:
         UsageError: labels of such queries have no such form.
@@ -239,14 +258,26 @@ def write_labels(
     """
     several = iter(chunks)
     head = next(several)
-    drawn = (chunk._rows for chunk in itertools.chain([head], several))
-    write_form(drawn, head._outline(form, rows), file)
+    form.check(head.label_set)
+    schema = head[:0].batch(lists=form.lists).schema
+    count = None if head.label_set is None else head.label_set.count
+    drawn = (chunk.batch(lists=form.lists) for chunk in itertools.chain([head], several))
+    write_form(drawn, Outline(form, schema, count, rows), file)
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
     """Return the labels of several parts of one run, at least one, in order."""
-    ids, labels, codes = stacked(part._rows for part in parts)
+    columns = [(part.ids, part.labels, part.source_codes) for part in parts]
+    ids, labels, codes = map(np.concatenate, zip(*columns, strict=True))
     return replace(parts[0], ids=ids, labels=labels, sources=codes)
+
+
+def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:
+    """Return for each query the list of the labels that are chosen; [queries, labels]."""
+    ends = np.cumsum([0, *np.count_nonzero(chosen, axis=1)], dtype=np.int32)
+    each = titles.take(column_of(np.nonzero(chosen)[1]))
+    kind = pa.list_(pa.field("item", titles.type, nullable=False))
+    return pa.ListArray.from_arrays(column_of(ends), each, type=kind)
 
 
 def _ids(ids: NDArray[Any]) -> NDArray[Any]:

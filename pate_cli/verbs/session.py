@@ -64,9 +64,9 @@ from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.facts import Facts, Group
 from pate_cli.votes.groups import Groups
-from pate_cli.votes.join import aliases_of, teacher_groups
-from pate_cli.votes.names import Aliases, ClassNames, LabelNames, class_names
-from pate_cli.votes.unmatched import NOT_IN_WORDS, StrayCount, Unmatched
+from pate_cli.votes.join import names_of, teacher_groups
+from pate_cli.votes.names import Aliases, ClassNames, LabelNames
+from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
@@ -182,8 +182,7 @@ class Session:
             raise UsageError(f"{name} knows no names that `aliases` could stand for")
         names: ClassNames | None = ClassNames((), normalise=normalise, listed=False)
         if not unknown:
-            known = aliases_of(aliases if label_names is not None else aliases and {})
-            names = class_names(label_names, normalise=normalise, aliases=known)
+            names = names_of(label_names, normalise=normalise, aliases=aliases)
         self._ballots = BallotReader(
             _teachers(teachers, voters),
             None if unknown else _classes(classes, names),
@@ -211,7 +210,7 @@ class Session:
         self._given: list[tuple[str | int, int]] = []
         self._known: dict[str | int, int] = {}
         self._said: dict[str, int] = {}
-        self._tally = None if names is None else StrayCount(names)
+        self._unmatched = Unmatched() if names is None else Unmatched(names)
         self._row = 0
         self._journal: Journal | None = None
         self._record = SpendRecord()
@@ -335,7 +334,7 @@ class Session:
     @property
     def unmatched(self) -> Unmatched:
         """Votes of this sitting that are texts and no names. SECRET, but to who hands them in."""
-        return NOT_IN_WORDS if self._tally is None else self._tally.found()
+        return self._unmatched
 
     @property
     def why_spent(self) -> str:
@@ -554,8 +553,7 @@ class Session:
             ballot = self._ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
         except VoteError as error:
             raise VoteError(f"{_called(ask, at)}: {error}") from None
-        if self._tally is not None:
-            self._tally.add(ballot.said.items())
+        self._unmatched.add(ballot.said.items())
         if ask.prior is None:
             return ballot
         if not self._mechanism.prior_weight:

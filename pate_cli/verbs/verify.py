@@ -52,6 +52,7 @@ from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.charge import CHARGE, charge_of
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.guarantee import DRAWS, TOTAL
+from pate_cli.disclosure.label_counts import count_labels
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
@@ -69,7 +70,7 @@ from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result
-from pate_cli.labels.counts import count_labels
+from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.verbs.analyses import charging_of
@@ -801,12 +802,12 @@ def _inside(
         faults[0] if faults else f"{counts.queries} rows, {report.answers} answers",
     )
     targeted = report.tested is not None or report.met_target is not None
-    if label_format not in (LabelFormat.PARQUET, LabelFormat.ARROW):
+    if not FORMATS[label_format].metadata:
         yield Check(
             "labels by parameters",
             OPEN if targeted else SKIPPED,
             f"{label_format} holds none"
-            + (", and so not the target; Parquet and Arrow do" * targeted),
+            + (f", and so not the target; {' and '.join(formats_with('metadata'))} do" * targeted),
         )
         return
     if counts.metadata is None:

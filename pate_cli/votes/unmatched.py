@@ -7,9 +7,9 @@ for the holder alone, and nothing that leaves may depend on it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -23,8 +23,7 @@ _LOUD = 0.1
 _KEPT, _BEGINNING = 10_000, 200
 
 
-@dataclass(frozen=True)
-class Stray:
+class Stray(NamedTuple):
     """One text that is no name. SECRET.
 
     Attributes:
@@ -38,32 +37,58 @@ class Stray:
     cause: str | None
 
 
-@dataclass(frozen=True)
+@dataclass
 class Unmatched:
-    """Votes that are texts and match no name, and so count as missing. SECRET.
+    """A count of votes that are texts and match no name, and so count as missing. SECRET.
+
+    It takes bounded memory however many votes are added.
 
     Attributes:
+        names: what the classes are called; no names where votes are no texts.
         cast: how many votes say something in words; empty texts and nulls do not.
         votes: how many of them match no name.
         mended: how many of these `normalise` would match.
         abstained: how many of the others read as abstentions.
-        texts: the commonest ten; among very many different ones, about.
     """
 
-    cast: int
-    votes: int
-    mended: int
-    abstained: int
-    texts: tuple[Stray, ...] = field(repr=False)
+    names: ClassNames = field(default=ClassNames((), listed=False), repr=False)
+    cast: int = 0
+    votes: int = 0
+    mended: int = 0
+    abstained: int = 0
+    _strays: Counter[str] = field(default_factory=Counter, repr=False)
 
-    @classmethod
-    def among(cls, columns: Iterator[pa.Array], names: ClassNames) -> Unmatched:
-        """Count the votes in Arrow arrays of texts."""
-        tally = StrayCount(names)
-        for column in columns:
-            texts, votes = column.value_counts().flatten()
-            tally.add(zip(python_texts(texts), votes.to_pylist(), strict=True))
-        return tally.found()
+    def add(self, said: Iterable[tuple[str | None, int]]) -> None:
+        """Count so many votes for each text."""
+        for text, votes in said:
+            if text is None or not text.strip():
+                continue
+            self.cast += votes
+            if self.names.class_of(text) == ABSENT:
+                self.votes += votes
+                self._strays[text[:_BEGINNING]] += votes
+                if self.names.normalising.class_of(text) != ABSENT:
+                    self.mended += votes
+                elif abstains(text):
+                    self.abstained += votes
+        if len(self._strays) > _KEPT:
+            self._strays = Counter(dict(self._commonest(_KEPT // 2)))
+
+    def add_column(self, column: pa.Array) -> None:
+        """Count the votes in an Arrow array of texts."""
+        texts, votes = column.value_counts().flatten()
+        self.add(zip(python_texts(texts), votes.to_pylist(), strict=True))
+
+    @property
+    def texts(self) -> list[Stray]:
+        """The commonest ten texts that are no names; among very many different ones, about."""
+        return [
+            Stray(printable(shortened(text)), votes, self.names.cause(text))
+            for text, votes in self._commonest(_TOLD)
+        ]
+
+    def _commonest(self, most: int) -> list[tuple[str, int]]:
+        return sorted(self._strays.items(), key=lambda item: (-item[1], item[0]))[:most]
 
     @property
     def share(self) -> float:
@@ -107,46 +132,5 @@ class Unmatched:
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and texts, JSON-ready."""
         counts = {"cast": self.cast, "votes": self.votes, "share": self.share}
-        commonest = [asdict(each) for each in self.texts]
+        commonest = [each._asdict() for each in self.texts]
         return {**counts, "normalise_would_match": self.mended, "commonest": commonest}
-
-
-NOT_IN_WORDS = Unmatched(cast=0, votes=0, mended=0, abstained=0, texts=())
-"""What there is to say of votes that are no texts."""
-
-
-class StrayCount:
-    """A count of votes in words, in bounded memory. SECRET."""
-
-    def __init__(self, names: ClassNames) -> None:
-        """Count nothing yet; `names` are those of the classes."""
-        self._names = names
-        self._counts = Counter(cast=0, votes=0, mended=0, abstained=0)
-        self._strays = Counter[str]()
-
-    def add(self, said: Iterable[tuple[str | None, int]]) -> None:
-        """Count so many votes for each text."""
-        for text, votes in said:
-            if text is None or not text.strip():
-                continue
-            self._counts["cast"] += votes
-            if self._names.class_of(text) == ABSENT:
-                self._strays[text[:_BEGINNING]] += votes
-                self._counts["votes"] += votes
-                if self._names.mended(text) != ABSENT:
-                    self._counts["mended"] += votes
-                elif abstains(text):
-                    self._counts["abstained"] += votes
-        if len(self._strays) > _KEPT:
-            self._strays = Counter(dict(self._commonest(_KEPT // 2)))
-
-    def found(self) -> Unmatched:
-        """Return what was counted so far."""
-        texts = tuple(
-            Stray(printable(shortened(text)), votes, self._names.cause(text))
-            for text, votes in self._commonest(_TOLD)
-        )
-        return Unmatched(**self._counts, texts=texts)
-
-    def _commonest(self, most: int) -> list[tuple[str, int]]:
-        return sorted(self._strays.items(), key=lambda item: (-item[1], item[0]))[:most]

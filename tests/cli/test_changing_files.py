@@ -118,7 +118,7 @@ def test_a_part_of_a_folder_that_changes(change, tmp_path, counts, told, changin
 def test_votes_that_change_while_they_are_copied(name, change, tmp_path, counts, told, changing):
     path = tmp_path / name
     COPIED[name](path, counts)
-    changing(path, change, Copying, "passed", time=1)
+    changing(path, change, Copying, "path", time=1)
     told(path, "aggregate", path, *OUTPUTS, *NOISE)
 
 
@@ -164,7 +164,7 @@ def test_every_command_that_reads_votes(command, tmp_path, counts, told, changin
 def test_files_beside_the_votes(option, change, tmp_path, votes, counts, told, changing):
     path = tmp_path / "p.csv"
     path.write_text("label\n" + "".join(f"{label}\n" for label in counts.argmax(axis=1)))
-    changing(path, change, Copying, "passed", time=1)
+    changing(path, change, Copying, "path", time=1)
     command = ["aggregate", votes, *OUTPUTS] if option == "--prior" else ["cost", votes]
     rest = [*NOISE, "--prior-weight", 4] if option == "--prior" else ["--accuracy"]
     told(path, *command, option, path, *rest)
@@ -176,11 +176,11 @@ def test_standard_input_that_is_a_file(tmp_path, counts, shell, patched):
     _csv(path, counts)
     lines = (
         "from pate_cli.votes.source import Copying\n"
-        "passed = Copying.passed\n"
-        "def changing(self, size):\n"
-        f"    self._bytes or open({str(path)!r}, 'ab').write(b'1')\n"
-        "    return passed(self, size)\n"
-        "Copying.passed = changing\n"
+        "new = Copying.path\n"
+        "def changing(self):\n"
+        f"    open({str(path)!r}, 'ab').write(b'1')\n"
+        "    return new(self)\n"
+        "Copying.path = changing\n"
     )
     with path.open("rb") as file:
         run = patched(lines, "aggregate", "-", *OUTPUTS, *NOISE, stdin=file)

@@ -152,7 +152,8 @@ def test_rounds_add_up_whatever_their_labels(votes, run, pate, ballots):
         (
             ("-o", "l.csv", "--labels-as", "lists"),
             2,
-            "CSV has no lists of labels; give --labels-as pairs, or write Parquet or JSONL",
+            "csv has no lists of labels; give --labels-as pairs, or --format "
+            "parquet|arrow|npy|jsonl",
         ),
         (
             ("-o", "l.npy", "--classes", 8),

@@ -201,7 +201,7 @@ def test_spellings_are_one_name_in_a_form_that_no_vote_decides(pate, words, ball
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
-        (("aggregate", *OPEN, "-o", "l.npy"), 2, "NPY holds numbers"),
+        (("aggregate", *OPEN, "-o", "l.npy"), 2, "npy holds numbers"),
         (("aggregate", *OPEN, "-o", "l.csv", "--aliases", "a.json"), 2, "--label-names"),
         (("aggregate", *OPEN, "-o", "l.csv", "--classes", 4), 3, "give --label-names"),
         (("aggregate", *OPEN, "-o", "l.csv", "--layout", "counts"), 3, "counts are numbers"),

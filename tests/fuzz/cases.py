@@ -145,7 +145,7 @@ def _read_groups(name: str, rng: Generator) -> None:
 
 
 def _read_names(name: str, _rng: Generator) -> None:
-    class_names(f"@{name}")
+    ClassNames(class_names(f"@{name}"))
 
 
 def _read_aliases(name: str, _rng: Generator) -> None:

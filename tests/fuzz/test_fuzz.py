@@ -27,7 +27,7 @@ from pate_cli.core.errors import (
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord, record_beside
 from pate_cli.votes.join import query_ids, student, teacher_groups, truth
-from pate_cli.votes.names import class_names
+from pate_cli.votes.names import ClassNames, class_names
 from pate_cli.votes.opening import open_votes
 
 
@@ -253,8 +253,12 @@ def test_groups_that_are_no_text(here):
     assert "groups of teachers in v" in refusal_of(VoteError, teacher_groups, "v")
 
 
+def _names(given):
+    return ClassNames(class_names(given))
+
+
 def test_names_without_end_are_refused(here):
-    assert "is empty, or no text" in refusal_of(UsageError, class_names, "@/dev/zero")
+    assert "is empty, or no text" in refusal_of(UsageError, _names, "@/dev/zero")
     assert "must be UTF-8" in refusal_of(UsageError, class_names, "@a\0b")
 
 

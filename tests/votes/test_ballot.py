@@ -111,6 +111,7 @@ def test_teachers_of_groups_count_for_their_weights():
         (NUMBERED, "0123"),
         (NUMBERED, b"0123"),
         (NUMBERED, 7),
+        (NUMBERED, np.array(7)),
         (NUMBERED, None),
         (NUMBERED, {True: 1}),
         (NUMBERED, {1.5: 1}),

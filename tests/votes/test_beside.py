@@ -123,7 +123,7 @@ def test_guesses_go_by_their_ids_and_words_in_every_container(kind, order, votes
     table = pa.table({"query_id": [IDS[at] for at in order], "label": [words[at] for at in order]})
     found = prior(CONTAINERS[kind](table, tmp_path), votes)
     assert rows(found, votes).tolist() == GUESSES.tolist()
-    assert found.by_id
+    assert found.ids is not None
     assert found.said_of(tuple(IDS), 0) == 3
 
 
@@ -541,7 +541,6 @@ def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
     assert list(query_ids(renamed, "case")) == ids
     np.save(tmp_path / "q.npy", np.array(ids))
     assert list(query_ids(str(tmp_path / "q.npy"), None)) == ids
-    assert query_ids(None, None) is None
 
 
 @pytest.mark.parametrize(
@@ -584,7 +583,6 @@ def test_aliases_in_every_container(kind, tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps(ALIASES, indent=2, ensure_ascii=False).encode())
     assert aliases_of(path) == aliases_of(str(path)) == aliases_of(ALIASES) == ALIASES
-    assert aliases_of(None) is None
 
 
 @pytest.mark.parametrize(
@@ -636,4 +634,4 @@ def test_values_by_hand_are_joined_like_those_of_files(plain):
     assert pickle.loads(pickle.dumps(made)).at(np.array([3, 9]), 0, -1).tolist() == [0, -1]  # noqa: S301
     shared = Joined("the prior", SHARES)
     assert shared.at(range(2), 2, 0.0).tolist() == SHARES[2:].tolist()
-    assert not shared.by_id
+    assert shared.ids is None

@@ -141,8 +141,9 @@ def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
     assert "column 'class_0' is of type text from row 17 on" in message
     assert "oops" not in message
     words = pa.table({"teacher_0": ["a", "b"], "teacher_1": [0, 1]})
-    assert "column 'teacher_1' is of type number; the votes beside it are texts" in refused(
-        words, label_names="a,b"
+    assert (
+        "column 'teacher_1' is of type number; votes are all numbers, or all texts: convert"
+        in refused(words, label_names="a,b")
     )
     prompts = pa.table({"prompt": ["?", "!"], "ann": ["a", "b"]})
     assert "column 'prompt' does not look like votes" in refused(prompts, label_names="a,b")

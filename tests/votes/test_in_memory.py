@@ -182,7 +182,7 @@ def test_scores_in_lists_of_arrays(read):
         (pd.DataFrame({"a": [1, 2], "t1": [1, "secret"]}), "column 't1' holds words and numbers"),
         (pd.DataFrame({"a": [None, "secret", "b", 4]}), "the data frame: column 'a' holds words"),
         (pd.DataFrame({"a": [None, "secret", "b", 4]}), "row 3 is unlike those before it"),
-        (pd.DataFrame({"a": [object()]}), "column 'a'"),
+        (pd.DataFrame({"a": [object()]}), "the data frame: cannot be read; give each column"),
         (object(), "not object"),
         (None, "not NoneType"),
         (7, "not int"),

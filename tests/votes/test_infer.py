@@ -54,30 +54,31 @@ def test_a_wrong_number_of_teachers_does_not_turn_counts_into_labels():
                 assert guess(source, teachers=teachers) in (None, Layout.COUNTS)
 
 
-def test_missing_votes_need_the_number_of_teachers():
-    """Totals that differ are counts only if it was said how many teachers there are."""
-    gaps = COUNTS.copy()
+def test_counts_with_missing_votes_are_not_guessed():
+    """Totals that differ are no counts unless that is said, whatever else is."""
+    gaps, empty, damaged = COUNTS.copy(), COUNTS.copy(), COUNTS.copy()
     gaps[17, gaps[17].argmax()] -= 1
-    assert (guess(gaps), guess(gaps, teachers=250)) == (None, Layout.COUNTS)
-    gaps[17] = 0
-    assert (guess(gaps), guess(gaps, teachers=250)) == (None, Layout.COUNTS)
-    damaged = COUNTS.copy()
+    empty[17] = 0
     damaged[17, 3] += 1
-    for told in ({}, {"teachers": 250}, {"teachers": 10}, {"teachers": 64}, {"classes": 10}):
-        assert guess(damaged, **told) is None
+    for counts in (gaps, empty, damaged):
+        for told in ({}, {"teachers": 250}, {"teachers": 10}, {"teachers": 64}, {"classes": 10}):
+            assert guess(counts, **told) is None
 
 
-def test_label_matrices_need_teachers_to_know_their_orientation():
-    """Who is a row is known by the number of teachers or by query ids."""
-    assert guess(LABELS) is guess(LABELS, classes=10) is None
-    assert guess(LABELS, teachers=250) is Layout.LABELS
-    assert guess(LABELS.T, teachers=250) is Layout.LABELS_BY_TEACHER
-    assert guess(LABELS, teachers=250, classes=9) is None  # a label is out of range
-    assert guess(LABELS[:250], teachers=250, classes=10) is None  # square
-    assert guess(with_ids(LABELS), classes=10) is Layout.LABELS
-    assert guess(with_ids(LABELS[:250]), teachers=250) is Layout.LABELS
+def test_label_matrices_need_teachers_and_classes():
+    """Who is a row is known by the number of teachers; labels, by that of classes."""
+    assert guess(LABELS) is guess(LABELS, classes=10) is guess(LABELS, teachers=250) is None
+    told = {"teachers": 250, "classes": 10}
+    assert guess(LABELS, **told) is guess(with_ids(LABELS), **told) is Layout.LABELS
+    assert guess(LABELS.T, **told) is Layout.LABELS_BY_TEACHER
+    assert guess(with_ids(LABELS.T), **told) is None  # a table has a row a query
+    assert guess(LABELS[:250], **told) is None  # square
+    assert guess(with_ids(LABELS), classes=10) is None
     assert guess(with_ids(LABELS), teachers=640, classes=10) is None
-    assert guess(with_ids(LABELS)) is None
+    words = np.array(NAMES)[LABELS % 3]
+    assert guess(words, label_names=NAMES) is None
+    assert guess(words, label_names=NAMES, teachers=250) is Layout.LABELS
+    assert guess(words.T, label_names=NAMES, teachers=250) is Layout.LABELS_BY_TEACHER
 
 
 @pytest.mark.parametrize(

@@ -166,7 +166,7 @@ REFUSED = [
     (YES, VOTES, "votes have three sides"),
     (ZEROS[:, :, :0], VOTES, "not empty"),
     (YES, COUNTS, "do not tell how many teachers said no"),
-    (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more votes for yes"),
+    (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more votes than `teachers` 6"),
     (with_entry(YES, (7, 1), -1), COUNTS | TOLD, "row 7 has a negative number"),
     (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has an empty entry, or has NaN"),
     (BOTH[:, :, :1], COUNTS, "its last side must be no and yes"),

@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.votes.join import names_of
 from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts, shown
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
@@ -100,7 +101,7 @@ def test_a_dictionary_that_repeats_texts_and_holds_nulls_is_read_entry_by_entry(
 
 def test_blanks_around_a_text_are_no_part_of_it():
     """A blank behind every comma, in names or in votes, loses no vote."""
-    names = class_names(" cat, dog ,Guinea pig")
+    names = ClassNames(class_names(" cat, dog ,Guinea pig"))
     assert names.names == ("cat", "dog", "Guinea pig")
     assert names.places([" cat", "dog\t", "Guinea pig", "Guinea  pig"]).tolist() == [0, 1, 2, -1]
     with open_votes(
@@ -143,8 +144,8 @@ def test_the_likeliest_cause_is_told(text, cause):
 
 def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
     """Advice that would be refused is none."""
-    assert ClassNames(("cat", "Cat")).mended("CAT") == -1
-    assert ClassNames(("cat", "dog"), normalise=True).mended("kat") == -1
+    assert ClassNames(("cat", "Cat")).normalising.class_of("CAT") == -1
+    assert ClassNames(("cat", "dog"), normalise=True).normalising.class_of("kat") == -1
     assert ClassNames(("none", "some")).cause("None") == "`normalise` would match it with 'none'"
 
 
@@ -184,7 +185,7 @@ def test_names_come_as_texts_or_from_a_file(tmp_path):
     path.write_bytes("\ufeffrouge vif\r\nblé, dur\r\n sauge\n".encode())
     wanted = ("rouge vif", "blé, dur", "sauge")
     for said in (wanted, list(wanted), np.array(wanted), path, f"@{path}"):
-        found = class_names(said).names
+        found = ClassNames(class_names(said)).names
         assert found == wanted
         assert all(type(name) is str for name in found)
 
@@ -206,9 +207,10 @@ def test_files_of_names_that_cannot_be_read(tmp_path):
 def test_spellings_need_names(more):
     """An option that would match nothing is refused, not passed over."""
     (name,) = more
-    text = refusal(UsageError, class_names, None, **more)
+    given = {"normalise": False, "aliases": None}
+    text = refusal(UsageError, names_of, None, **given | more)
     assert text == f"`{name}` goes with `label_names`"
-    assert class_names(None) is None
+    assert names_of(None, **given) is None
 
 
 def test_names_that_nobody_listed_are_secret_and_need_no_number():

@@ -205,7 +205,7 @@ def test_a_disk_that_is_full(refused):
             return str(full)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pate_cli.votes.formats.Copying", Full)
+        patch.setattr("pate_cli.votes.opening.Copying", Full)
         said = refused("-", stdin=io.BytesIO(b"a,b\n1,2\n" * 9000))
     assert said.startswith("standard input: cannot be read: no room to copy it; make room")
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from pate_cli.core.errors import VoteError
 from pate_cli.votes.names import ABSTENTION, ClassNames
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.unmatched import NOT_IN_WORDS, StrayCount, Unmatched
+from pate_cli.votes.unmatched import Unmatched
 from refusals import refusal
 
 NAMES = ("cat", "dog", "bird")
@@ -46,10 +46,10 @@ def sources():
 
 
 def counted(texts, names=None):
-    """What a tally tells of texts, each a vote."""
-    tally = StrayCount(names or ClassNames(NAMES))
-    tally.add(Counter(texts).items())
-    return tally.found()
+    """A count of texts, each a vote."""
+    found = Unmatched(names or ClassNames(NAMES))
+    found.add(Counter(texts).items())
+    return found
 
 
 @pytest.mark.parametrize("kind", sources())
@@ -103,11 +103,11 @@ def test_half_of_the_votes_are_not_most():
 def test_empty_texts_are_no_votes(nothing):
     """Who says nothing is no stray, and votes in numbers are no words."""
     with open_votes([["", nothing]] * 3, layout="labels", label_names=NAMES) as votes:
-        assert votes.unmatched() == NOT_IN_WORDS
+        assert (votes.unmatched().cast, votes.unmatched().votes) == (0, 0)
         votes.refuse_unmatched()
     with open_votes([[0, 1], [2, 0]], layout="labels", label_names=NAMES) as votes:
-        assert votes.unmatched() is NOT_IN_WORDS
-    assert (NOT_IN_WORDS.share, NOT_IN_WORDS.sentences()) == (0.0, [])
+        assert votes.unmatched() == Unmatched()
+    assert (Unmatched().share, Unmatched().sentences()) == (0.0, [])
 
 
 @given(
@@ -117,10 +117,13 @@ def test_columns_are_added_up(columns):
     """Cut anywhere, in arrays of texts or of dictionaries, the counts are those of one list."""
     texts = [text for column in columns for text in column]
     every = counted(texts)
-    arrays = [pa.array(column, pa.string()) for column in columns]
-    assert Unmatched.among(iter(arrays), ClassNames(NAMES)) == every
-    encoded = [array.dictionary_encode() for array in arrays]
-    assert Unmatched.among(iter(encoded), ClassNames(NAMES)) == every
+    plain, encoded = Unmatched(ClassNames(NAMES)), Unmatched(ClassNames(NAMES))
+    for column in columns:
+        array = pa.array(column, pa.string())
+        plain.add_column(array)
+        encoded.add_column(array.dictionary_encode())
+    assert plain == encoded == every
+    assert plain.texts == encoded.texts == every.texts
     assert every.votes == sum(text in ("Cat", "cow", "none") for text in texts)
 
 
@@ -164,10 +167,9 @@ def test_texts_are_short_and_on_one_line():
 def test_the_commonest_ten_are_told_of_in_bounded_memory():
     """Endless kinds of texts neither hide the commonest nor fill the memory."""
     names = ClassNames(("one", "two"), normalise=True)
-    tally = StrayCount(names)
+    found = Unmatched(names)
     for batch in range(12):
-        tally.add([("often", 9), *((f"{batch} {n}", 1) for n in range(3000))])
-    found = tally.found()
+        found.add([("often", 9), *((f"{batch} {n}", 1) for n in range(3000))])
     assert found.votes == found.cast == 12 * 3009
     assert (len(found.texts), found.texts[0].text, found.texts[0].votes) == (10, "often", 108)
 

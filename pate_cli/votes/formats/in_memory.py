@@ -7,9 +7,9 @@ and None, NaN or pandas.NA is a missing entry.
 from __future__ import annotations
 
 import warnings
-from bisect import bisect_left
 from collections import Counter
 from functools import partial
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import ParameterError, PateError, quoted
 from pate_cli.votes.columns import LABEL, kind_of
 from pate_cli.votes.formats.npy import Array, check_dtype
-from pate_cli.votes.table import Table, held, indexed
+from pate_cli.votes.pandas_index import indexed
+from pate_cli.votes.table import Table, held
 
 _MASKED = "is masked; fill it, with -1 or NaN where a vote is missing"
 
@@ -90,9 +91,13 @@ def _uneven(rows: Any) -> str:
 def _mixed(frame: Any) -> str:
     """Return which column of a data frame holds words and numbers, and from which row on."""
     for column in getattr(frame, "columns", ()):
-        entries = list(frame[column])
-        row = bisect_left(range(len(entries)), True, key=partial(_is_mixed, entries))
-        if row < len(entries):
+        said = {
+            row: isinstance(entry, str)
+            for row, entry in enumerate(frame[column])
+            if isinstance(entry, str | Number) and entry == entry
+        }
+        row = next((row for row in said if said[row] != said[min(said)]), None)
+        if row is not None:
             return (
                 f"column {quoted(column)} holds words and numbers: row {row} is unlike those "
                 "before it; give each column one type"
@@ -100,29 +105,20 @@ def _mixed(frame: Any) -> str:
     return "cannot be read; give each column one type"
 
 
-def _is_mixed(entries: list[Any], last: int) -> bool:
-    return _column(entries[: last + 1]) is None
-
-
-def _column(entries: list[Any]) -> Any:
-    """Return entries of one type as an Arrow array, texts as bytes; None if they are of several."""
-    plain = [each.encode(errors="replace") if isinstance(each, str) else each for each in entries]
-    try:
-        return pa.array(plain, from_pandas=True)
-    except (pa.ArrowException, OverflowError):
-        return None
-
-
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
     """Return objects as numbers, or as texts of Python."""
-    found = _column(values.ravel().tolist())
-    if found is not None and pa.types.is_binary(found.type):
+    flat = [e.encode(errors="replace") if isinstance(e, str) else e for e in values.ravel()]
+    try:
+        found = pa.array(flat, from_pandas=True)
+    except (pa.ArrowException, OverflowError):
+        found = pa.array([[]])  # several types
+    if pa.types.is_binary(found.type):
         texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
         return np.array(texts, dtype=object).reshape(values.shape)
-    if found is None or kind_of(found.type) not in ("number", "truth", "nothing"):
+    if kind_of(found.type) not in ("number", "truth", "nothing"):
         raise ParameterError(
             "holds words beside numbers, Python objects or a number of more than 64 bits; votes "
             "are whole numbers alone, or with `label_names` words alone"
         )
-    numbers = found.cast(pa.float64()) if found.null_count else found
-    return np.asarray(numbers.to_numpy(zero_copy_only=False)).reshape(values.shape)
+    found = found.cast(pa.float64()) if found.null_count else found
+    return np.asarray(found.to_numpy(zero_copy_only=False)).reshape(values.shape)

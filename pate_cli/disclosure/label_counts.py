@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from os import PathLike, fspath
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -15,6 +15,18 @@ from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import is_address
 from pate_cli.files.digest import opened
+from pate_cli.labels.forms import FORMATS
+
+_DAMAGE: Final = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    EOFError,
+    AttributeError,  # a line of JSON that is no object
+    RecursionError,  # one that is lists in lists in lists
+    pa.ArrowException,
+)
 
 
 class LabelCounts(NamedTuple):
@@ -43,43 +55,15 @@ def count_labels(
         VoteError: it cannot be read as labels of this format.
     """
     name = fspath(path)
-    own = label_format in (LabelFormat.NPY, LabelFormat.JSONL)
     try:
         # Arrow gets no file of Python's: a thread of Arrow's that gives it back late, at the end
         # of the process, ends that with a signal.
-        with opened(name) if own or is_address(name) else pa.OSFile(name) as file:
-            if label_format is LabelFormat.NPY:
-                said = np.lib.format.read_array(file, allow_pickle=False) >= 0
-                return LabelCounts(said.size, None, int(np.count_nonzero(said)))
-            table = _table(file, label_format)
+        with opened(name) if is_address(name) else pa.OSFile(name) as file:
+            table = FORMATS[label_format].read(file)
             table.validate(full=True)
             return _counted(table, label_set)
-    except (OSError, ValueError, KeyError, TypeError, EOFError, pa.ArrowException):
+    except _DAMAGE:
         raise VoteError(f"the labels cannot be read as {label_format}") from None
-
-
-def _table(file: Any, label_format: LabelFormat) -> pa.Table:
-    """Return the rows of a file, of JSON lines without their ids."""
-    if label_format is LabelFormat.PARQUET:
-        from pyarrow import parquet
-
-        # Reading a whole data set would take a query, with all that it takes to import.
-        with parquet.ParquetFile(file) as one:
-            return one.read()
-    if label_format is LabelFormat.ARROW:
-        return pa.ipc.open_file(file).read_all()
-    if label_format is LabelFormat.CSV:
-        from pyarrow import csv
-
-        # An id may hold line ends.
-        return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
-    if label_format is not LabelFormat.JSONL:
-        raise ValueError(label_format)  # one that nobody has taught this function
-    columns: dict[str, list[Any]] = {}
-    for line in file:
-        for name, value in json.loads(line).items():
-            columns.setdefault(name, []).append(value)
-    return pa.table({name: columns[name] for name in columns if name != "query_id"})
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
@@ -89,6 +73,8 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
         pairs = rows * label_set.count
         silent = compute().sum(compute().list_value_length(table["unanswered"])).as_py()
         return LabelCounts(pairs, None, pairs - (silent or 0), metadata)
+    if "source" not in table.column_names:
+        return LabelCounts(rows, None, rows - table["label"].null_count, metadata)
     sources = np.asarray(table["source"].to_pylist())
     answers, silent = (int(np.count_nonzero(sources == who)) for who in ("teachers", "none"))
     return LabelCounts(rows, answers, rows - silent, metadata)

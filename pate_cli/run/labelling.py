@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
 from pate_cli.run.fold import AskedRows, nothing_seen
+from pate_cli.run.publication import Publication
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -119,14 +120,6 @@ def drawn(
         yield capped
 
 
-class LabelSink(Protocol):
-    """Takes the labels of a run: a file, or memory."""
-
-    def fill(self, tables: Iterator[Labels], *, queries: int) -> None:
-        """Take in tables of consecutive rows, `queries` rows altogether."""
-        ...
-
-
 def run(
     rows: AskedRows,
     mechanism: Mechanism,
@@ -134,7 +127,7 @@ def run(
     *,
     max_answers: int,
     key: RunKey,
-    into: LabelSink,
+    into: Publication,
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     facts: Facts = PLAIN,

@@ -157,7 +157,7 @@ def aggregate(
                 account,
                 max_answers=request.max_answers,
                 key=key,
-                into=place.sink,
+                into=place,
                 progress=progress,
                 warnings=cautions(request.mechanism, delta=request.delta),
                 facts=request.file.facts,

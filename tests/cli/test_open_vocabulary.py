@@ -18,7 +18,7 @@ from scipy.stats import norm
 import pate_cli
 from pate_cli.core.errors import UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.run import fold, sinks
+from pate_cli.run import fold, publication
 
 TEACHERS, QUERIES = 400, 20
 OPEN = ("--mechanism", "open-vocabulary")
@@ -156,7 +156,7 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
     assert pate(*line, "-o", "two.csv", "--workers", 3).exit_code == 0
     assert Path("two.csv").read_bytes() == wanted
     with monkeypatch.context() as broken:
-        broken.setattr(sinks, "_named", lambda *_: 1 / 0)
+        broken.setattr(publication, "_named", lambda *_: 1 / 0)
         assert pate(*line, "-o", "three.csv", "--checkpoint", "kept").exit_code != 0
     kept = list(Path("kept").iterdir())
     assert len(kept) > 4
@@ -175,7 +175,7 @@ def test_a_run_does_not_go_on_with_other_names(pate, words, ballots, monkeypatch
     """Of the same histograms: what was drawn of one name is no label of another."""
     line = ("aggregate", ballots, *OPEN, "-o", "l.csv", "--checkpoint", "kept")
     with monkeypatch.context() as broken:
-        broken.setattr(sinks, "_named", lambda *_: 1 / 0)
+        broken.setattr(publication, "_named", lambda *_: 1 / 0)
         assert pate(*line).exit_code != 0
     words[words == "heron"] = "herons"
     write(words, ballots)

@@ -10,7 +10,7 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.disclosure.ledger import Round
 from pate_cli.run.accounts import charge
 from pate_cli.run.labelling import run
-from pate_cli.run.sinks import InMemory
+from pate_cli.run.publication import Publication
 from pate_cli.verbs.spend import Aggregation
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -78,7 +78,7 @@ def cut(counts, sizes, ids=None):
 
 def aggregated(rows, mechanism, account, **settings):
     """A run with its labels in one table."""
-    kept = InMemory()
+    kept = Publication()
     settled = run(rows, mechanism, account, into=kept, **settings)
     return Aggregation(kept.labels, settled.report, settled.ledger)
 

@@ -312,30 +312,27 @@ class TargetAccount(PublicAccount):
         """A target is promised."""
         return False
 
-    def look(self, rows: AskedRows, progress: Callable[[int], None] = nothing_seen) -> VoteProfile:
-        """Read all rows and count what decides their cost; nothing is drawn, priced or told."""
-        profile = VoteProfile(self._states)
-        for tally in rows.read(self._scored, _TallyStates(self._states), progress=progress):
-            profile.add_tally(tally)
-        return profile
-
     def test(
         self,
-        profile: VoteProfile,
+        rows: AskedRows,
         key: RunKey,
         progress: Callable[[int], None] = nothing_seen,
     ) -> bool:
-        """Draw the release test: the one thing that is ever said about the profile of the votes.
+        """Count all rows and draw the test: the one thing that is ever said about the profile.
 
         Raises:
-            VoteError: the profile is of another number of rows than was priced.
+            VoteError: there are more or fewer rows than were priced, or votes have changed since
+                they were read.
         """
-        if profile.queries != self._queries:
-            raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
+        profile = VoteProfile(self._states)
         orders = self._orders
         ceiling = self._scored.worst_rdp(
             queries=self._queries, answers=self._max_answers, orders=orders
         )
+        for tally in rows.over(self._scored, _TallyStates(self._states), progress=progress):
+            profile.add_tally(tally)
+        if profile.queries != self._queries:
+            raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
         told = _in_rows(progress, self._queries, parts=orders.size)
         coin = self.plan.coin(
             lambda order: profile.at(order, progress=told), ceiling, orders=orders

@@ -46,13 +46,11 @@ class AskedRows:
         file: where they are.
         queries: how many, fixed before any vote is seen.
         engine: where the work on them is done.
-        checkpoint: where finished ranges of the last reading are kept, if anywhere.
     """
 
     file: VoteFile
     queries: int
     engine: Engine = here
-    checkpoint: Checkpoint | None = None
     _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def read(
@@ -64,8 +62,7 @@ class AskedRows:
     ) -> Iterator[_Found]:
         """Yield what is made of every batch, and remember the votes.
 
-        Use it for a reading that another one follows: `over` then refuses votes that changed in
-        between. Nothing may be drawn in it, since nothing of it is kept in a checkpoint.
+        Use it for a reading that others follow: `over` then refuses votes that changed meanwhile.
 
         Raises:
             VoteError: at the first row that is no vote, or that the mechanism cannot be bound to.
@@ -85,6 +82,7 @@ class AskedRows:
         *,
         progress: Callable[[int], None] = nothing_seen,
         in_order: bool = False,
+        checkpoint: Checkpoint | None = None,
     ) -> Iterator[_Found]:
         """Yield what is made of every batch, in order.
 
@@ -94,13 +92,14 @@ class AskedRows:
             progress: called with the number of rows of each finished range.
             in_order: `per_batch` must see the batches one after the other, in this process. They
                 cannot be taken up in the middle, so no checkpoint keeps them.
+            checkpoint: where finished ranges are kept, and found again.
 
         Raises:
             VoteError: at the first row that is no vote, or where votes have changed since `read`.
         """
         task = _Range(self.file, mechanism, per_batch, remember=bool(self._seen))
         ranges = self._ranges
-        kept = None if in_order else self.checkpoint
+        kept = None if in_order else checkpoint
         # Settled once: another process may go on with the same run, and end it, at the same time.
         there = set() if kept is None else {rows for rows in ranges if kept.has(rows[0])}
         missing = [rows for rows in ranges if rows not in there]

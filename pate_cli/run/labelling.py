@@ -18,6 +18,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
+from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.fold import AskedRows, nothing_seen
 from pate_cli.run.publication import Publication
 from pate_cli.votes.facts import PLAIN, Facts
@@ -107,6 +108,7 @@ def drawn(
     *,
     max_answers: int,
     keep: Keep | None = None,
+    checkpoint: Checkpoint | None = None,
     progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[Drawn]:
     """Yield the labels of all rows in order, none after the public cap on answers."""
@@ -114,7 +116,10 @@ def drawn(
     under_way = None if start is mechanism else start
     left = max_answers
     draw = DrawLabels(key, keep, under_way)
-    for found in rows.over(mechanism, draw, progress=progress, in_order=under_way is not None):
+    in_order = under_way is not None
+    for found in rows.over(
+        mechanism, draw, progress=progress, in_order=in_order, checkpoint=checkpoint
+    ):
         capped = found.until(left)
         left -= capped.answers
         yield capped
@@ -128,6 +133,7 @@ def run(
     max_answers: int,
     key: RunKey,
     into: Publication,
+    checkpoint: Checkpoint | None = None,
     progress: Callable[[int], None] = nothing_seen,
     warnings: Sequence[str] = (),
     facts: Facts = PLAIN,
@@ -144,6 +150,7 @@ def run(
         max_answers: the public cap on answers.
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
+        checkpoint: where what is drawn is kept until the run has ended, if anywhere.
         progress: called with the number of rows of each finished range.
         warnings: what else a reader of the report should know.
         facts: what else is public about the votes.
@@ -161,9 +168,16 @@ def run(
 
     def tables() -> Iterator[Labels]:
         nonlocal answers
-        for found in drawn(
-            rows, mechanism, key, max_answers=cap, keep=account.keep, progress=progress
-        ):
+        parts = drawn(
+            rows,
+            mechanism,
+            key,
+            max_answers=cap,
+            keep=account.keep,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        for found in parts:
             account.add(found.kept)
             answers += found.answers
             yield found.table(metadata, facts)

@@ -17,7 +17,6 @@ from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.profile import VoteProfile
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.target import TargetPlan
@@ -121,22 +120,21 @@ def aggregate(
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
         request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
         tested = account if isinstance(account, TargetAccount) and account.needed else None
-        readings = (
-            1 + (tested is not None) + (tested is not None or asked["checkpoint"] is not None)
-        )
-        if readings > 1:
-            progress(0, readings * request.queries)
-        profile = None if asked["checkpoint"] is None else _read(request, tested, progress)
+        if target is not None:
+            # Rows are read, counted and priced for the test, and labelled.
+            progress(0, (1 if tested is None else 4) * request.queries)
+        if asked["checkpoint"] is not None:
+            _read(request, nothing_seen if tested is None else progress)
         key, resumed = _key(asked, request, promise, (target, *places.paths[:1]))
         # What a record would tell of a run takes time, and nobody asks without one.
         entry = _run_of(request, account, key, began) if places.paths else None
         book = Book(places, entry, budget=promise["budget"])
         place.try_out()
-        if tested is not None and profile is None:
-            profile = _read(request, tested, progress)
+        if tested is not None and resumed is None:
+            _read(request, progress)
         book.enter()
         with book.standing(until_read=tested is None):
-            passed = tested is None or (profile is not None and tested.test(profile, key, progress))
+            passed = tested is None or tested.test(request.rows, key, progress)
             spent = None if passed else book.settle(Outcome.REFUSED)
         if tested is not None and not passed:
             place.note(book.note)
@@ -158,6 +156,7 @@ def aggregate(
                 max_answers=request.max_answers,
                 key=key,
                 into=place,
+                checkpoint=resumed,
                 progress=progress,
                 warnings=cautions(request.mechanism, delta=request.delta),
                 facts=request.file.facts,
@@ -175,17 +174,14 @@ def aggregate(
     return Aggregation(place.labels, report, ledger, resumed)
 
 
-def _read(request: Request, tested: TargetAccount | None, progress: Progress) -> VoteProfile | None:
-    """Read all rows before the run is entered, and count what its release test looks at.
+def _read(request: Request, progress: Progress) -> None:
+    """Read all rows before the run is entered, and make nothing of them.
 
     Whether a file holds votes is told for nothing, and nothing that follows fails by what they are.
     Whoever changes them before they are labelled is found out.
     """
-    if tested is not None:
-        return tested.look(request.rows, progress)
     for _ in request.rows.read(request.mechanism, _nothing, progress=progress):
         pass
-    return None
 
 
 def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
@@ -261,7 +257,6 @@ def _key(
         promise["keep_ledger"],
     )
     resumed = Checkpoint.of(folder, request.described((*settings, seed, *charged)), seed=seed)
-    request.rows.checkpoint = resumed
     return resumed.key, resumed
 
 

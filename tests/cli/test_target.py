@@ -204,20 +204,19 @@ def test_a_crash_leaves_the_attempt_pending(two_classes, folder):
     assert done.stdout == b""
 
 
-def test_the_record_knows_of_the_attempt_before_the_votes_are_priced(
-    pate, votes, monkeypatch, heads
-):
+def test_the_record_knows_of_the_attempt_before_the_votes_are_read(pate, votes, monkeypatch, heads):
     heads(refuse=False)
     seen = []
-    before = VoteProfile.at
+    before = ConfidentGNMax.score
 
-    def at(self, *given, **named):
-        seen.append(attempts()[0]["outcome"])
-        return before(self, *given, **named)
+    def score(self, counts, **floor):
+        if Path(RECORD).exists():
+            seen.append(attempts()[0]["outcome"])
+        return before(self, counts, **floor)
 
-    monkeypatch.setattr(VoteProfile, "at", at)
+    monkeypatch.setattr(ConfidentGNMax, "score", score)
     assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
-    assert set(seen) == {"pending"}
+    assert seen == ["pending"]
 
 
 def test_votes_that_are_none_cost_nothing(pate, tmp_path, counts):
@@ -239,7 +238,7 @@ def test_an_interruption_costs_nothing_until_votes_are_priced(pate, votes, monke
         patch.setattr(VoteFile, "batches", interrupted)
         assert pate(*words).exit_code == 130
     assert not Path(RECORD).exists()
-    monkeypatch.setattr(VoteProfile, "at", interrupted)
+    monkeypatch.setattr(ConfidentGNMax, "score", interrupted)
     done = pate(*words)
     assert done.exit_code == 130
     assert done.stderr.endswith(
@@ -253,7 +252,7 @@ def test_an_error_after_the_entry_says_that_the_attempt_counts(pate, votes, monk
     def failing(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr(VoteProfile, "at", failing)
+    monkeypatch.setattr(ConfidentGNMax, "score", failing)
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL)
     assert done.exit_code == 1
     assert "the run at epsilon 1.5 stays in votes.spent.json" in done.stderr.splitlines()[-1]

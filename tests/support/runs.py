@@ -53,7 +53,7 @@ class Batches:
         self.votes = list(votes)
         self.queries = sum(len(batch.counts) for batch in self.votes)
 
-    def over(self, mechanism, look, *, progress=lambda _rows: None, in_order=False):
+    def over(self, mechanism, look, *, progress=lambda _rows: None, **_how):
         for batch in self.votes:
             yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
             progress(len(batch.counts))

@@ -27,10 +27,9 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import ConditionalStates, LatticeStates, VoteProfile
+from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.run.accounts import TargetAccount
 from pate_cli.verbs.book import Book, Places
 from slices import some
@@ -212,29 +211,20 @@ def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
     assert list(survey(walk, Outcome.LABELLED, pricing[:8]))
 
 
-@pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.CONDITIONAL])
-def test_votes_are_counted_before_the_record_knows_and_priced_and_drawn_after(
-    bound, under, monkeypatch
-):
-    """What is counted follows from no noise; all that follows from the price or noise is paid."""
+def test_nothing_is_made_of_votes_before_the_record_knows(monkeypatch):
+    """Whatever bound, and with no coin at all: they are read, and that they are votes is told."""
     seen = []
+    for states in (LatticeStates, ConditionalStates):
 
-    def noted(owner, name):
-        before = getattr(owner, name)
+        def of(self, *args, before=states.of):
+            seen.append(attempts()[0].outcome)
+            return before(self, *args)
 
-        def call(*args, **kwargs):
-            seen.append((name, RECORD.exists()))
-            return before(*args, **kwargs)
-
-        monkeypatch.setattr(owner, name, call)
-
-    noted(LatticeStates if bound is Bound.TWO_TAIL else ConditionalStates, "of")
-    noted(VoteProfile, "at")
-    noted(Noise, "comes_up")
-    noted(GNMax, "label")
-    under(KEYS[Outcome.LABELLED])
-    assert ask(bound=bound) is Outcome.LABELLED
-    assert dict(seen) == {"of": False, "at": True, "comes_up": True, "label": True}
+        monkeypatch.setattr(states, "of", of)
+    for bound in (Bound.TWO_TAIL, Bound.CONDITIONAL):
+        RECORD.unlink(missing_ok=True)
+        ask(bound=bound)
+    assert seen == [Outcome.PENDING] * 2
 
 
 @pytest.mark.parametrize("target", [1.5, 50.0])
@@ -260,9 +250,8 @@ def test_so_is_a_student_who_has_not_seen_all_rows():
     assert not RECORD.exists()
 
 
-def test_votes_that_change_under_the_run_are_paid_for(tmp_path, under, monkeypatch):
+def test_votes_that_change_under_the_run_are_paid_for(tmp_path, monkeypatch):
     path = tmp_path / "votes.npy"
-    under(KEYS[Outcome.LABELLED])
     np.save(path, COUNTS)
     enter = Book.enter
 

@@ -33,6 +33,7 @@ _RUN: Final = "run.json"
 _PIECE: Final = re.compile(r"piece-([0-9]+)\.bin")
 _OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
 _SEAL: Final = 32
+_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True)
@@ -104,8 +105,9 @@ class Checkpoint:
         with _writable(path):
             # Two processes that go on with one run never share a draft.
             draft = path.with_suffix(f".{random_name(8)}.tmp")
-            with open(draft, "xb", opener=_private) as file:
-                file.write(self._sealed(start, content) + content)
+            with os.fdopen(os.open(draft, _NEW, 0o600), "wb") as file:
+                file.write(self._sealed(start, content))
+                file.write(content)
             draft.replace(path)
 
     def end(self) -> None:
@@ -195,10 +197,6 @@ def _refuse_shared(place: Path) -> None:
             f"{name} is open to others, and a checkpoint holds the run's key; make it yours alone "
             f"(chmod 700 {name})"
         )
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
 
 
 @contextlib.contextmanager

@@ -123,8 +123,7 @@ def aggregate(
       confident      the default: best labels for the price, where some queries may go without
       interactive    a second round: asks only where the teachers correct your student
       gnmax          every query must get a label
-      permute-and-flip   as gnmax, when few queries and pure epsilon matter
-      lnmax          the 2017 paper's; permute-and-flip errs less for the same epsilon
+      lnmax          the 2017 paper's: as gnmax, when few queries and pure epsilon matter
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate

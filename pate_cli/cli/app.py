@@ -24,7 +24,7 @@ from pate_cli.cli.terminal import (
     what_was_released,
 )
 from pate_cli.core.errors import OutputError, PateError, UsageError
-from pate_cli.core.gone import GONE
+from pate_cli.core.gone import GONE, GONE_WORDS
 from pate_cli.core.version import __version__
 from pate_cli.files.addresses import public_name
 
@@ -161,10 +161,13 @@ def _misuse(error: Exception) -> str | None:
     if home != "typer" or name == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
         return None
     option = str(getattr(error, "option_name", ""))
-    instead = GONE.get(option.lstrip("-"))
+    instead = GONE.get(option.lstrip("-").replace("-", "_"))
     if instead is not None:
         return f"{option} is gone: {_flagged(instead)}"
     text = str(error.format_message()).strip().rstrip(".")
+    refused = re.match(r"Invalid value for '([^']*)': .*?'([^']*)' is not one of", text)
+    if refused is not None and refused[2] in GONE_WORDS:
+        return f"{refused[1]} {refused[2]} is gone: {_flagged(GONE_WORDS[refused[2]])}"
     for pattern, words in _HOUSE_STYLE:
         text = re.sub(pattern, words, text, flags=re.DOTALL)
     context = getattr(error, "ctx", None)

@@ -43,7 +43,6 @@ from pate_cli.core.words import (
     CEILING,
     CONFIDENCE,
     DELTA,
-    EXPONENTIAL_SHARE,
     LAPLACE_SHARE,
     PRIOR_SHARE,
     REFUSALS,
@@ -174,7 +173,7 @@ Release = Annotated[
         help=(
             "none: the data-independent epsilon alone (default of aggregate); upper: also a "
             "sanitized bound, too low with probability delta/10 only (default elsewhere); "
-            "unbiased: an estimate; target: a tested target."
+            "target: a tested target."
         ),
     ),
 ]
@@ -359,8 +358,8 @@ class MechanismOptions:
         _mechanism(
             "--mechanism",
             help="confident: answer where teachers agree; interactive: where they correct the "
-            "student; gnmax, lnmax, permute-and-flip: answer every query; stability, "
-            "sparse-vector: the exact plurality where no few votes could change it.",
+            "student; gnmax, lnmax: answer every query; stability, sparse-vector: the exact "
+            "plurality where no few votes could change it.",
         ),
     ] = MechanismName.CONFIDENT
     threshold: Annotated[
@@ -397,15 +396,6 @@ class MechanismOptions:
             metavar="N|N%",
             help="b of lnmax: Laplace noise on each count, the 2017 paper's 1/gamma. "
             f"In votes or %. Default {LAPLACE_SHARE:.0%}.",
-        ),
-    ] = None
-    exponential_scale: Annotated[
-        str | None,
-        _other(
-            "--exponential-scale",
-            metavar="N|N%",
-            help="b of permute-and-flip: exponential noise on each count. "
-            f"In votes or %. Default {EXPONENTIAL_SHARE:.0%}.",
         ),
     ] = None
     student: Annotated[
@@ -614,13 +604,6 @@ class ReleaseOptions:
             help="Noise of the release, in smooth sensitivities. Default: a public rule.",
         ),
     ] = None
-    as_published: Annotated[
-        bool,
-        _tests(
-            "--as-published",
-            help="With --analysis paper: charge the release by the published theorem (unsound).",
-        ),
-    ] = False
 
     @property
     def keywords(self) -> dict[str, Any]:

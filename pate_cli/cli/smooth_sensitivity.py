@@ -27,7 +27,7 @@ def smooth_sensitivity(
     prior: PriorOptions,
     reading: Annotated[VoteOptions, Without("max_answers")],
     account: AccountOptions,
-    release: Annotated[ReleaseOptions, Without("sigma_release", "as_published")],
+    release: Annotated[ReleaseOptions, Without("release", "sigma_release")],
     view: ViewOptions,
     engine: Annotated[EngineOptions, Without("checkpoint")],
     output: OutputOptions,
@@ -48,7 +48,6 @@ def smooth_sensitivity(
         found = pate.smooth_sensitivity(
             file,
             choice,
-            release=release.release,
             order=release.order,
             beta=release.beta,
             max_queries=reading.max_queries,

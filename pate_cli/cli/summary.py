@@ -22,7 +22,6 @@ _READINGS: Final = {
     "target": f"{_ALL}: the target, which was tested",
     "refusal": f"{_ALL}: what the refusal costs",
     "upper": "a sanitized bound for these votes",
-    "unbiased": "a sanitized estimate, no bound",
     "total": f"{_ALL}: all runs together",
 }
 
@@ -58,7 +57,7 @@ def _released(report: Report) -> _Rows:
 
     yield "answered", f"{report.answers} of {report.queries} {report.rows}"
     yield "epsilon", f"{nats(report.epsilon)} at delta {shown(report.delta)}, {_reading(report)}"
-    if report.epsilon_kind in ("upper", "unbiased") and report.claims("all-votes"):
+    if report.epsilon_kind == "upper" and report.claims("all-votes"):
         yield "worst case", f"{nats(report.data_independent.epsilon)}, {_ALL}{_premise(report)}"
     if len({own.epsilon for own in report.groups}) > 1:
         most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
@@ -83,7 +82,7 @@ def _released(report: Report) -> _Rows:
 
 def _reading(report: Report) -> str:
     """Whom ε is about, where it is about anybody."""
-    if not (report.private and report.sound) and report.epsilon_kind != "unbiased":
+    if not (report.private and report.sound):
         return _NOTHING
     return _READINGS[report.epsilon_kind].replace(_ALL, f"{_ALL}{_premise(report)}")
 

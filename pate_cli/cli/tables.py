@@ -170,7 +170,7 @@ def print_smooth(result: dict[str, Any]) -> None:
     if best is not None:
         console.print(
             f"this order is served best by beta {best['beta']:.4g} and sigma-release "
-            f"{best['sigma_release']:.4g}: {best['release']} release, epsilon "
+            f"{best['sigma_release']:.4g}: upper release, epsilon "
             f"{best['mean']:.4f} (sd {best['sd']:.4f})"
         )
     for verdict in result["conditions"]:
@@ -330,7 +330,6 @@ def _floored(share: float) -> str:
 _WAYS = {
     "none": "--release none",
     "upper": "--release upper",
-    "unbiased": "--release unbiased",
     "target": "--release target",
 }
 
@@ -343,7 +342,7 @@ def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
         for other in result["other_ways"]
     ]
     labels = winner["labels_data_independent_epsilon"]
-    if winner["release"] in ("upper", "unbiased") and labels < winner["epsilon"]:
+    if winner["release"] == "upper" and labels < winner["epsilon"]:
         lines.append(
             f"without the release (--release none) the same labels have epsilon {labels:.4f} for "
             "all votes"

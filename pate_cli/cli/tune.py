@@ -318,6 +318,10 @@ def _by_rule(
 
     if wanted.target_epsilon is None:
         raise UsageError("--rule-of-thumb needs --target-epsilon")
+    if wanted.release not in (None, "upper"):
+        raise UsageError(
+            f"--rule-of-thumb is about an upper release; leave out --release {wanted.release}"
+        )
     if any(values is not None and len(values) > 1 for values in axes.values()):
         raise UsageError("--rule-of-thumb takes one --threshold, --sigma1 and --sigma2 at most")
     threshold, sigma1, sigma2 = (None if values is None else values[0] for values in axes.values())
@@ -329,7 +333,6 @@ def _by_rule(
         threshold=threshold,
         sigma1=sigma1,
         sigma2=sigma2,
-        release=wanted.release,
         delta=wanted.delta,
         teachers_per_record=teachers_per_record,
     ).to_dict()

@@ -39,6 +39,11 @@ def values_of(column: Any) -> NDArray[Any]:
     return np.asarray(column.to_numpy(zero_copy_only=False))
 
 
+def filled(column: Any, value: int) -> NDArray[Any]:
+    """Return an Arrow array of int32, with a number where it has nulls."""
+    return values_of(column.fill_null(column_of(np.array([value], dtype=np.int32))[0]))
+
+
 def column_of(values: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> Any:
     """Return numbers as an Arrow array, null where there are gaps."""
     valid = None if gaps is None else pa.py_buffer(np.packbits(~gaps, bitorder="little"))

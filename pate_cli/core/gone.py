@@ -1,4 +1,4 @@
-"""What earlier versions had: parameters are refused, and fields of documents passed over."""
+"""What earlier versions had: parameters and words are refused, fields of documents passed over."""
 
 from __future__ import annotations
 
@@ -8,6 +8,13 @@ from typing import Any, Final
 from pate_cli.core.errors import PateError
 
 GONE: Final = {
+    "as_published": (
+        "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
+        "python -m pate_cli.reproduction table2"
+    ),
+    "exponential_scale": (
+        "use `mechanism` lnmax with `laplace_scale`, which has the same epsilon an answer"
+    ),
     "pool": "put the queries of a cluster into one row before aggregating",
     "voting": (
         "every label is asked by itself; to vote on sets of labels, number the sets and give them "
@@ -15,6 +22,12 @@ GONE: Final = {
     ),
 }
 """What completes "... is gone: ", by the name of the parameter; the flag is called likewise."""
+
+GONE_WORDS: Final = {
+    "permute-and-flip": "use lnmax, which has the same epsilon an answer",
+    "unbiased": "use upper, which is a bound and not too low about half the time",
+}
+"""What completes "... is gone: ", by a word that a parameter took."""
 
 _FIELDS: Final = {"pool": None, "voting": "binary", "parts": None}
 """Fields that are gone, and what each said of a run or a file as there still are."""

@@ -22,13 +22,12 @@ with the two exchanged. A guarantee (eps, delta) of the ideal run is one of the 
 - *cell*: within a cell of the lattice nothing is known of the ideal draw, so F and G differ by its
   mass, `CELL` = 2^-64 at most, far out in the tail as well (what is beyond the last draw is one
   such cell at each end).
-- *coarse cells*: the tail below c of a one-sided draw (|Laplace|, for exponential noise) vanishes
-  as c falls to its count, and so does a narrow interval of a draw that takes part in several
-  comparisons, as the threshold of sparse vector does. Round-off, A = 2^-53 (1 + tau/b), is then no
-  fraction of it. Call such a tail narrow if it is below 2^-13 scales. Elsewhere A is 2^13 A of it,
-  which goes to eta; and it is narrow for few of the other draws only, with a probability of at most
-  2^-13 times their number r (classes, or rows). That leaves 2^-66 (1 + tau/b) r: the cell of
-  permute-and-flip, and below `COARSE_CELL` = 2^-53 for sparse vector while (1 + tau/b) r <= 2^13.
+- *coarse cells*: a draw that takes part in several comparisons, as the threshold of sparse vector
+  does, has to fall into an interval, whose mass vanishes as it narrows. Round-off,
+  A = 2^-53 (1 + tau/b), is then no fraction of it. Call an interval narrow if it is below 2^-13
+  scales. Elsewhere A is 2^13 A of it, which goes to eta; and it is narrow for few of the other
+  draws only, with a probability of at most 2^-13 times their number r (rows). That leaves
+  2^-66 (1 + tau/b) r, which is below `COARSE_CELL` = 2^-53 while (1 + tau/b) r <= 2^13.
 - *eta*: round-off of u, of the quantile (a few ulps) and of count + scale * draw moves c by at most
   2^-53 (a few |x| + tau/sigma) standard deviations, and log F by that times the hazard, which is at
   most |x| + 1 <= 10.2 for the normal and 1 for Laplace: some 2^-53 (500 + 10 tau/sigma). For ten
@@ -96,11 +95,9 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import ndtri
 
 CELL: Final = 2.0**-64
-"""Most that the tail of an actual draw is off, besides round-off; of two-sided draws."""
+"""Most that the tail of an actual draw is off, besides round-off, where a draw is compared once."""
 COARSE_CELL: Final = 2.0**-53
 """The same for draws that take part in several comparisons."""
-NARROW: Final = 2.0**-13
-"""Below so many scales a tail or an interval is narrow beside round-off."""
 RELEASES: Final = 10_000
 """How many published epsilons there is room for, each of a `CELL` at most."""
 NARROWEST: Final = 2.0**-17

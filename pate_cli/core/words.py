@@ -8,13 +8,13 @@ from typing import ClassVar, Final, NoReturn
 
 from pate_cli.core.credentials import without_credentials
 from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.gone import GONE_WORDS
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.
 THRESHOLD_SHARE: Final = 0.8
 SIGMA1_SHARE: Final = 0.6
 SIGMA2_SHARE: Final = 0.16
 LAPLACE_SHARE: Final = 0.08
-EXPONENTIAL_SHARE: Final = 0.08
 OPEN_SHARE: Final = 0.08
 # Other defaults: of the interactive student, of sparse vector, of the guarantee and of tuning.
 CONFIDENCE: Final = 0.9
@@ -36,6 +36,8 @@ class _Word(enum.StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
+        if isinstance(value, str) and value in GONE_WORDS:
+            raise ParameterError(f"`{cls._called}` {value} is gone: {GONE_WORDS[value]}")
         raise ParameterError(f"`{cls._called}` must be one of {', '.join(cls)}, got {value!r}")
 
 
@@ -103,7 +105,6 @@ class MechanismName(_Word, called="mechanism"):
     INTERACTIVE = "interactive"
     GNMAX = "gnmax"
     LNMAX = "lnmax"
-    PERMUTE_AND_FLIP = "permute-and-flip"
     STABILITY = "stability"
     SPARSE_VECTOR = "sparse-vector"
     OPEN_VOCABULARY = "open-vocabulary"
@@ -123,10 +124,9 @@ class Adjacency(_Word, called="adjacency"):
 
 
 class ReleaseKind(_Word, called="release"):
-    """What is published about ε: a sanitized bound or estimate, the worst case, or a target."""
+    """What is published about ε: a sanitized upper bound, the worst case, or a target."""
 
     UPPER = "upper"
-    UNBIASED = "unbiased"
     NONE = "none"
     TARGET = "target"
 

@@ -15,7 +15,6 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_costs, largest_beta, shift_quantile
 from pate_cli.core.arrays import Floats
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import failure_delta
 
 SPREADS = 2.0
@@ -54,7 +53,6 @@ def candidate_betas(order: float, beta: float | None = None) -> Floats:
 
 
 def best_release(
-    kind: ReleaseKind,
     price: Price,
     *,
     order: float,
@@ -62,16 +60,18 @@ def best_release(
     beta: float | None = None,
     sigma: float | None = None,
     conversion: float | None = None,
+    failure: float | None = None,
 ) -> BestRelease | None:
     """The best β and σ_SS, or None when a given β has infinite cost at this order.
 
     Args:
-        kind: `upper` or `unbiased`.
         price: total cost at the order, and sensitivities at some distances.
         order: λ > 1.
         delta: δ of the whole guarantee.
         beta, sigma: fix one of them instead of choosing it.
         conversion: what turning RDP into ε costs, nats, where that is not the sharp conversion.
+        failure: δ', the chance that what is published is too low; that of an upper release where
+            left out, and 0 where the draw is centred on the cost, as in the published analysis.
     """
     betas = candidate_betas(order, beta)
     if betas.size == 0:
@@ -79,7 +79,7 @@ def best_release(
     discount = np.exp(-np.outer(betas, price.distances))
     smooth = (discount * price.curve).max(axis=1)[:, None]
     sigmas = (_SIGMAS if sigma is None else np.array([sigma]))[None, :]
-    failure = failure_delta(kind, delta)
+    failure = failure_delta(delta) if failure is None else failure
     quantile = shift_quantile(failure)
     draw = gnss_costs(betas[:, None], sigmas, order=order, quantile=quantile)
     if conversion is None:

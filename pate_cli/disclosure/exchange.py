@@ -265,7 +265,7 @@ class _Guarantee:
             raise _no_renyi(quote.epsilon, quote.delta)
         draws = []
         if kind is not ReleaseKind.NONE:
-            draws.append(_draw_of(planned, failure_delta(kind, quote.delta)))
+            draws.append(_draw_of(planned, failure_delta(quote.delta)))
         done = {
             "mechanism": quote.mechanism,
             "queries": quote.queries,

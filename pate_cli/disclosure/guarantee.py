@@ -201,12 +201,7 @@ def statements(
     """
     private = private and gap is None
     rounds += external
-    drawn, upper = kind is not ReleaseKind.NONE, kind is ReleaseKind.UPPER
-    spread = (
-        "sanitized.epsilon is at least that eps except with probability delta_failure"
-        if upper
-        else "sanitized.epsilon is an estimate of that eps, too low about half the time"
-    )
+    drawn = kind is not ReleaseKind.NONE
     own = []
     if by_group and data_independent:
         text = (
@@ -221,7 +216,7 @@ def statements(
             "every event S and every number e: Pr_D[S and g <= e] <= exp(e) * Pr_D'[S and g <= e] "
             "+ delta" + ("." if rounds == 1 else f", if {FIXED}.")
         )
-        own = [Statement(id="by-group", holds=private and sound and upper, text=text)]
+        own = [Statement(id="by-group", holds=private and sound and drawn, text=text)]
     if external:
         own.append(Statement(id="external", holds=private, text=_EXTERNAL))
     return (
@@ -238,8 +233,8 @@ def statements(
             holds=private and sound and drawn and rounds == 1,
             text=(
                 "For this vote file and each of its neighbours, in both directions, what was "
-                f"released is (eps, delta - delta_failure)-indistinguishable for an exact eps, and "
-                f"{spread}."
+                "released is (eps, delta - delta_failure)-indistinguishable for an exact eps, and "
+                "sanitized.epsilon is at least that eps except with probability delta_failure."
                 + (
                     ""
                     if rounds == 1
@@ -250,7 +245,7 @@ def statements(
         ),
         Statement(
             id="released-epsilon",
-            holds=private and sound and upper,
+            holds=private and sound and drawn,
             text=(
                 "For all neighbouring vote files D, D', every event S and every number e: "
                 "Pr_D[S and sanitized.epsilon <= e] <= exp(e) * Pr_D'[S and sanitized.epsilon <= e]"
@@ -298,17 +293,12 @@ def summary(
     if data_independent:
         premise = "" if rounds == 1 else f", if {FIXED}"
         return f"{pair} holds whatever the votes{premise} (statement all-votes).{own}"
-    if kind is ReleaseKind.UPPER:
-        which = (
-            "statements this-file and released-epsilon"
-            if rounds == 1
-            else "the ex-post statement released-epsilon"
-        )
-        return f"{pair} is a sanitized upper bound for these votes ({which}).{own}"
-    return (
-        f"{pair} is a sanitized estimate for these votes, too low about half the time; "
-        "the upper release gives a bound."
+    which = (
+        "statements this-file and released-epsilon"
+        if rounds == 1
+        else "the ex-post statement released-epsilon"
     )
+    return f"{pair} is a sanitized upper bound for these votes ({which}).{own}"
 
 
 UNTRACKED: Final = "; earlier runs: not tracked"

@@ -22,7 +22,6 @@ from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
-from pate_cli.core.gone import without_gone
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.stop_rule import StopRule
@@ -32,15 +31,7 @@ from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes.facts import Group, PriorFacts
 
-_LEDGER: Final = Form(
-    "pate-ledger",
-    "ledger",
-    "ledger",
-    version=4,
-    unsealed=(1,),
-    earlier=(2, 3),
-    marks={"releasable": False},
-)
+_LEDGER: Final = Form("pate-ledger", "ledger", "ledger", version=1, marks={"releasable": False})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
@@ -359,28 +350,11 @@ class Ledger(Result):
         """Read a ledger file.
 
         Raises:
-            LedgerError: truncated, foreign, damaged, or written by a newer schema.
+            LedgerError: truncated, foreign, damaged, or of another version of the schema.
         """
-        found = _LEDGER.read(cls, text, _older_ledger)
+        found = _LEDGER.read(cls, text)
         if not found.rounds:
             raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
         for done in found.rounds:
             mechanism_from_parameters(done.mechanism)  # refuses what no run has
         return found
-
-
-def _older_ledger(data: dict[str, Any], version: int) -> None:
-    """Give a ledger of an earlier version what it lacks, and take from it what is gone.
-
-    The first ledgers did not say what was read off the votes, and up to version 2 none named a
-    record.
-    """
-    if version < 3 and "records" in data:
-        raise LedgerError(f"version {version} of a ledger names no records")
-    data.update(without_gone(data, LedgerError, "the ledger is of another version"))
-    for done in _objects(data.get("rounds")):
-        done.setdefault("read_off", [])
-
-
-def _objects(found: Any) -> list[dict[str, Any]]:
-    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

@@ -58,21 +58,17 @@ def _to_sign(told: Told) -> list[Markup]:
 
 
 def _not_to_sign(told: Told) -> list[Markup]:
-    rests = _listed("What that rests on", told, "It rests on")
-    publish = _listed("To be published", told, "To be published")
     return [
         _no_promise(told),
         _warnings(told),
-        *([_who(told), rests] if told.bounded else [publish]),
+        _listed("To be published", told, "To be published"),
         _check(told),
         parameters(told),
     ]
 
 
 def _title(told: Told) -> str:
-    if told.relied_on:
-        return "Privacy statement"
-    return "This epsilon is no bound" if told.bounded else "Nothing is promised"
+    return "Privacy statement" if told.relied_on else "Nothing is promised"
 
 
 # --- what is promised ---------------------------------------------------------------------------
@@ -116,9 +112,8 @@ def _in_words(told: Told) -> Markup:
 
 
 def _no_promise(told: Told) -> Markup:
-    """What stands in the way, first; a number only where it holds whatever the votes."""
-    report = told.report
-    texts = told.texts("Promised" if told.bounded else "Nothing is promised") or (_reason(report),)
+    """What stands in the way, first, and no number."""
+    texts = told.texts("Nothing is promised") or (_reason(told.report),)
     return element(
         "section",
         _head(told, "none"),

@@ -62,16 +62,15 @@ def _paragraph(text: str) -> Markup:
 def _facts(told: Told) -> Iterator[tuple[str, list[str]]]:
     """Name and lines of every parameter."""
     report, none = told.report, ["none that is claimed"]
-    some = told.relied_on or told.bounded
-    yield "Unit of privacy", [told.unit] if some else none
-    yield "Neighbouring relation", [_REPLACED if some else report.adjacency]
+    yield "Unit of privacy", [told.unit] if told.relied_on else none
+    yield "Neighbouring relation", [_REPLACED if told.relied_on else report.adjacency]
     if told.relied_on:
         yield "Privacy parameter ε", [_epsilon(told)]
         yield "δ", [_delta(told)]
         yield "Data dependence", [" ".join(_dependence(told))]
     else:
-        yield "Privacy parameter ε", [_for_all_votes(told)] if some else none
-        yield "δ", [shown(report.delta)] if some else none
+        yield "Privacy parameter ε", none
+        yield "δ", none
     yield "Mechanism", few(told.mechanisms, _MOST_PARTS)
     yield "Composition", [*_composition(report), *told.textbook] if told.relied_on else []
     yield "Released", [*_released(report)]

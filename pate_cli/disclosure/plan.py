@@ -21,10 +21,8 @@ from pate_cli.disclosure.ledger import Draw
 _FAILURE_SHARE = 0.1
 
 
-def failure_delta(kind: ReleaseKind, delta: float) -> float:
+def failure_delta(delta: float) -> float:
     """δ': the part of δ spent on the chance that a released upper bound is too low."""
-    if kind is not ReleaseKind.UPPER:
-        return 0.0
     # Printed, and used as it is printed: 1e-06, not 1.0000000000000002e-06.
     return float(f"{_FAILURE_SHARE * delta:.12g}")
 
@@ -35,8 +33,8 @@ class ReleasePlan:
 
     Attributes:
         kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is
-            below the true one with probability δ' only; `unbiased` adds none; `none` publishes
-            no data-dependent value at all.
+            below the true one with probability δ' only; `none` publishes no data-dependent value
+            at all.
         delta: δ of the whole guarantee, δ' included.
         order: Rényi order λ > 1 at which the release is made.
         beta: smoothness β > 0 per vote.
@@ -76,8 +74,8 @@ class ReleasePlan:
 
     @property
     def delta_shift(self) -> float:
-        """δ': the chance that a released upper bound is below the true value."""
-        return failure_delta(self.kind, self.delta)
+        """δ': the chance that a released upper bound is below the true value; 0 without a draw."""
+        return failure_delta(self.delta) if self.publishes_draw else 0.0
 
     @property
     def shift(self) -> float:

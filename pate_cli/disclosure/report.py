@@ -187,13 +187,13 @@ class Report(Result):
 
     Numbers in nats are rounded up to 4 decimals.
 
-    `sound` says whether the headline ε is a bound that can be defended. An unbiased release is one
-    only where the data-independent bound is the smaller; what the `paper` analysis releases, never;
-    nothing is where the number of classes or the list of queries was read off the votes.
+    `sound` says whether the headline ε is a bound that can be defended. What the `paper`
+    analysis draws never is; nothing is where the number of classes or the list of queries was read
+    off the votes.
     `label_set` tells of several labels a query; `queries`, `answers` and `max_answers` then count
     pairs of a query and a label.
     `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
-    `refusal` (one that did not), `worst-case`, `upper` or `unbiased`. `label_names` say what the
+    `refusal` (one that did not), `worst-case` or `upper`. `label_names` say what the
     classes are called, class 0 first, where they have names. `prior` tells of a public prior that
     voted, too, and `rounds` of which had which. Where teachers count differently, `groups` has the
     ε of each group; none is above the headline.

@@ -49,11 +49,6 @@ class Told:
         report = self.report
         return report.private and report.sound and any(one.holds for one in report.statements)
 
-    @property
-    def bounded(self) -> bool:
-        """Whether something is claimed for all votes, if not by the headline."""
-        return self.report.private and self.report.claims("all-votes")
-
     def texts(self, title: str) -> tuple[str, ...]:
         """What stands under a title; nothing if it is not there."""
         return self.sections.get(title, ())

@@ -145,8 +145,7 @@ def _released(report: Report) -> Report:
     )
     if total and report.private and gap is None:
         said = total_headline(report.epsilon, report.delta)
-    # The unbiased release is too low about half the time: sound in what it says, but no bound.
-    sound = analysed and gap is None and (kind is not ReleaseKind.UNBIASED or public or total)
+    sound = analysed and gap is None
     if report.met_target is not None and report.private and sound:
         said += met(report.met_target)
     return replace(

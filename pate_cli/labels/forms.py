@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from pate_cli.core.arrays import NO_LABEL
-from pate_cli.core.arrow import column_of, values_of
+from pate_cli.core.arrow import column_of, filled
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.label_set import LabelSet
@@ -144,7 +144,7 @@ def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) ->
     np.lib.format.write_array_header_1_0(file, header)
     for part in parts:
         said = part[name].indices if pa.types.is_dictionary(part[name].type) else part[name]
-        numbers = values_of(said.cast(pa.int32()).fill_null(NO_LABEL))
+        numbers = filled(said.cast(pa.int32()), NO_LABEL)
         file.write(numbers.astype(kind, copy=False).tobytes())
 
 
@@ -272,7 +272,7 @@ def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str
         return [before + say(value) for value in column.to_pylist()]
     coded = column.dictionary_encode()
     texts = [before + say(value) for value in [*coded.dictionary.to_pylist(), None]]
-    places = values_of(coded.indices.fill_null(len(texts) - 1))
+    places = filled(coded.indices, len(texts) - 1)
     found: list[str] = np.array(texts, dtype=object)[places].tolist()
     return found
 

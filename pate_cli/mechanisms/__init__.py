@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.interactive import InteractiveGNMax
     from pate_cli.mechanisms.lnmax import LNMax
     from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
-    from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
     from pate_cli.mechanisms.sparse_vector import SparseVector
     from pate_cli.mechanisms.stability import Stability
 
@@ -31,7 +30,6 @@ __all__ = [
     "LNMax",
     "MechanismChoice",
     "OpenVocabulary",
-    "PermuteAndFlip",
     "SparseVector",
     "Stability",
     "mechanism_class",
@@ -48,7 +46,6 @@ CLASSES: Final = {
     MechanismName.INTERACTIVE: "interactive.InteractiveGNMax",
     MechanismName.GNMAX: "gnmax.GNMax",
     MechanismName.LNMAX: "lnmax.LNMax",
-    MechanismName.PERMUTE_AND_FLIP: "permute_and_flip.PermuteAndFlip",
     MechanismName.STABILITY: "stability.Stability",
     MechanismName.SPARSE_VECTOR: "sparse_vector.SparseVector",
     MechanismName.OPEN_VOCABULARY: "open_vocabulary.OpenVocabulary",

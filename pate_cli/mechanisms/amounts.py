@@ -12,7 +12,7 @@ from typing import Any, Final
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, quoted
 
-AMOUNTS: Final = ("threshold", "sigma1", "sigma2", "laplace_scale", "exponential_scale")
+AMOUNTS: Final = ("threshold", "sigma1", "sigma2", "laplace_scale")
 """Parameters of mechanisms that are so many votes."""
 
 _SPELLED: Final = re.compile(r"\s*(\S+?)\s*(%|votes?)?\s*")

@@ -36,8 +36,8 @@ _NEGLIGIBLE = 36.0
 class LNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + Lap(b).
 
-    The mechanism of the 2017 paper, here for comparison: `permute-and-flip` errs less at the same
-    ε an answer.
+    The mechanism of the 2017 paper. Choose it for a label for every one of a few queries, with a
+    pure ε (no δ) an answer; for many queries GNMax costs less.
 
         >>> pate.LNMax(teachers=100, classes=3, laplace_scale=20).pure_epsilon
         0.1

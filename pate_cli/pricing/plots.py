@@ -53,7 +53,6 @@ _MECHANISMS: Final = {
     "gnmax": ("GNMax", BLUE, "-", "o"),
     "confident": ("Confident-GNMax", _GREEN, "-.", "^"),
     "interactive": ("Interactive-GNMax", _PURPLE, ":", "D"),
-    "permute-and-flip": ("Permute-and-flip", _SKY, "-", "v"),
 }
 _MARKS = 8
 # What is asked, answered, and paid for one, and its mark, by series of queries.

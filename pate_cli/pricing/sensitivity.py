@@ -79,7 +79,6 @@ class Sensitivity(Result):
     ) -> Sensitivity:
         """With the release that is best by the plan's own conversion."""
         best = best_release(
-            plan.kind,
             price,
             order=plan.order,
             delta=plan.delta,
@@ -103,7 +102,6 @@ class Sensitivity(Result):
         best = None
         if self.best is not None:
             best = {
-                "release": plan.kind.value,
                 "beta": self.best.beta,
                 "sigma_release": self.best.sigma,
                 "smooth_sensitivity": self.best.smooth,

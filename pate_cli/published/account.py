@@ -18,7 +18,7 @@ from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dens
 from pate_cli.core.checks import check_orders
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import Analysis, MechanismName, ReleaseKind
+from pate_cli.core.words import Analysis, MechanismName
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -32,31 +32,21 @@ class PublishedPlan(ReleasePlan):
     """A release that is converted to ε as the paper does.
 
     A draw scaled by the published sensitivity is not known to be as smooth as claimed, so nothing
-    drawn by this plan is sound.
-
-    Attributes:
-        as_published: charge the draw by the published theorem, which is false for most β; only
-            for comparison, and only with `unbiased`.
+    drawn by this plan is sound. The draw is charged what it costs, not by the published theorem,
+    which is false for most β.
     """
 
     analysis: ClassVar[Analysis] = Analysis.PAPER
 
-    as_published: bool = False
-
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.as_published and self.kind is ReleaseKind.UPPER:
-            raise UsageError(
-                "`as_published` goes with `analysis` paper and `release` unbiased, "
-                "the only release the paper has"
-            )
         if self.publishes_draw:
             _ = self.claimed_rdp  # whose range of β is narrower
 
     @classmethod
-    def of(cls, plan: ReleasePlan, *, as_published: bool = False) -> PublishedPlan:
+    def of(cls, plan: ReleasePlan) -> PublishedPlan:
         """A sound plan with its parameters taken over."""
-        return cls(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma, as_published)
+        return cls(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma)
 
     @property
     def sound(self) -> bool:
@@ -87,21 +77,9 @@ class PublishedPlan(ReleasePlan):
             )
         return tuple(caveats)
 
-    @property
-    def overhead(self) -> float:
-        """The draw, by either charge, and the published conversion."""
-        draw = self.claimed_rdp if self.as_published else self.release_rdp
-        return draw + self.conversion(self.delta - self.delta_shift)
-
     def conversion(self, delta: float) -> float:
         """log(1/δ)/(λ − 1), nats."""
         return float(published.to_epsilon(np.zeros(1), orders=[self.order], delta=delta)[0])
-
-    def headline(self, sanitized: float | None, for_all_votes: float) -> float:
-        """The published figure itself where that is asked for."""
-        if self.as_published and sanitized is not None:
-            return sanitized
-        return super().headline(sanitized, for_all_votes)
 
 
 @dataclass(frozen=True)

@@ -39,15 +39,13 @@ class PublishedAnalysis:
         """Those of the tables."""
         return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else TABLE_ORDERS)
 
-    def plan(self, plan: ReleasePlan, *, as_published: bool = False) -> PublishedPlan:
+    def plan(self, plan: ReleasePlan) -> PublishedPlan:
         """With the published conversion."""
-        return PublishedPlan.of(plan, as_published=as_published)
+        return PublishedPlan.of(plan)
 
-    def account(
-        self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
-    ) -> PublishedAccount:
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> PublishedAccount:
         """Sums of expectations; ValidityError where C5 or C6 fails."""
-        return PublishedAccount(mechanism, self.plan(plan, as_published=as_published))
+        return PublishedAccount(mechanism, self.plan(plan))
 
     def sensitivity(
         self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int

@@ -120,9 +120,9 @@ class PaperBudget:
 
     def _release(self, price: Price, order: float) -> BestRelease | None:
         return best_release(
-            ReleaseKind.UNBIASED,
             price,
             order=order,
             delta=self._delta,
             conversion=-math.log(self._delta) / (order - 1.0),
+            failure=0.0,
         )

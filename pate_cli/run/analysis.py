@@ -24,19 +24,12 @@ class Charging(Protocol):
         """The word for the analysis."""
         ...
 
-    def plan(self, plan: ReleasePlan, *, as_published: bool = False) -> ReleasePlan:
-        """A sound plan as this analysis converts and charges it.
-
-        Args:
-            plan: gives the parameters.
-            as_published: charge the draw by a theorem of its own, where it has one.
-        """
+    def plan(self, plan: ReleasePlan) -> ReleasePlan:
+        """A sound plan as this analysis converts and charges it."""
         ...
 
-    def account(
-        self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
-    ) -> Account:
-        """What a run keeps; the other arguments are those of `plan`."""
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> Account:
+        """What a run keeps."""
         ...
 
 
@@ -45,15 +38,12 @@ class TightCharging:
 
     name = Analysis.TIGHT
 
-    def plan(self, plan: ReleasePlan, *, as_published: bool = False) -> ReleasePlan:
+    def plan(self, plan: ReleasePlan) -> ReleasePlan:
         """As it is: a draw has one charge."""
-        del as_published
         return plan
 
-    def account(
-        self, mechanism: ScoredMechanism, plan: ReleasePlan, *, as_published: bool = False
-    ) -> TightAccount:
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> TightAccount:
         """A tally of scores."""
         from pate_cli.run.accounts import TightAccount
 
-        return TightAccount(mechanism, self.plan(plan, as_published=as_published))
+        return TightAccount(mechanism, self.plan(plan))

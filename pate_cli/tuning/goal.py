@@ -24,9 +24,9 @@ class Goal:
 
     Attributes:
         delta: δ of the guarantee, in (0, 1).
-        release: what is published. `upper` and `unbiased`: ε is the mean plus two standard
-            deviations of the published value over the release's own noise, or the data-independent
-            ε of everything released where that is smaller. `none`: the data-independent ε.
+        release: what is published. `upper`: ε is the mean plus two standard deviations of the
+            published value over the release's own noise, or the data-independent ε of everything
+            released where that is smaller. `none`: the data-independent ε.
             `target`: a target that is tested; answers count by the chance that they pass, and
             without a target ε is the least that passes with a chance of 97.7%.
         target_epsilon: ε must not exceed it, > 0, nats.

@@ -74,7 +74,7 @@ class RuleOfThumb:
     def to_dict(self) -> dict[str, Any]:
         """Both rules in plain numbers, for JSON; every ε rounded up."""
         return {
-            "schema_version": 2,
+            "schema_version": 1,
             "releasable": True,
             "rule_of_thumb": _priced(self.by_thumb),
             "public_rule": _priced(self.public),
@@ -101,14 +101,13 @@ def _priced(outcome: Costed) -> dict[str, float]:
 
 
 def rule_of_thumb(
-    kind: ReleaseKind,
     *,
     mechanism: ConfidentGNMax,
     queries: int,
     target_epsilon: float,
     delta: float,
 ) -> RuleOfThumb:
-    """Release parameters for a target ε without votes and without a search.
+    """Parameters of an upper release for a target ε without votes and without a search.
 
     The ICLR 2018 paper suggests log(1/δ) ≈ (λ − 1)ε/2 for a target ε, and 0.4/λ for β. The latter
     rests on a theorem that is false there (accounting.gnss); with the exact divergence about 0.25/λ
@@ -116,7 +115,6 @@ def rule_of_thumb(
     and stands beside it. Both are priced on the made-up votes that the public rule looks at.
 
     Args:
-        kind: `upper` or `unbiased`.
         mechanism: the aggregator.
         queries: k1.
         target_epsilon: ε > 0 that is hoped for, nats.
@@ -126,9 +124,14 @@ def rule_of_thumb(
     order = float(f"{1.0 + 2.0 * math.log(1.0 / check_delta(delta)) / wanted:.3g}")
     beta = float(f"{_BETA_ORDER / order:.3g}")
     by_thumb = choose_plan(
-        kind, mechanism=mechanism, queries=queries, delta=delta, order=order, beta=beta
+        ReleaseKind.UPPER,
+        mechanism=mechanism,
+        queries=queries,
+        delta=delta,
+        order=order,
+        beta=beta,
     )
-    public = choose_plan(kind, mechanism=mechanism, queries=queries, delta=delta)
+    public = choose_plan(ReleaseKind.UPPER, mechanism=mechanism, queries=queries, delta=delta)
     sample, _ = reference_sample(
         teachers=mechanism.teachers,
         classes=mechanism.classes,

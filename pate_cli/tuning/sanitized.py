@@ -48,20 +48,19 @@ _ALL_VOTES_ROUNDS = 4
 
 @dataclass(frozen=True)
 class _Release:
-    """What is published, at which δ, of an ensemble of how many teachers."""
+    """An upper release: at which δ, and of an ensemble of how many teachers."""
 
-    kind: ReleaseKind
     delta: float
     teachers: int
 
     def best(self, price: Price, order: float) -> BestRelease | None:
         """The best β and σ_SS."""
-        return best_release(self.kind, price, order=order, delta=self.delta)
+        return best_release(price, order=order, delta=self.delta)
 
     def plan(self, best: BestRelease) -> ReleasePlan:
         """The same, rounded as it is printed."""
         return ReleasePlan(
-            kind=self.kind,
+            kind=ReleaseKind.UPPER,
             delta=self.delta,
             order=_three_digits(best.order),
             beta=_three_digits(best.beta),
@@ -70,7 +69,7 @@ class _Release:
 
     def conversion(self, order: float) -> float:
         """What turning RDP into ε costs, nats."""
-        delta = self.delta - failure_delta(self.kind, self.delta)
+        delta = self.delta - failure_delta(self.delta)
         return float(conversion_cost(np.array([order]), delta=delta)[0])
 
     def distances(self, betas: Floats, most: int) -> Ints:
@@ -254,10 +253,10 @@ class SanitizedPricing:
 
     beam, whole, front_ranges, between = 3, 27, 8, False
 
-    def __init__(self, sample: VoteSample, *, release: ReleaseKind, delta: float) -> None:
+    def __init__(self, sample: VoteSample, *, delta: float) -> None:
         """Estimates look at 10,000 evenly spaced rows at most."""
         self._sample = sample
-        self._release = _Release(release, delta, sample.teachers)
+        self._release = _Release(delta, sample.teachers)
         self._thinned = sample.thinned(_MOST_ROWS)
         self._scale = sample.queries / self._thinned.queries
         self._rows: dict[tuple[float, float], _Rows] = {}

@@ -203,7 +203,7 @@ class Search:
             if goal.release is ReleaseKind.NONE
             else TestedPricing(sample, delta=goal.delta, bound=goal.bound)
             if goal.release is ReleaseKind.TARGET
-            else SanitizedPricing(sample, release=goal.release, delta=goal.delta)
+            else SanitizedPricing(sample, delta=goal.delta)
         )
         self._climbs: list[_Climb] = []
         self._exact: list[Costed] = []

@@ -134,10 +134,6 @@ class ParameterWords(TypedDict, total=False):
     laplace_scale: Annotated[
         Amount | float | str | None, Says("b of lnmax: Laplace noise on each count, likewise.")
     ]
-    exponential_scale: Annotated[
-        Amount | float | str | None,
-        Says("b of permute-and-flip: exponential noise on each count, likewise."),
-    ]
     predictions: Annotated[Any | None, Says("the student's, for interactive, which needs them.")]
     confidence: Annotated[
         float | None,
@@ -206,22 +202,11 @@ class ReleasedWords(TypedDict, total=False):
 
     release: Annotated[
         ReleaseKind | str | None,
-        Says(
-            "`none`: the epsilon for all votes alone; `upper`: also a sanitized bound; "
-            "`unbiased`: an estimate."
-        ),
+        Says("`none`: the epsilon for all votes alone; `upper`: also a sanitized bound."),
     ]
     order: Annotated[float | None, Says("Renyi order, above 1.")]
     beta: Annotated[float | None, Says("smoothness of the sensitivity, per vote.")]
     sigma_release: Annotated[float | None, Says("noise of the release, in smooth sensitivities.")]
-    as_published: Annotated[
-        bool,
-        Says(
-            "with `analysis` paper: charge the release as the paper does, which is less than "
-            "it costs.",
-            False,
-        ),
-    ]
 
 
 class AnalysisWords(TypedDict, total=False):

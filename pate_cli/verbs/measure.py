@@ -37,7 +37,6 @@ from pate_cli.verbs.keywords import (
 from pate_cli.verbs.request import (
     Request,
     Votes,
-    kind_of,
     mechanism_of,
     opened,
     requested,
@@ -195,7 +194,7 @@ def growth(
     What `--plot` of the command line draws.
 
         >>> sorted(pate.growth("sample_votes/demo.parquet", max_queries=50))
-        ['confident', 'gnmax', 'lnmax', 'permute-and-flip']
+        ['confident', 'gnmax', 'lnmax']
 
     Args:
         votes: the teachers' votes.
@@ -227,7 +226,6 @@ def smooth_sensitivity(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
     *,
-    release: ReleaseKind | str | None = None,
     order: float | None = None,
     beta: float | None = None,
     **asked: Unpack[SensitivityWords],
@@ -240,21 +238,17 @@ def smooth_sensitivity(
     Args:
         votes: the teachers' votes.
         mechanism: the aggregator, or its name.
-        release: what it is for: `upper`, or `unbiased`.
-        order, beta: of the release, by a public rule where left out; `analysis` paper follows
-            Algorithms 3 to 5.
+        order, beta: of the upper release that it is for, by a public rule where left out;
+            `analysis` paper follows Algorithms 3 to 5.
 
     Raises:
         ValidityError: the published conditions C5 or C6 fail.
         PateError: as `cost`.
     """
-    kind = kind_of(release, Analysis(asked["analysis"]), published=False)
-    if kind is ReleaseKind.NONE:
-        raise UsageError("`release` none needs no smooth sensitivity; give upper or unbiased")
     with requested(votes, mechanism, asked) as request:
         scored = request.scored
         plan = choose_plan(
-            kind,
+            ReleaseKind.UPPER,
             mechanism=scored,
             queries=request.queries,
             delta=request.delta,

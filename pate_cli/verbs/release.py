@@ -336,8 +336,6 @@ def _planned(
     plain = analysis is Analysis.TIGHT and (drawn["beta"], drawn["sigma_release"]) == (None, None)
     kind = kind_of(
         drawn["release"],
-        analysis,
-        published=drawn["as_published"],
         default=ReleaseKind.NONE if plain else ReleaseKind.UPPER,
     )
     if order is None:
@@ -354,7 +352,7 @@ def _planned(
         beta=drawn["beta"],
         sigma=drawn["sigma_release"],
     )
-    plan = charging_of(analysis).plan(plan, as_published=drawn["as_published"])
+    plan = charging_of(analysis).plan(plan)
     return plan, External.of(parts, order=order)
 
 

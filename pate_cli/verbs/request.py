@@ -170,14 +170,14 @@ class Request:
         """
         release, analysis = promise["release"], Analysis(promise["analysis"])
         order, beta, sigma = promise["order"], promise["beta"], promise["sigma_release"]
-        published, ledger = promise["as_published"], promise["keep_ledger"]
+        ledger = promise["keep_ledger"]
         self.check_delta()
         if self.groups and analysis is not Analysis.TIGHT:
             raise UsageError(f"`analysis` {analysis} does not go with `groups`")
         drawn = (order, beta, sigma) != (None, None, None)
         plain = analysis is Analysis.TIGHT and not drawn
         default = ReleaseKind.NONE if plain else ReleaseKind.UPPER
-        kind = kind_of(release, analysis, published=published, default=default)
+        kind = kind_of(release, default=default)
         if isinstance(self.mechanism, ComposedMechanism):
             name = self.mechanism.name
             if release is not None and kind is not ReleaseKind.NONE:
@@ -206,7 +206,7 @@ class Request:
             beta=beta,
             sigma=sigma,
         )
-        return charging_of(analysis).account(scored, plan, as_published=published)
+        return charging_of(analysis).account(scored, plan)
 
 
 @contextlib.contextmanager
@@ -301,7 +301,7 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         from pate_cli.disclosure.rule import check_given
 
         order, beta, sigma = release
-        check_given(ReleaseKind.UPPER, delta=asked["delta"], order=order, beta=beta, sigma=sigma)
+        check_given(delta=asked["delta"], order=order, beta=beta, sigma=sigma)
     if asked["seed"] is not None:
         RunKey.from_seed(asked["seed"])
 
@@ -361,18 +361,12 @@ def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
     return max(group.votes_per_record for group in file.groups)
 
 
-def kind_of(
-    release: ReleaseKind | str | None,
-    analysis: Analysis,
-    *,
-    published: bool,
-    default: ReleaseKind = ReleaseKind.UPPER,
-) -> ReleaseKind:
-    """What is published, or a default, except where the paper has estimates only."""
-    if published and analysis is not Analysis.PAPER:
-        raise UsageError("`as_published` goes with `analysis` paper")
-    if release is not None and ReleaseKind(release) is ReleaseKind.TARGET:
+def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
+    """Return what is published beside the labels: a sanitized bound or nothing.
+
+    UsageError for a target, which is tested and not drawn.
+    """
+    kind = default if release is None else ReleaseKind(release)
+    if kind is ReleaseKind.TARGET:
         raise UsageError("`release` target goes with `aggregate` and its `target_epsilon`")
-    if release is not None:
-        return ReleaseKind(release)
-    return ReleaseKind.UNBIASED if published else default
+    return kind

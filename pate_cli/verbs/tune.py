@@ -187,18 +187,14 @@ def rule_of_thumb(
     threshold: Amount | float | str | None = None,
     sigma1: Amount | float | str | None = None,
     sigma2: Amount | float | str | None = None,
-    release: ReleaseKind | str | None = None,
     delta: float = DELTA,
     teachers_per_record: int = 1,
 ) -> RuleOfThumb:
-    """Release parameters by rule for a target, without votes and without a search; public.
+    """Parameters of an upper release by rule for a target: no votes, no search; public.
 
     >>> pate.rule_of_thumb(2.0, teachers=250, classes=10, queries=1000).public.plan.order
     8.25
     """
-    kind = ReleaseKind(release or ReleaseKind.UPPER)
-    if kind not in (ReleaseKind.UPPER, ReleaseKind.UNBIASED):
-        raise UsageError("`rule_of_thumb` is about a release")
     source = TuneSource(
         reading={"teachers": teachers, "classes": classes, "queries": queries},
         teachers_per_record=teachers_per_record,
@@ -214,7 +210,6 @@ def rule_of_thumb(
         teachers_per_record=teachers_per_record,
     )
     return by_rule_of_thumb(
-        kind,
         mechanism=ConfidentGNMax.for_run(shape, in_votes(given, tau)),
         queries=k1,
         target_epsilon=target_epsilon,

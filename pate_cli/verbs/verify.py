@@ -477,10 +477,7 @@ def _plan(report: Report, *, delta: float) -> ReleasePlan:
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
     beside = next((part["order"] for part in report.external if part["order"]), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    plan = ReleasePlan(kind, delta, order, beta, sigma)
-    # The only release whose headline need not be the smaller number.
-    as_published = kind is ReleaseKind.UNBIASED and report.epsilon == drawn.epsilon
-    return charging_of(report.analysis).plan(plan, as_published=as_published)
+    return charging_of(report.analysis).plan(ReleasePlan(kind, delta, order, beta, sigma))
 
 
 def _labels_delta(report: Report) -> float:

@@ -302,8 +302,8 @@ class ReleaseCase(DrawnCase):
     other: list[list[int]]
     delta: float
     release: Mapping[str, Any]
-    mechanism: str = "permute-and-flip"
-    parameters: Mapping[str, Any] = field(default_factory=lambda: {"exponential_scale": 1.0})
+    mechanism: str = "lnmax"
+    parameters: Mapping[str, Any] = field(default_factory=lambda: {"laplace_scale": 1.0})
     draws: int = 4000
 
     def claim(self) -> float:
@@ -662,30 +662,6 @@ LABELS = (
         laplace_scale=4.5,
         reading={"teachers": 21},
     ),
-    _labels(
-        "permute-and-flip: a rare label, one answer",
-        "permute-and-flip",
-        [[13, 7]],
-        [[12, 8]],
-        exponential_scale=1.6,
-        delta=1e-6,
-        draws=1 << 20,
-    ),
-    _labels(
-        "permute-and-flip: a tie turned",
-        "permute-and-flip",
-        _rows([11, 10], _K),
-        _rows([10, 11], _K),
-        exponential_scale=4.5,
-    ),
-    _labels(
-        "permute-and-flip: three teachers a record",
-        "permute-and-flip",
-        _rows([12, 9], _K),
-        _rows([9, 12], _K),
-        exponential_scale=13.5,
-        teachers_per_record=3,
-    ),
     # T is 6.9 at ε = 1, between the distances 7 and 8 … A tie that turns costs δ alone.
     _labels(
         "stability: around the threshold",
@@ -835,7 +811,7 @@ RELEASES = (
         _rows([12, 8], 200),
         0.01,
         {"release": "upper", "order": 3.0, "beta": 0.05, "sigma_release": 1.0},
-        parameters={"exponential_scale": 1.0},
+        parameters={"laplace_scale": 1.0},
     ),
     # Local sensitivity grows several-fold from one to the other; the smooth one must not.
     ReleaseCase(
@@ -843,7 +819,7 @@ RELEASES = (
         _rows([16, 4], 1000),
         _rows([15, 5], 1000),
         0.01,
-        {"release": "unbiased", "order": 4.0, "beta": 0.05, "sigma_release": 2.0},
+        {"release": "upper", "order": 4.0, "beta": 0.05, "sigma_release": 2.0},
     ),
     # Of gnmax, 45 nats of 79 less: as much as anywhere at this order. Few draws, each of which
     # prices the worst votes anew, so that the noise is small.
@@ -863,7 +839,7 @@ RELEASES = (
         _rows([10, 11], _K),
         0.01,
         {"release": "upper", "order": 3.0, "beta": 0.05, "sigma_release": 1.0},
-        parameters={"exponential_scale": 4.5},
+        parameters={"laplace_scale": 3.2},
         draws=1000,
     ),
     # Passes with .65 on one side, .42 on the other.

@@ -2,7 +2,8 @@
 
 Noise with a spread of its own for each file is told apart by the far tails alone. Two files one
 vote apart whose smooth sensitivities are 1 and e^{−β}, and whose costs differ by e^{−β}, as they
-may (accounting.gnss), release N(0, σ²) and N(e^{−β}, e^{−2β}σ²). The log of the ratio of two normal
+may (accounting.gnss), release N(κ, σ²) and N((κ − 1)e^{−β}, e^{−2β}σ²), κ smooth sensitivities
+being added to make an upper bound. The log of the ratio of two normal
 densities is a parabola, so that the best event for every ε is an interval or its complement, and δ
 is a difference of normal probabilities.
 """
@@ -57,7 +58,7 @@ class ExactReleaseCase(Case):
     """The worst pair that smooth sensitivity allows, against the charge for one draw.
 
     Attributes:
-        order, beta, sigma: λ, β and σ_SS of an unbiased release.
+        order, beta, sigma: λ, β and σ_SS of an upper release.
         delta: of the claim.
     """
 
@@ -72,10 +73,11 @@ class ExactReleaseCase(Case):
         """By the report of a draw, whose votes do not matter."""
         report = pate.aggregate(
             np.array([[3, 1]]),
-            "permute-and-flip",
-            exponential_scale=1.0,
+            "lnmax",
+            laplace_scale=1.0,
             layout="counts",
-            release="unbiased",
+            release="upper",
+            delta=self.delta,
             order=self.order,
             beta=self.beta,
             sigma_release=self.sigma,
@@ -87,9 +89,11 @@ class ExactReleaseCase(Case):
         del share
         start = time.perf_counter()
         claim, ratio = self.claim(), math.exp(-self.beta)
+        # κ/σ: the bound is too low with a tenth of δ.
+        apart = ratio / self.sigma + (1.0 - ratio) * norm.isf(self.delta / 10.0)
 
         def excess(epsilon: float) -> float:
-            there = gaussian_pair_delta(epsilon, mean=ratio / self.sigma, spread=ratio)
+            there = gaussian_pair_delta(epsilon, mean=apart, spread=ratio)
             return math.log(max(there, 1e-300) / self.delta)
 
         least = float(brentq(excess, 1e-6, 50.0))

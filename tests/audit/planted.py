@@ -150,13 +150,6 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "lnmax: a rare label, one answer",
         ),
         Planted(
-            "permute-and-flip: half of the noise",
-            "mechanisms/permute_and_flip.py",
-            "self.exponential_scale, lambda",
-            "self.exponential_scale / 2, lambda",
-            "permute-and-flip: a rare label, one answer",
-        ),
-        Planted(
             "stability: half of the noise",
             "mechanisms/stability.py",
             "noise.laplace(len(counts)) / self.query_epsilon",

@@ -144,7 +144,7 @@ QUICK = {
     "groups: six votes of one record",
     "names: a vote goes missing",
     "open-vocabulary: a tie turned at the threshold",
-    "permute-and-flip: a rare label, one answer",
+    "lnmax: a rare label, one answer",
     "release: the worst pair at a tiny delta",
     "session: the whole game",
     "session: two queries, one after the other",

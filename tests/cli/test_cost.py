@@ -289,7 +289,7 @@ def test_mechanisms_side_by_side(priced):
         assert (row["epsilon"] is None) == (row["mechanism"] in ("stability", "sparse-vector"))
         assert row["data_independent"] > (row["epsilon"] or 0.0)
     assert rows["confident"]["queries"] == 60
-    every = {rows[name]["queries"] for name in ("gnmax", "lnmax", "permute-and-flip")}
+    every = {rows[name]["queries"] for name in ("gnmax", "lnmax")}
     assert every == {int(np.ceil(target))}
 
 

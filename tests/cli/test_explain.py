@@ -332,7 +332,7 @@ def test_teachers_of_sets_refusals_and_rounds_are_counted(monkeypatch):
     is_told_of_hospitals(both)
     monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
     with pytest.raises(pate_library.RefusedError) as refused:
-        hospital_run("labels", "permute-and-flip", target_epsilon=1.0, max_queries=QUERIES)
+        hospital_run("labels", "lnmax", target_epsilon=1.0, max_queries=QUERIES)
     is_told_of_hospitals(refused.value.report)
 
 

@@ -88,7 +88,7 @@ def test_each_group_has_its_epsilon_and_the_headline_is_the_largest(pate, words)
 
 
 def test_a_dry_run_quotes_what_a_run_reports(pate, words):
-    words += ["--mechanism", "permute-and-flip"]
+    words += ["--mechanism", "lnmax"]
     price = json.loads(pate("aggregate", *words, "--dry-run").stdout)
     assert price["groups"] == reported(pate("aggregate", *words))["groups"]
     drawn = ["--release", "upper", "--order", 8, "-o", "l.csv"]
@@ -99,7 +99,7 @@ def test_a_dry_run_quotes_what_a_run_reports(pate, words):
 
 
 def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, words, folder):
-    more = ["--mechanism", "permute-and-flip", "--order", 8, "--ledger"]
+    more = ["--mechanism", "lnmax", "--order", 8, "--ledger"]
     reported(pate("aggregate", *words, *more, "one.ledger", "--release", "none"))
     reported(pate("aggregate", *words, *more, "two.ledger", "-o", "l.csv", "--release", "none"))
     ledger = Ledger.read("one.ledger")
@@ -121,7 +121,7 @@ def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, word
 
 
 def test_runs_of_different_groups_have_no_common_account(pate, words, labels, folder):
-    more = ["--mechanism", "permute-and-flip", "--order", 8, "--release", "none", "--ledger"]
+    more = ["--mechanism", "lnmax", "--order", 8, "--release", "none", "--ledger"]
     assert pate("aggregate", *words, *more, "one.ledger").exit_code == 0
     rows = ["shut,4", *["open,4"] * (HEAVY - 1), *["strict,1"] * LIGHT]
     Path("other.csv").write_text("\n".join(["group,weight", *rows]))
@@ -214,7 +214,7 @@ def test_a_tuned_line_says_the_groups_as_well(pate, words, votes):
 def test_a_tested_target_is_every_groups_and_one_met_untested_is_not(
     pate, words, target, all_alike
 ):
-    words += ["--mechanism", "permute-and-flip"]
+    words += ["--mechanism", "lnmax"]
     words = ["aggregate", *words, "--target-epsilon", target, "--max-queries", 60]
     result = pate(*words)
     report = json.loads(result.stdout)

@@ -106,3 +106,27 @@ def test_another_mechanism_takes_the_options_that_it_knows():
 def test_what_a_mechanism_does_not_know_is_refused(name):
     with pytest.raises(UsageError, match=f"--confidence does not go with --mechanism {name}, "):
         MechanismOptions(name, confidence=0.5).choice()
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (
+            ["--exponential-scale", 3],
+            "--exponential-scale is gone: use --mechanism lnmax with --laplace-scale, which has "
+            "the same epsilon an answer",
+        ),
+        (
+            ["--mechanism", "permute-and-flip"],
+            "--mechanism permute-and-flip is gone: use lnmax, which has the same epsilon an answer",
+        ),
+        (
+            ["--release", "unbiased"],
+            "--release unbiased is gone: use upper, which is a bound and not too low about half "
+            "the time",
+        ),
+    ],
+)
+def test_what_is_gone_is_refused_with_what_to_use_instead(pate, words, line):
+    refused = pate("aggregate", "votes.npy", *words)
+    assert (refused.exit_code, refused.stderr) == (2, f"pate: {line}\n")

@@ -69,11 +69,9 @@ def test_without_words_the_public_rule_speaks_as_in_aggregate(pate, votes, found
     assert (one["order"], one["beta"]) == (planned["order"], planned["beta"])
 
 
-@pytest.mark.parametrize("kind", ["upper", "unbiased"])
-def test_the_best_release_of_this_order_is_no_worse_than_the_rule(found, kind):
-    one = found(*WORDS, "--release", kind)
+def test_the_best_release_of_this_order_is_no_worse_than_the_rule(found):
+    one = found(*WORDS)
     best = one["best"]
-    assert best["release"] == kind
     within = [level * np.exp(-best["beta"] * d) for d, level in enumerate(one["local_sensitivity"])]
     assert best["smooth_sensitivity"] == pytest.approx(max(within), rel=1e-9)
     assert best["sd"] == pytest.approx(best["smooth_sensitivity"] * best["sigma_release"], rel=1e-9)
@@ -133,10 +131,6 @@ def test_a_table_for_a_person(screen, votes, found):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (
-            ["--release", "none"],
-            "--release none needs no smooth sensitivity; give upper or unbiased",
-        ),
         (
             ["--mechanism", "lnmax", "--analysis", "paper", "--order", 3],
             "the published analysis has no smooth sensitivity for lnmax; use --analysis tight",

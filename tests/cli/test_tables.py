@@ -16,7 +16,7 @@ from slices import some, whole
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:e-?\d+)?%?")
 # As wide as results get.
-MECHANISM = {"name": "permute-and-flip"}
+MECHANISM = {"name": "open-vocabulary"}
 FIRST = {"mechanism": MECHANISM, "analysis": "tight", "queries": 12_000_000, "delta": 1.25e-15}
 COST = FIRST | {
     "epsilon": 12345.6789,
@@ -82,7 +82,7 @@ COMPARE = {
     "max_answers": 11_234_568,
     "compare": [
         {
-            "mechanism": "permute-and-flip",
+            "mechanism": "open-vocabulary",
             "queries": 11_234_568,
             "agreement": 0.9876,
             "expected_answers": 11_234_567.8,

@@ -381,7 +381,7 @@ def test_a_composition_meets_a_target_or_is_refused(pate, votes):
     assert "no Renyi cost to test" in done.stderr
 
 
-@pytest.mark.parametrize("mechanism", ["gnmax", "lnmax", "permute-and-flip"])
+@pytest.mark.parametrize("mechanism", ["gnmax", "lnmax"])
 def test_every_scored_mechanism_takes_a_target(pate, votes, heads, mechanism):
     asked = heads(refuse=False)
     noise = ("--sigma2", 6.4) if mechanism == "gnmax" else ()

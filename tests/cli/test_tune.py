@@ -74,7 +74,7 @@ def test_votes_from_a_pipe_are_read_once(pate, votes):
 
 
 def test_the_winners_command_releases_with_the_parameters_found(pate, votes):
-    words = ["--answers", 20, "--release", "unbiased", "--classes", 4, "--delta", "1e-4"]
+    words = ["--answers", 20, "--release", "upper", "--classes", 4, "--delta", "1e-4"]
     tuned = json.loads(pate("tune", votes, *words, *GRID).stdout)
     winner = tuned["winner"]
     assert winner["expected_answers"] >= 20

@@ -16,7 +16,6 @@ from pate_cli.mechanisms import (
     InteractiveGNMax,
     LNMax,
     MechanismChoice,
-    PermuteAndFlip,
     SparseVector,
     Stability,
 )
@@ -36,7 +35,6 @@ def test_defaults_need_no_caution(name):
     [
         GNMax(40, 4, sigma2=60.0),
         LNMax(40, 4, laplace_scale=50.0),
-        PermuteAndFlip(40, 4, exponential_scale=50.0),
         GNMax(40, 2, sigma2=60.0),
         GNMax(40, 1 << 20, sigma2=11.0),
         ConfidentGNMax(40, 4, threshold=20.0, sigma1=20.0, sigma2=60.0),

@@ -15,7 +15,7 @@ from slices import some
 
 DELTA = 1e-5
 GAUSSIAN = ("confident", "gnmax", "interactive", "paper", "groups", "several labels", "rounds")
-PURE = ("lnmax", "permute-and-flip", "stability", "sparse-vector", "groups, stability")
+PURE = ("lnmax", "stability", "sparse-vector", "groups, stability")
 
 
 def numbers(found):

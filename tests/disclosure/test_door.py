@@ -37,7 +37,7 @@ from refusals import refusal
 from runs import Given, charged, round_of
 from slices import some
 
-UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
+UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 
 
@@ -67,8 +67,8 @@ def plan_of(kind, *, delta, **change):
 
 def truth(ledger, plan):
     """True ε and the standard deviation of its release, by hand."""
-    failure = plan.delta / 10.0 if plan.kind is UPPER else 0.0
-    kappa = plan.sigma * -ndtri(failure) if failure else 0.0
+    failure = plan.delta / 10.0
+    kappa = plan.sigma * -ndtri(failure)
     curve, ceiling = ledger.sensitivity[1], ledger.ceiling[1]
     smooth = max(
         [min(curve[d], ceiling) * math.exp(-plan.beta * d) for d in range(len(curve))]
@@ -96,10 +96,9 @@ def is_rounded(value):
     return value == round(value, 4)
 
 
-@pytest.mark.parametrize("kind", [UPPER, UNBIASED])
 @pytest.mark.parametrize("normal", [-9.0, -1.3, 0.0, 0.4, 5.0])
-def test_one_draw_is_what_theory_says_rounded_up(quick, kind, normal):
-    ledger, plan = make_ledger(delta=1e-5), plan_of(kind, delta=1e-5)
+def test_one_draw_is_what_theory_says_rounded_up(quick, normal):
+    ledger, plan = make_ledger(delta=1e-5), plan_of(UPPER, delta=1e-5)
     epsilon, sd, shift = truth(ledger, plan)
     wanted = max(epsilon + shift + sd * normal, 0.0)
     found = release(ledger, plan, Given(normal, private=True)).sanitized.epsilon
@@ -133,14 +132,15 @@ def test_many_upper_draws_are_too_low_as_rarely_as_promised(quick, delta, draws)
     assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
 
 
-def test_many_unbiased_draws_have_the_true_mean_and_spread(quick):
-    ledger, plan = make_ledger(delta=1e-5, rdp=3.0, level=0.01), plan_of(UNBIASED, delta=1e-5)
-    epsilon, sd, _ = truth(ledger, plan)
+def test_many_draws_have_the_law_of_one(quick):
+    ledger, plan = make_ledger(delta=1e-5, rdp=3.0, level=0.01), plan_of(UPPER, delta=1e-5)
+    epsilon, sd, shift = truth(ledger, plan)
+    mean = epsilon + shift
     draws, noise = 10_000, RunKey.from_seed(78).rows(0, 1)
     found = many_draws(ledger, plan, noise, draws)
-    assert found.mean() == pytest.approx(epsilon + 5e-5, abs=5.3 * sd / math.sqrt(draws))
+    assert found.mean() == pytest.approx(mean + 5e-5, abs=5.3 * sd / math.sqrt(draws))
     assert found.std() == pytest.approx(sd, rel=5.3 / math.sqrt(2 * draws))
-    inside = int(np.sum(np.abs(found - epsilon) < sd))
+    inside = int(np.sum(np.abs(found - mean) < sd))
     chance = ndtr(1.0) - ndtr(-1.0)
     assert binom.cdf(inside, draws, chance - 1e-3) > 1e-8
     assert binom.sf(inside, draws, chance + 1e-3) > 1e-8
@@ -148,7 +148,7 @@ def test_many_unbiased_draws_have_the_true_mean_and_spread(quick):
 
 def test_epsilon_is_never_negative_and_always_rounded_up(quick):
     ledger = make_ledger(delta=0.4, rdp=0.0, level=0.05)
-    plan = plan_of(UNBIASED, delta=0.4)
+    plan = plan_of(UPPER, delta=0.4)
     noise = RunKey.from_seed(79).rows(0, 1)
     epsilons = [release(ledger, plan, noise).sanitized.epsilon for _ in range(300)]
     assert min(epsilons) == 0.0 < max(epsilons)
@@ -194,18 +194,16 @@ def test_release_none_publishes_the_bound_for_all_votes_alone():
     }
 
 
-@pytest.mark.parametrize("kind", [UPPER, UNBIASED])
 @pytest.mark.parametrize("seeded", ["labels", "draw", "neither"])
-def test_a_seed_anywhere_takes_every_claim_back(quick, kind, seeded):
+def test_a_seed_anywhere_takes_every_claim_back(quick, seeded):
     ledger = make_ledger(delta=1e-5, private=seeded != "labels")
-    report = release(ledger, plan_of(kind, delta=1e-5), Given(0.0, private=seeded != "draw"))
+    report = release(ledger, plan_of(UPPER, delta=1e-5), Given(0.0, private=seeded != "draw"))
     held = {one.id for one in report.statements if one.holds}
     if seeded != "neither":
         assert (report.private, held) == (False, set())
         assert report.summary.startswith("Nothing: the noise came from a fixed seed")
     else:
-        upper = {"released-epsilon"} if kind is UPPER else set()
-        assert (report.private, held) == (True, {"all-votes", "this-file"} | upper)
+        assert (report.private, held) == (True, {"all-votes", "this-file", "released-epsilon"})
 
 
 def test_a_ledger_of_another_delta_order_or_analysis_is_refused():
@@ -229,8 +227,7 @@ def test_a_ledger_of_a_mechanism_whose_cost_is_a_composition_is_refused():
     ledger = replace(make_ledger(delta=1e-5), rounds=(round_of(stable, queries=9),))
     text = refusal(LedgerError, release, ledger, plan_of(UPPER, delta=1e-5), Given(0.0))
     assert text == (
-        "unknown mechanism 'stability'; this tool knows confident, interactive, gnmax, lnmax, "
-        "permute-and-flip"
+        "unknown mechanism 'stability'; this tool knows confident, interactive, gnmax, lnmax"
     )
 
 
@@ -259,11 +256,11 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
 
 
 def test_rounds_compose_into_one_release(quick):
-    plan = plan_of(UNBIASED, delta=1e-5)
+    plan = plan_of(UPPER, delta=1e-5)
     first, second = make_ledger(delta=1e-5), make_ledger(delta=1e-5, rdp=0.2, level=0.001, name="b")
     report = release(first + second, plan, Given(1.0, private=True))
-    epsilon, sd, _ = truth(first + second, plan)
-    assert report.sanitized.epsilon == pytest.approx(epsilon + sd, abs=1e-4)
+    epsilon, sd, shift = truth(first + second, plan)
+    assert report.sanitized.epsilon == pytest.approx(epsilon + shift + sd, abs=1e-4)
     assert (report.queries, report.answers, report.max_answers) == (200, 82, 120)
     assert report.mechanism == {"name": "composition", "rounds": 2}
     assert len(report.rounds) == 2
@@ -281,7 +278,7 @@ def numbers_and_texts(value):
         yield value
 
 
-@pytest.mark.parametrize("kind", [UPPER, UNBIASED, NONE])
+@pytest.mark.parametrize("kind", [UPPER, NONE])
 def test_no_secret_of_the_ledger_is_in_the_report(kind):
     counts = np.random.default_rng(8).multinomial(50, [0.7, 0.2, 0.1], size=100)
     ledger = charged(MECHANISM, counts, [9.0], distances=50, max_answers=60, answers=41)

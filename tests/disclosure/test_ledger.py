@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -62,12 +61,6 @@ def assert_same(a, b, *, rtol=0.0):
         assert getattr(a, field).shape == getattr(b, field).shape
 
 
-def unsealed(data, version=1):
-    """A file of fields, as versions wrote it that had no checksum."""
-    content = {name: value for name, value in data.items() if name != "checksum"}
-    return json.dumps(content | {"schema_version": version})
-
-
 @st.composite
 def three_ledgers(draw):
     return [
@@ -112,7 +105,7 @@ def test_rounds_of_different_records_do_not_add():
     # Nor does a file that holds such a sum already.
     data = json.loads((one + make("c")).to_json())
     data["rounds"][0]["mechanism"]["teachers_per_record"] = 5
-    assert words in refusal(LedgerError, Ledger.from_json, unsealed(data))
+    assert words in refusal(LedgerError, Ledger.from_json, sealed(data))
     assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
 
 
@@ -163,28 +156,13 @@ def test_foreign_json_is_refused(text):
     )
 
 
-@pytest.mark.parametrize("version", [0, 5, "1", None, 1.5, True])
+@pytest.mark.parametrize("version", [0, 2, 4, "1", None, 1.5, True])
 def test_another_schema_is_refused(version):
     data = json.loads(make("a").to_json()) | {"schema_version": version}
     assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
-        f"the ledger has schema version {version}, this tool reads 4; "
+        f"the ledger has schema version {version}, this tool reads 1; "
         "use the version of pate that wrote it, or a newer one"
     )
-
-
-@pytest.mark.parametrize("voting", ["binary", "powerset"])
-def test_a_ledger_of_version_3_is_read_where_each_label_was_asked_by_itself(voting):
-    several = replace(make("a").rounds[0], label_set=LabelSet(2, ("x", "y")))
-    data = json.loads(replace(make("a"), rounds=(several,)).to_json())
-    data["schema_version"] = 3
-    data["rounds"][0]["label_set"]["voting"] = voting
-    if voting == "binary":
-        assert Ledger.from_json(sealed(data)).rounds == (several,)
-    else:
-        assert refusal(LedgerError, Ledger.from_json, sealed(data)) == (
-            "the ledger is of another version: it tells of 'voting', which is gone; use the "
-            "version of pate that wrote it"
-        )
 
 
 def with_round(**fields):
@@ -283,7 +261,7 @@ CURVES = DAMAGED + "its curves do not match its orders"
 )
 def test_damaged_fields_are_refused(change, message):
     data = json.loads(make("a").to_json()) | change
-    assert refusal(LedgerError, Ledger.from_json, unsealed(data)) == message
+    assert refusal(LedgerError, Ledger.from_json, sealed(data)) == message
 
 
 @pytest.mark.parametrize(
@@ -292,7 +270,7 @@ def test_damaged_fields_are_refused(change, message):
 def test_missing_fields_are_refused(field):
     data = json.loads(make("a").to_json())
     del data[field]
-    text = refusal(LedgerError, Ledger.from_json, unsealed(data))
+    text = refusal(LedgerError, Ledger.from_json, sealed(data))
     assert text == malformed(f"it has no field {field!r}")
 
 
@@ -300,7 +278,7 @@ def test_missing_fields_are_refused(field):
 def test_missing_fields_of_a_round_are_refused(field):
     data = json.loads(make("a").to_json())
     del data["rounds"][0][field]
-    text = refusal(LedgerError, Ledger.from_json, unsealed(data))
+    text = refusal(LedgerError, Ledger.from_json, sealed(data))
     assert text == malformed(f"rounds.0 has no field {field!r}")
 
 

@@ -17,7 +17,7 @@ from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan, failure_delta
 from refusals import refusal
 
-UPPER, UNBIASED, NONE = ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE
+UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
 
 
 def plan_of(kind, **change):
@@ -42,16 +42,15 @@ def oracle(order, beta, sigma, delta, failure):
 
 
 @given(
-    st.sampled_from([UPPER, UNBIASED]),
     st.floats(1.01, 200.0),
     st.floats(0.01, 0.9),
     st.floats(0.1, 500.0),
     st.floats(1e-12, 0.9),
 )
-def test_the_price_of_a_draw_is_the_formula_in_many_digits(kind, order, share, sigma, delta):
+def test_the_price_of_a_draw_is_the_formula_in_many_digits(order, share, sigma, delta):
     beta = share * 0.5 * math.log1p(1.0 / (order - 1.0))
-    plan = plan_of(kind, order=order, beta=beta, sigma=sigma, delta=delta)
-    failure = delta * 0.1 if kind is UPPER else 0.0
+    plan = plan_of(UPPER, order=order, beta=beta, sigma=sigma, delta=delta)
+    failure = delta * 0.1
     draw, conversion, kappa = oracle(order, beta, sigma, delta, failure)
     assert plan.delta_shift == pytest.approx(failure)
     assert plan.shift == pytest.approx(kappa, rel=1e-9)
@@ -60,10 +59,10 @@ def test_the_price_of_a_draw_is_the_formula_in_many_digits(kind, order, share, s
 
 
 def test_failure_belongs_to_upper_releases_alone():
-    assert failure_delta(UPPER, 1e-5) == pytest.approx(1e-6)
-    assert failure_delta(UNBIASED, 1e-5) == failure_delta(NONE, 1e-5) == 0.0
-    assert plan_of(UPPER).shift > 0.0 == plan_of(UNBIASED).shift == plan_of(NONE).shift
-    assert [plan_of(kind).publishes_draw for kind in (UPPER, UNBIASED, NONE)] == [True, True, False]
+    assert plan_of(UPPER).delta_shift == failure_delta(1e-5) == pytest.approx(1e-6)
+    assert plan_of(NONE).delta_shift == 0.0
+    assert plan_of(UPPER).shift > 0.0 == plan_of(NONE).shift
+    assert [plan_of(kind).publishes_draw for kind in (UPPER, NONE)] == [True, False]
     upper = plan_of(UPPER)
     assert upper.draw == Draw(beta=0.02, sigma=7.0, shift=upper.shift)
     assert upper.draw.rdp(9.5) == upper.release_rdp
@@ -89,13 +88,12 @@ def test_failure_belongs_to_upper_releases_alone():
         ),
     ],
 )
-@pytest.mark.parametrize("kind", [UPPER, UNBIASED])
-def test_what_is_out_of_range_is_refused(kind, change, message):
-    assert refusal(ParameterError, plan_of, kind, **change) == message
+def test_what_is_out_of_range_is_refused(change, message):
+    assert refusal(ParameterError, plan_of, UPPER, **change) == message
 
 
 def test_a_sound_plan_is_sound_and_has_nothing_to_add():
-    for kind in (UPPER, UNBIASED, NONE):
+    for kind in (UPPER, NONE):
         plan = plan_of(kind)
         assert (plan.analysis, plan.sound, plan.caveats) == (Analysis.TIGHT, True, ())
         assert plan.claimed_rdp is None
@@ -116,4 +114,4 @@ def test_what_is_published_is_the_price_and_its_noise():
 @pytest.mark.parametrize("exponent", range(1, 40))
 def test_the_chance_of_failure_is_printed_as_people_write_it(exponent):
     delta = float(f"1e-{exponent}")
-    assert repr(failure_delta(ReleaseKind.UPPER, delta)) == repr(float(f"1e-{exponent + 1}"))
+    assert repr(failure_delta(delta)) == repr(float(f"1e-{exponent + 1}"))

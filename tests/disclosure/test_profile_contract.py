@@ -36,7 +36,7 @@ from scipy.special import log_ndtr
 from beside import a_student
 from divergences import hockey_stick, renyi
 from graphs import neighbours_of
-from laws import gaussian_argmax_law, laplace_argmax_law, permute_and_flip_law
+from laws import gaussian_argmax_law, laplace_argmax_law
 from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
@@ -49,7 +49,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from slices import chosen, some
 
 WALKS = 4 * int(os.environ.get("PATE_CONTRACT", "1"))
@@ -111,9 +110,6 @@ BUILD: dict[str, Callable[..., ScoredMechanism]] = {
     "lnmax": lambda size, classes, **k: LNMax(
         size.teachers, classes, laplace_scale=size.counts_noise(), **k
     ),
-    "permute-and-flip": lambda size, classes, **k: PermuteAndFlip(
-        size.teachers, classes, exponential_scale=size.counts_noise(), **k
-    ),
 }
 
 
@@ -131,7 +127,6 @@ LOG_LAW: dict[str, Callable[[Any, np.ndarray], np.ndarray]] = {
         m, counts, (counts - m.most_votes * m.predictions).max(axis=1)
     ),
     "lnmax": lambda m, counts: laplace_argmax_law(counts, m.laplace_scale),
-    "permute-and-flip": lambda m, counts: np.log(permute_and_flip_law(counts, m.exponential_scale)),
 }
 
 
@@ -228,10 +223,6 @@ KINDS = {
     "lnmax, two classes": Kind("lnmax", classes=2),
     "lnmax, two votes a record": Kind("lnmax", votes=2),
     "lnmax, two classes, two votes a record": Kind("lnmax", classes=2, votes=2),
-    "permute-and-flip": Kind("permute-and-flip"),
-    "permute-and-flip, two classes": Kind("permute-and-flip", classes=2),
-    "permute-and-flip, two votes a record": Kind("permute-and-flip", votes=2),
-    "permute-and-flip, two classes, two votes": Kind("permute-and-flip", classes=2, votes=2),
     "gnmax, conditional": Kind("gnmax", CONDITIONAL, sizes=LOUD),
     "gnmax, conditional, four classes": Kind("gnmax", CONDITIONAL, classes=4, sizes=LOUD[3:]),
     "gnmax, exact states": Kind("gnmax", CONDITIONAL, classes=2, quick=True),
@@ -496,7 +487,7 @@ SLICE = chosen(
         "gnmax, exact states", "gnmax, teachers that count three", "confident",
         "confident, conditional, a prior, much noise",
         "interactive", "interactive, conditional, two classes",
-        "lnmax", "permute-and-flip, two classes",
+        "lnmax",
     },
 )  # fmt: skip
 

@@ -22,7 +22,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from runs import Given, round_of
 
 MECHANISM = GNMax(50, 2, sigma2=10.0)
-DRAWN = (ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE)
+DRAWN = (ReleaseKind.UPPER, ReleaseKind.NONE)
 KEYS = [
     "schema_version",
     "tool",
@@ -82,8 +82,7 @@ def test_the_report_is_plain_json_in_a_stable_order(kind):
     assert text == json.dumps(data, indent=2) + "\n"
     assert data["schema_version"] == SCHEMA_VERSION
     assert data["tool"] == {"name": "pate-cli", "version": __version__}
-    bound = kind is not ReleaseKind.UNBIASED
-    assert (data["releasable"], data["private"], data["sound"]) == (True, True, bound)
+    assert (data["releasable"], data["private"], data["sound"]) == (True, True, True)
     assert (data["queries"], data["answers"], data["max_answers"]) == (30, 11, 20)
     assert data["mechanism"] == MECHANISM.parameters()
     assert list(data["guarantee"]) == ["summary", "adjacency", "covers", "statements"]
@@ -112,7 +111,6 @@ def held(report):
 
 def test_every_release_claims_what_theory_supports_and_no_more():
     assert held(report_of(ReleaseKind.UPPER)) == {"all-votes", "this-file", "released-epsilon"}
-    assert held(report_of(ReleaseKind.UNBIASED)) == {"all-votes", "this-file"}
     assert held(report_of(ReleaseKind.NONE)) == {"all-votes"}
     for kind in DRAWN:
         assert held(report_of(kind, noise=RunKey.from_seed(1).rows(0, 1))) == (
@@ -126,26 +124,12 @@ def test_the_worst_case_of_several_rounds_names_its_premise():
     assert "whatever the votes, if mechanisms, queries and caps of all rounds were fixed" in two
 
 
-def test_an_unbiased_estimate_is_no_bound_but_the_worst_case_is():
-    low, high = (
-        report_of(ReleaseKind.UNBIASED, noise=Given(deviate, private=True))
-        for deviate in (-1.0, 1e3)
-    )
-    assert low.epsilon < low.data_independent.epsilon
-    assert not low.sound
-    assert high.epsilon == high.data_independent.epsilon
-    assert high.sound
-    # What else the draw is worth does not change with it.
-    assert low.statements == high.statements
-
-
 def test_words_match_numbers():
-    upper, unbiased, none = (report_of(kind) for kind in DRAWN)
-    for report in (upper, unbiased, none):
+    upper, none = (report_of(kind) for kind in DRAWN)
+    for report in (upper, none):
         assert report.summary.startswith(f"epsilon = {report.epsilon:.4f} at delta = 1e-05 ")
         assert "one teacher" in report.adjacency
     assert "sanitized upper bound" in upper.summary
-    assert "too low about half the time" in unbiased.summary
     assert "holds whatever the votes" in none.summary
     assert none.covers == "all labels; earlier runs: not tracked"
     assert upper.covers == (
@@ -153,8 +137,6 @@ def test_words_match_numbers():
     )
     texts = {one.id: one.text for one in upper.statements}
     assert "except with probability delta_failure" in texts["this-file"]
-    texts = {one.id: one.text for one in unbiased.statements}
-    assert "too low about half the time" in texts["this-file"]
 
 
 def types_of(annotation):

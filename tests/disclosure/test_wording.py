@@ -32,7 +32,6 @@ def test_the_words_of_a_report_are_those_of_its_facts(kind):
 CLAIMS = {
     "gnmax": {"all-votes"},
     "upper": {"all-votes", "this-file", "released-epsilon"},
-    "unbiased": {"all-votes", "this-file"},
     # The charge of a later round may depend on the labels of an earlier one.
     "rounds": {"all-votes", "released-epsilon"},
     "draws": {"all-votes", "released-epsilon", "total", "sum"},
@@ -45,7 +44,6 @@ CLAIMS = {
     "prior, confident": {"all-votes", "this-file", "released-epsilon"},
     "priors": {"all-votes"},
     "paper": set(),
-    "as published": set(),
     "no record": set(),
     "classes read off": set(),
     "queries read off": set(),
@@ -74,7 +72,7 @@ def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind
 def test_this_file_is_claimed_of_one_sound_draw_and_no_more():
     """Of several rounds, or of one beside external parts, the charge may depend on labels."""
     for kind, sound, private, rounds, external in itertools.product(
-        (ReleaseKind.UPPER, ReleaseKind.UNBIASED, ReleaseKind.NONE),
+        (ReleaseKind.UPPER, ReleaseKind.NONE),
         (True, False), (True, False), (1, 2, 3), (0, 1),
     ):  # fmt: skip
         found = guarantee.statements(

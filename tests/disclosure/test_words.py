@@ -266,16 +266,6 @@ def test_nothing_is_said_of_labels_that_were_refused():
     assert "textbook" in words(claimed("passed"))
 
 
-def test_an_estimate_is_no_bound_and_the_worst_case_still_is():
-    report = claimed("unbiased", epsilon=0.5, epsilon_kind="unbiased", sound=False)
-    told = words(report)
-    assert (
-        f"Whatever the votes, epsilon is at most {shown(report.data_independent.epsilon)}" in told
-    )
-    assert "nothing is claimed" not in told
-    assert "at even odds" not in told
-
-
 def test_the_worst_case_of_several_rounds_has_its_premise():
     for kind, premise in (("upper", False), ("rounds", True)):
         told = words(claimed(kind, epsilon=0.5, epsilon_kind="upper", sound=True))

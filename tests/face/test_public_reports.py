@@ -321,29 +321,6 @@ def test_noise_has_the_size_that_was_asked_for(mechanism, noise, wins):
     assert abs(share - wins) < 5 * math.sqrt(wins * (1 - wins) / rows)
 
 
-# opendp/opendp#2911: exponential noise charged as the exponential mechanism is, which is too
-# little.
-
-
-def test_exponential_noise_is_charged_what_it_costs():
-    votes, scale, orders = np.array([[50, 50]]), 10.0, (2.0, 7.0, 64.0)
-    about = {"exponential_scale": scale, "layout": "counts"}
-    found = pate.cost(votes, "permute-and-flip", **about).to_dict()
-    charged = dict(zip(found["orders"], found["rdp"], strict=True))
-
-    def wins(lead):
-        """How often the first of two is chosen: as the largest of scores with such noise."""
-        other = math.exp(-abs(lead) / scale) / 2
-        return 1 - other if lead >= 0 else other
-
-    for order in orders:
-        one, other = wins(0), wins(2)  # one teacher turns a tie into a lead of two
-        power = one**order * other ** (1 - order) + (1 - one) ** order * (1 - other) ** (1 - order)
-        assert math.log(power) / (order - 1) <= charged[order]
-        if order < 8:  # beyond, less is known to hold whatever the noise
-            assert charged[order] > (2 / scale) ** 2 * order / 8
-
-
 # google/differential-privacy#212: Confident-GNMax in Google's accountant.
 
 

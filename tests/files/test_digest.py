@@ -31,7 +31,7 @@ def run(votes, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     def ran(*words):
-        asked = ["aggregate", votes, "--mechanism", "permute-and-flip", "--seed", 3, *words]
+        asked = ["aggregate", votes, "--mechanism", "lnmax", "--seed", 3, *words]
         done = CliRunner().invoke(app, [str(word) for word in asked], prog_name="pate")
         assert done.exit_code == 0, done.stderr
         return done

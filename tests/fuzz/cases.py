@@ -283,18 +283,18 @@ def _read_thing(_name: str, rng: Generator) -> None:
 _NUMBERS = ("0", "-1", "1", "2", "3", "100", "1e-5", "0.5", "1e308", "1e-308", "5e-324", "nan",
             "inf", "-inf", "9" * 30, "9" * 5000, "1_0", "0x1", "", " ", "é", "1.5", "a\nb", "-0.0",
             "4")  # fmt: skip
-_NUMERIC = ("threshold", "sigma1", "sigma2", "laplace-scale", "exponential-scale", "confidence",
+_NUMERIC = ("threshold", "sigma1", "sigma2", "laplace-scale", "confidence",
             "teachers-per-record", "query-epsilon", "query-delta", "refusals", "max-queries",
             "max-answers", "classes", "teachers", "delta", "order", "beta", "sigma-release",
             "target-epsilon", "refusal-epsilon", "budget", "seed")  # fmt: skip
 _WORDS = {
-    "mechanism": ("confident", "gnmax", "lnmax", "permute-and-flip", "stability", "sparse-vector",
+    "mechanism": ("confident", "gnmax", "lnmax", "stability", "sparse-vector",
                   "interactive", "x", ""),
     "layout": ("counts", "labels", "long", "sparse", "labels-by-teacher", "x"),
     "label-names": ("a,b,c", "a", ",", "a,a", " a,b", "@v.npy", "@", "x" * 9000 + ",y", "a\nb,c,d"),
     "id-column": ("query_id", "", "a\nb", "x" * 5000),
     "analysis": ("tight", "paper"),
-    "release": ("none", "upper", "unbiased", "target"),
+    "release": ("none", "upper", "target"),
     "bound": ("two-tail", "conditional"),
     "aliases": ("v.npy", "none", ""),
     "groups": ("v.npy", "none", ""),

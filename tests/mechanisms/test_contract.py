@@ -46,7 +46,6 @@ from laws import (
     gaussian_argmax_law,
     laplace_argmax_law,
     named_argmax_law,
-    permute_and_flip_law,
     plurality_law,
 )
 from pate_cli.accounting import cost_table
@@ -66,7 +65,6 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
-from pate_cli.mechanisms.permute_and_flip import PermuteAndFlip
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.run.labelling import drawn
@@ -173,14 +171,6 @@ CASES = {
         ),
         common_draws=0,
         seen=lambda m, order: min(worst(m, order), m.pure_epsilon),
-    ),
-    "permute-and-flip": Case(
-        build=functools.partial(PermuteAndFlip, exponential_scale=2.3),
-        law=lambda m, counts: answers_law(
-            np.ones(len(counts)), permute_and_flip_law(counts, m.exponential_scale)
-        ),
-        common_draws=0,
-        seen=lambda m, order: m.pure_epsilon,
     ),
     "stability": Case(
         build=functools.partial(Stability, query_epsilon=0.8, query_delta=0.3),

@@ -128,7 +128,7 @@ def test_what_the_votes_cost_covers_the_neighbours_in_every_group(case):
         np.testing.assert_array_less(case.divergence(group), covered * (1.0 + 1e-9) + 1e-11)
 
 
-@each(["gnmax", "confident", "permute-and-flip"])
+@each(["gnmax", "confident", "lnmax"])
 def test_the_epsilon_of_a_group_holds_for_all_its_neighbours(case):
     law = case.law(case.mechanism)
     terms = ScoredTerms([Spending(case.mechanism, 1, 1)], DELTA)

@@ -6,7 +6,7 @@ import pytest
 
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax, PermuteAndFlip
+from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
 from pate_cli.planning.outlook import forecast, likely_rows, setting_of
 from pate_cli.planning.setting import Setting
 
@@ -43,4 +43,3 @@ def test_worst_and_best_have_names():
 def test_settings_of_mechanisms():
     assert setting_of(CONFIDENT) == Setting(48.0, 30.0, 12.0)
     assert setting_of(GNMax(60, 4, sigma2=12.0)) == Setting(None, None, 12.0)
-    assert setting_of(PermuteAndFlip(60, 4, exponential_scale=5.0)) is None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from pate_cli.core.words import Analysis, OrderChoice, ReleaseKind
 from pate_cli.disclosure.best import best_release
@@ -20,15 +19,15 @@ MECHANISM = GNMax(20, 3, sigma2=3.0)
 TIGHT = TightAnalysis()
 
 
-def plan_of(kind):
-    return ReleasePlan(kind, delta=1e-5, order=4.0, beta=0.05, sigma=9.0)
+def plan_of():
+    return ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=4.0, beta=0.05, sigma=9.0)
 
 
 def test_its_parts_are_the_tight_ones():
     assert TIGHT.name is TIGHT.cost.name is Analysis.TIGHT
     assert isinstance(TIGHT.cost, TightCost)
-    plan = plan_of(ReleaseKind.UPPER)
-    assert TIGHT.plan(plan) is TIGHT.plan(plan, as_published=True) is plan
+    plan = plan_of()
+    assert TIGHT.plan(plan) is plan
     assert isinstance(TIGHT.account(MECHANISM, plan), TightAccount)
 
 
@@ -37,13 +36,12 @@ def test_its_orders_are_its_own_or_those_of_the_moments():
     np.testing.assert_array_equal(TIGHT.orders(OrderChoice.MOMENTS), np.arange(2.0, 10.0))
 
 
-@pytest.mark.parametrize("kind", [ReleaseKind.UPPER, ReleaseKind.UNBIASED])
-def test_sensitivity_comes_with_the_best_release_and_the_nearest_costs(kind):
-    plan, passes = plan_of(kind), CountsRows(COUNTS)
+def test_sensitivity_comes_with_the_best_release_and_the_nearest_costs():
+    plan, passes = plan_of(), CountsRows(COUNTS)
     found = TIGHT.sensitivity(passes, MECHANISM, plan, queries=70)
     price, within = price_votes(passes, MECHANISM, order=4.0, beta=0.05)
     np.testing.assert_array_equal(found.price.curve, price.curve)
     np.testing.assert_array_equal(found.within, within)
-    assert found.best == best_release(kind, price, order=4.0, delta=1e-5)
+    assert found.best == best_release(price, order=4.0, delta=1e-5)
     assert (found.plan, found.queries, found.conditions) == (plan, 70, ())
     assert found.mechanism == MECHANISM.parameters()

@@ -27,7 +27,7 @@ def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysi
     passes = cut(counts, size)
     if analysis is Analysis.TIGHT:
         return price_votes(passes, mechanism, order=order, beta=beta)[0]
-    plan = PublishedPlan(ReleaseKind.UNBIASED, delta=1e-5, order=order, beta=beta, sigma=9.0)
+    plan = PublishedPlan(ReleaseKind.UPPER, delta=1e-5, order=order, beta=beta, sigma=9.0)
     return published_price(passes, mechanism, plan)
 
 

@@ -28,8 +28,8 @@ ORDERS = [2.0, 4.0]
 PARAMETERS = {"threshold": 12.0, "sigma1": 6.0, "sigma2": 5.0}
 
 
-def plan_of(order, kind=ReleaseKind.UNBIASED, **more):
-    return PublishedPlan(kind, delta=1e-5, order=order, beta=0.02, sigma=9.0, **more)
+def plan_of(order, kind=ReleaseKind.UPPER):
+    return PublishedPlan(kind, delta=1e-5, order=order, beta=0.02, sigma=9.0)
 
 
 def account(mechanism, sizes, order):
@@ -107,16 +107,12 @@ def test_conditions_are_checked_at_every_order(mechanism):
         PublishedAccount(mechanism, plan_of(9.0))
 
 
-def test_the_published_charge_is_for_the_release_that_the_paper_has():
-    text = refusal(UsageError, plan_of, 4.0, ReleaseKind.UPPER, as_published=True)
-    assert text.startswith("`as_published` goes with `analysis` paper")
-    assert UsageError.exit_code == 2
-    charged = [plan_of(4.0, as_published=choice) for choice in (False, True)]
-    assert charged[0].overhead - charged[1].overhead == pytest.approx(
-        charged[0].release_rdp - published.gnss_rdp(beta=0.02, sigma=9.0, order=4.0)
-    )
-    assert [plan.headline(3.0, 2.0) for plan in charged] == [2.0, 3.0]
-    assert [plan.headline(None, 2.0) for plan in charged] == [2.0, 2.0]
+def test_a_draw_is_charged_what_it_costs_and_not_what_the_paper_claims():
+    plan = plan_of(14.0)
+    assert plan.claimed_rdp == published.gnss_rdp(beta=0.02, sigma=9.0, order=14.0)
+    left = plan.delta - plan.delta_shift
+    assert plan.overhead == plan.release_rdp + plan.conversion(left) > plan.claimed_rdp
+    assert [plan.headline(drawn, 2.0) for drawn in (3.0, None)] == [2.0, 2.0]
 
 
 def test_nothing_drawn_by_a_published_plan_is_sound():

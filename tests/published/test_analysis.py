@@ -25,20 +25,14 @@ MECHANISM = GNMax(20, 3, sigma2=5.0)
 PAPER = PublishedAnalysis()
 
 
-def plan_of(kind=ReleaseKind.UNBIASED, order=4.0):
-    return ReleasePlan(kind, delta=1e-5, order=order, beta=0.02, sigma=9.0)
+def plan_of(order=4.0):
+    return ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=order, beta=0.02, sigma=9.0)
 
 
 def test_its_parts_are_the_published_ones():
     assert PAPER.name is PAPER.cost.name is Analysis.PAPER
-    for as_published in (False, True):
-        own = PAPER.plan(plan_of(), as_published=as_published)
-        assert own == PublishedPlan.of(plan_of(), as_published=as_published)
-    account = PAPER.account(MECHANISM, plan_of(), as_published=True)
-    assert account.orders.tolist() == [4.0]
-    upper = plan_of(ReleaseKind.UPPER)
-    text = refusal(UsageError, PAPER.account, MECHANISM, upper, as_published=True)
-    assert text.startswith("`as_published` goes with `analysis` paper")
+    assert PAPER.plan(plan_of()) == PublishedPlan.of(plan_of())
+    assert PAPER.account(MECHANISM, plan_of()).orders.tolist() == [4.0]
 
 
 def test_its_orders_are_those_of_the_tables_or_of_the_moments():
@@ -46,14 +40,13 @@ def test_its_orders_are_those_of_the_tables_or_of_the_moments():
     assert PAPER.orders(OrderChoice.MOMENTS).tolist() == list(range(2, 10))
 
 
-@pytest.mark.parametrize("kind", [ReleaseKind.UPPER, ReleaseKind.UNBIASED])
-def test_sensitivity_comes_with_its_conversion_and_its_conditions(kind):
-    plan, passes = plan_of(kind), CountsRows(COUNTS)
+def test_sensitivity_comes_with_its_conversion_and_its_conditions():
+    plan, passes = plan_of(), CountsRows(COUNTS)
     found = PAPER.sensitivity(passes, MECHANISM, plan, queries=40)
     price = published_price(passes, MECHANISM, PublishedPlan.of(plan))
     np.testing.assert_array_equal(found.price.curve, price.curve)
     conversion = math.log(1.0 / (1e-5 - plan.delta_shift)) / 3.0
-    wanted = best_release(kind, price, order=4.0, delta=1e-5, conversion=conversion)
+    wanted = best_release(price, order=4.0, delta=1e-5, conversion=conversion)
     assert found.best.mean == pytest.approx(wanted.mean, rel=1e-12)
     assert (found.best.beta, found.best.sigma) == (wanted.beta, wanted.sigma)
     assert found.plan.analysis is Analysis.PAPER

@@ -12,7 +12,7 @@ from pate_cli.core.clock import now
 from pate_cli.core.errors import UsageError
 from pate_cli.core.noise import RunKey
 
-CHEAP = {"mechanism": "permute-and-flip", "max_epsilon": 20.0, **reports.SHAPE}
+CHEAP = {"mechanism": "lnmax", "max_epsilon": 20.0, **reports.SHAPE}
 
 
 def run(**settings):

@@ -7,8 +7,6 @@ what is lost.
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 from scipy.special import log_ndtr, logsumexp, ndtr
 from scipy.stats import laplace
@@ -87,24 +85,6 @@ def named_argmax_law(histograms, *, sigma, threshold):
     found = np.where(n > 0, (dense * others).sum(axis=2), 0.0)
     none = np.prod(np.where(n > 0, ndtr((threshold - n) / sigma), 1.0), axis=1)
     return np.column_stack([none, found])
-
-
-def permute_and_flip_law(histograms, scale):
-    """Pr[permute-and-flip gives i], [k, m], by its algorithm and not by noise.
-
-    Go through the classes in random order and give the first that passes a coin of chance
-    e^{−(top − n_i)/b} (McKenna and Sheldon 2020, Algorithm 1), over all orders.
-    """
-    n = np.asarray(histograms, dtype=np.int64)
-    chance = np.exp((n - n.max(axis=1, keepdims=True)) / scale)
-    orders = list(itertools.permutations(range(n.shape[1])))
-    law = np.zeros(n.shape)
-    for order in orders:
-        left = np.full(len(n), 1.0 / len(orders))
-        for i in order:
-            law[:, i] += left * chance[:, i]
-            left = left * (1.0 - chance[:, i])
-    return law
 
 
 def answers_law(answered, chances):

@@ -170,14 +170,11 @@ KINDS = {
     "confident": _run,
     "gnmax": lambda: _run("gnmax"),
     "lnmax": lambda: _run("lnmax"),
-    "permute-and-flip": lambda: _run("permute-and-flip"),
     "stability": lambda: _run("stability", max_answers=None),
     "sparse-vector": lambda: _run("sparse-vector", max_answers=None),
     "interactive": _interactive,
     "upper": lambda: _run("gnmax", release="upper"),
-    "unbiased": lambda: _run("gnmax", release="unbiased"),
     "paper": lambda: _run("gnmax", analysis="paper"),
-    "as published": lambda: _run("gnmax", analysis="paper", release="unbiased", as_published=True),
     "passed": lambda: _test(refuse=False),
     "refused": lambda: _test(refuse=True),
     "sharp": lambda: _test(refuse=False, bound="conditional"),
@@ -198,7 +195,7 @@ KINDS = {
     "rounds": lambda: _release((0, 15), (15, 40), release="upper"),
     "draws": lambda: _release((0, 15), (15, 40), again=2, release="upper"),
     "priors": lambda: _released_priors(12, 7),
-    "no record": lambda: _release((0, 40), record=False, release="unbiased"),
+    "no record": lambda: _release((0, 40), record=False, release="upper"),
     "kept": _kept,
     "kept, upper": lambda: _kept(release="upper"),
     "account": lambda: _account(
@@ -212,7 +209,7 @@ KINDS = {
 
 
 NO_PROMISE = (
-    "unbiased", "as published", "classes read off", "queries read off", "no record", "paper",
+    "classes read off", "queries read off", "no record", "paper",
     "seeded",
 )  # fmt: skip
 

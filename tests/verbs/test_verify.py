@@ -167,11 +167,11 @@ NOT_CHARGED = (
     "data_independent", "crosscheck", "tested", "spent", "groups", "answers", "warnings", "label",
 )  # fmt: skip
 ALTERED = {
-    **dict.fromkeys(("stability", "permute-and-flip", "groups, stability"), ALL),
+    **dict.fromkeys(("stability", "lnmax", "groups, stability"), ALL),
     "sparse-vector": ALL,
     **dict.fromkeys(("refused", "passed"), NOT_CHARGED),
     "prior": ("prior", "rounds", "guarantee", "epsilon", "data_independent"),
-    **dict.fromkeys(("as published", "no record", "groups", "several labels"), NOT_CHARGED),
+    **dict.fromkeys(("no record", "groups", "several labels"), NOT_CHARGED),
     "confident": ("epsilon", "data_independent", "rounds"),
     "upper": ("epsilon", "sanitized"),
     "draws": ("earlier_draws.1",),

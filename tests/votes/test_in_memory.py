@@ -183,6 +183,7 @@ def test_scores_in_lists_of_arrays(read):
         (pd.DataFrame({"a": [None, "secret", "b", 4]}), "the data frame: column 'a' holds words"),
         (pd.DataFrame({"a": [None, "secret", "b", 4]}), "row 3 is unlike those before it"),
         (pd.DataFrame({"a": [object()]}), "the data frame: cannot be read; give each column"),
+        (pl.LazyFrame({"a": [1]}), "a data frame, not LazyFrame"),
         (object(), "not object"),
         (None, "not NoneType"),
         (7, "not int"),

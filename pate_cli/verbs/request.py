@@ -24,7 +24,7 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechani
 from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
@@ -206,7 +206,7 @@ class Request:
             beta=beta,
             sigma=sigma,
         )
-        return charging_of(analysis).account(scored, plan)
+        return analysis_of(analysis).account(scored, plan)
 
 
 @contextlib.contextmanager

@@ -73,7 +73,7 @@ from pate_cli.files.results import Result
 from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.votes.facts import PriorFacts
 from pate_cli.votes.join import content_of
 
@@ -477,7 +477,7 @@ def _plan(report: Report, *, delta: float) -> ReleasePlan:
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
     beside = next((part["order"] for part in report.external if part["order"]), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    return charging_of(report.analysis).plan(ReleasePlan(kind, delta, order, beta, sigma))
+    return analysis_of(report.analysis).plan(ReleasePlan(kind, delta, order, beta, sigma))
 
 
 def _labels_delta(report: Report) -> float:

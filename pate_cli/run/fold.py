@@ -30,7 +30,7 @@ PerBatch = Callable[[Any, VoteBatch], _Found]
 
 _ENTRIES: Final = 1 << 21
 """Numbers in a range of rows: some seconds of work at most, half a second for few classes."""
-_WORTH: Final = 1 << 24
+_WORTH: Final = 1 << 25
 """Work on fewer numbers is done before other processes have started."""
 
 

@@ -18,9 +18,9 @@ from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
-from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.report import Quote, RefusedError, Report
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import total_of
+from pate_cli.disclosure.total import Spent, total_of
 from pate_cli.disclosure.wording import worded
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import RULED, MechanismChoice
@@ -138,16 +138,7 @@ def aggregate(
             spent = None if passed else book.settle(Outcome.REFUSED)
         if tested is not None and not passed:
             place.note(book.note)
-            refusal = tested.refusal(
-                private=key.private, facts=request.file.facts, run=key.run_id, began=began,
-                spent=spent,
-            )  # fmt: skip
-            try:
-                if resumed is not None:
-                    resumed.end()
-            except OutputError as error:  # what the coin cost is said and published all the same
-                refusal.add_note(str(error))
-            raise refusal
+            raise _refusal(tested, request, key, began=began, spent=spent, resumed=resumed)
         with book.standing(until_read=tested is None):
             settled = run(
                 request.rows,
@@ -186,6 +177,27 @@ def _read(request: Request, progress: Progress) -> None:
 
 def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
     """Make nothing of a batch."""
+
+
+def _refusal(
+    tested: TargetAccount,
+    request: Request,
+    key: RunKey,
+    *,
+    began: str,
+    spent: Spent | None,
+    resumed: Checkpoint | None,
+) -> RefusedError:
+    """Return what is raised of labels that did not pass, and end their checkpoint."""
+    refusal = tested.refusal(
+        private=key.private, facts=request.file.facts, run=key.run_id, began=began, spent=spent
+    )
+    try:
+        if resumed is not None:
+            resumed.end()
+    except OutputError as error:  # what the test cost is said and published all the same
+        refusal.add_note(str(error))
+    return refusal
 
 
 def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:

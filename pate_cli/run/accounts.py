@@ -1,4 +1,4 @@
-"""What is kept of the votes while they are labelled, and what it says in the end. SECRET.
+"""Accounts of a run: what they keep of the votes as these are labelled, and the report. SECRET.
 
 A run takes any account. One that keeps nothing says what labels cost whatever the votes
 (`PublicAccount`), perhaps after a test before any is drawn (`TargetAccount`). One that keeps a
@@ -50,7 +50,7 @@ Keep: TypeAlias = Callable[[Any, Histograms], Any]
 
 
 class Account(Protocol):
-    """What is kept of the votes while they are labelled, and what it says in the end. SECRET."""
+    """Keeps what it needs of the votes while they are labelled, and reports in the end. SECRET."""
 
     @property
     def keep(self) -> Keep | None:
@@ -103,7 +103,7 @@ class _TallyStates:
 
 
 class LedgerAccount(ABC):
-    """What is kept becomes a ledger, of which a plan sanitizes what is published. SECRET."""
+    """Keeps a ledger, of which a plan sanitizes what is published. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""

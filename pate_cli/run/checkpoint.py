@@ -38,7 +38,7 @@ _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """What is kept of one run.
+    """Folder with the key of one run, and the labels of its finished ranges. SECRET.
 
     Attributes:
         folder: where; of mode 0700, and no other run's.
@@ -159,7 +159,7 @@ def reached(folder: str | os.PathLike[str]) -> str | None:
 
 @dataclass(frozen=True)
 class _RunFile:
-    """What `run.json` holds."""
+    """Content of `run.json`."""
 
     run: str
     secret: str

@@ -1,4 +1,4 @@
-"""Where a run publishes: labels, report and perhaps the ledger appear together, or not at all."""
+"""Outputs of a run: labels, report and perhaps a ledger appear together, or not at all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pate_cli.votes.vote_file import VoteFile
 
 @dataclass(frozen=True, repr=False)
 class Destination:
-    """Where labels go, with what belongs to them.
+    """Names of the files that a run writes: labels, report and perhaps a ledger.
 
         pate.aggregate("votes.parquet", into=pate.Destination("labels.csv", report="report.json"))
 
@@ -129,10 +129,10 @@ class Destination:
 
 
 class Publication:
-    """What a run publishes, in a transaction that is under way; or labels kept in memory."""
+    """Labels, report and ledger of one run on their way to their places; or labels in memory."""
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
-        """Of outputs that are reserved already; of memory without."""
+        """Take outputs that are reserved already; without any, labels stay in memory."""
         self._to, self._out = to, out
         self._vocabulary: ClassNames | None = None
         self.labels = NOTHING

@@ -85,6 +85,12 @@ histories: $(STAMP)
 histories-planted: $(STAMP)
 	$(HISTORY) planted
 
+# Every leaf of reports forged, singly and consistently; tests/forgeries/README.md.
+.PHONY: forgeries
+
+forgeries: $(STAMP)
+	PYTHONPATH=.:tests:tests/support $(BIN)/python -m forgeries
+
 # Sessions killed, KILLS times, as processes of their own; tests/kills/README.md.
 .PHONY: kills
 

@@ -23,7 +23,7 @@ from pate_cli.files.addresses import public_name
 
 @dataclass(frozen=True)
 class BesideOptions:
-    """What else was spent on the same records."""
+    """Options for what else was spent on the same records."""
 
     external: Annotated[
         list[Path] | None,
@@ -38,6 +38,14 @@ class BesideOptions:
     again: Annotated[
         bool,
         typer.Option("--again", help="Draw again all the same; earlier draws are charged, too."),
+    ] = False
+    unverified: Annotated[
+        bool,
+        typer.Option(
+            "--unverified",
+            help="Take reports and records that do not verify, too; the report then says so and "
+            "claims nothing.",
+        ),
     ] = False
 
 
@@ -84,6 +92,7 @@ def release(
             given,
             external=external,
             again=others.again,
+            unverified=others.unverified,
             seed=report.seed,
             **kept.keywords,
             **parameters.keywords,

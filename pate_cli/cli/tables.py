@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any, Final
 
+from pate_cli.accounting.conversion import round_up
 from pate_cli.cli.grid import TableGrid
 from pate_cli.cli.terminal import printer
 from pate_cli.core.errors import printable
@@ -31,10 +32,14 @@ def print_cost(result: dict[str, Any]) -> None:
         f"{result['queries']} queries, {result['expected_answers']:.2f} expected answers, "
         f"delta {result['delta']:g}"
     )
+    where = f"at order {result['order']:g}"
+    if result["order_at_edge"]:
+        where += " (at the edge of the orders tried)"
+    if round_up(result["epsilon"]) == bound["epsilon"]:
+        where = "as for all votes"
     console.print(
-        f"epsilon [bold]{result['epsilon']:.4f}[/] at order {result['order']:g}"
-        + (" (at the edge of the orders tried)" if result["order_at_edge"] else "")
-        + f"; worst case [bold]{bound['epsilon']:.4f}[/] ({bound['method']})"
+        f"epsilon [bold]{result['epsilon']:.4f}[/] {where}; "
+        f"worst case [bold]{bound['epsilon']:.4f}[/] ({bound['method']})"
     )
     if "target" in result:
         _print_target(console, result["target"])

@@ -91,7 +91,7 @@ class MismatchError(PateError):
 
 
 class UncheckedError(PateError):
-    """A report of which all holds that can be checked from outside, and not all can be."""
+    """Something of a report was not checked, and `--strict` asks that all of it is."""
 
     exit_code = 11
 

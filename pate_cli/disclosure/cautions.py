@@ -74,7 +74,7 @@ def _cautions(mechanism: Mechanism, delta: float) -> list[str]:
 
 
 def _guesses(mechanism: Mechanism, *, reached: bool, certain: bool) -> list[str]:
-    """What the prior keeps teachers from; said where it is not their noise or threshold alone."""
+    """Return warnings that the prior outvotes the teachers, unless their own noise does it."""
     votes, weight = mechanism.teachers, mechanism.prior_weight
     answered, right = mechanism.overruled()
     found = []

@@ -14,7 +14,7 @@ _KINDS: Final = {Gaussian: "gaussian", Bounded: "bounded"}
 
 
 def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) -> Crosscheck:
-    """What a textbook makes of these steps, beside what the labels cost here for all votes."""
+    """Return the figures of textbook accountants for steps, compared with the worst case here."""
     found = textbook(steps, delta=delta)
     numbers = {
         name: None if value is None else round_up(value)
@@ -36,7 +36,7 @@ def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) 
 
 
 def reworded(found: Crosscheck, public: DataIndependent) -> Crosscheck:
-    """These numbers with the sentence that goes with them."""
+    """Return figures with the sentence that compares them with the worst case here."""
     numbers = (
         found.rdp_epsilon, found.exact_epsilon, found.basic_epsilon, found.advanced_epsilon,
     )  # fmt: skip

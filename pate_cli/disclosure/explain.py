@@ -169,9 +169,8 @@ def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
     if ours == report:
         return ours, ()
     return ours, (
-        f"Its own words are of another version, {report.read_as} of the report, or were changed: "
-        "these words are not ours. What follows is said anew of its numbers, which pate verify "
-        "checks.",
+        "Its own words were changed: these words are not ours. What follows is said anew of its "
+        "numbers, which pate verify checks.",
     )
 
 
@@ -293,7 +292,7 @@ def _promised(report: Report) -> Iterator[str]:
         yield f"In other words: {_likened(report)}."
     yield f"It covers {report.covers}."
     # A run of which nothing is claimed leaves nothing to claim of all together.
-    if spent is not None and not alone and (report.claims("total") or not spent.runs):
+    if spent is not None and not alone and report.claims("total"):
         yield _together(spent)
     if epsilon != public and report.tested is None and report.claims("all-votes"):
         several = len(report.rounds) > 1 or report.external
@@ -328,8 +327,7 @@ def _together(spent: Spent) -> str:
     """What all runs of the record cost, and on which reading."""
     total = f"epsilon {shown(spent.epsilon)} at delta {shown(spent.delta)}"
     said = f"All {spent.count} runs in the record cost {total} together"
-    if spent.runs:
-        said += f": that is {verdict(spent.epsilon, spent.delta, 'worst-case')}"
+    said += f": that is {verdict(spent.epsilon, spent.delta, 'worst-case')}"
     sharper = (spent.epsilon, spent.delta) != (spent.sum_epsilon, spent.sum_delta)
     if sharper and spent.sum_epsilon is not None and spent.sum_delta is not None:
         said += (

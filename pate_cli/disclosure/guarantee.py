@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from pate_cli.core.words import PublicFact, ReleaseKind
+from pate_cli.core.dataclass import dataclass
+from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
 from pate_cli.disclosure.figures import nats, shown
-from pate_cli.disclosure.report import PublicPrior, Statement
+from pate_cli.disclosure.report import PublicPrior, Report, Statement, Tested
 from pate_cli.disclosure.total import Spent
 
 if TYPE_CHECKING:
@@ -25,7 +26,7 @@ _READ_OFF = {
 
 
 def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
-    """Who is protected: what two neighbouring vote files differ in; rounds agree on who it is.
+    """Return who is protected: what two neighbouring vote files differ in.
 
     What is `external` protects records and knows of no teachers: with it, a total does no more.
     """
@@ -55,7 +56,7 @@ VOID: Final = (
 
 
 def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:
-    """What is said of the priors of all rounds, if any of them has one."""
+    """Return the public facts of the priors of all rounds; None where no round has one."""
     priors = [done.said_prior for done in rounds]
     given = [prior for prior in priors if prior is not None]
     if not given:
@@ -110,7 +111,7 @@ def _between_files(rounds: Sequence[Round]) -> str:
 
 
 def read_off_warning(fact: PublicFact) -> str:
-    """Why nothing holds where this fact was read off the votes, and what settles it."""
+    """Return the warning that a fact was read off the votes, and what settles it."""
     what, why, flag = _READ_OFF[fact]
     return (
         f"{what[0].upper()}{what[1:]} was read off the votes: {why}, and with it what is "
@@ -141,18 +142,20 @@ UNRECORDED: Final = (
 DRAWS: Final = "draws"
 """The word for them among what is unsettled in a report."""
 
-_TOO_LOW = (
-    "up to version 4 of the report, the conditional bound gave distances between those that it "
-    "computed the cost of the next larger one, to which a neighbour's coin does not keep"
+INPUTS: Final = "inputs"
+"""Among what is unsettled, the word for inputs of a total that do not hold."""
+
+UNVERIFIED: Final = (
+    "Something that this total is made of does not verify, or claims nothing, and was taken all "
+    "the same (--unverified): no statement holds."
 )
 
 
-def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, too_low: bool = False) -> str | None:
-    """Why no statement can be claimed at all; None where nothing stands in the way.
-
-    `too_low`: the conditional bound was that of an earlier version, which was none.
-    """
-    gaps = [_TOO_LOW] if too_low else []
+def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, verified: bool = True) -> str | None:
+    """Why no statement can be claimed at all; None where nothing stands in the way."""
+    gaps = []
+    if not verified:
+        gaps.append("it is made of something that does not verify, or that claims nothing")
     if read_off:
         facts, reasons, flags = (
             " and ".join(parts) for parts in zip(*map(_READ_OFF.__getitem__, read_off), strict=True)
@@ -168,7 +171,7 @@ def gap_of(read_off: Sequence[PublicFact], *, recorded: bool, too_low: bool = Fa
 
 
 def covers(kind: ReleaseKind, *, earlier: int = 0, external: int = 0) -> str:
-    """What the headline ε accounts for."""
+    """Return the words for all that the headline ε accounts for."""
     parts = ["all labels"]
     if kind is not ReleaseKind.NONE:
         parts.append("the sanitized epsilon")
@@ -179,235 +182,228 @@ def covers(kind: ReleaseKind, *, earlier: int = 0, external: int = 0) -> str:
     return " and ".join(parts) + (" together" if len(parts) > 1 else "")
 
 
-def statements(
-    kind: ReleaseKind,
-    *,
-    private: bool,
-    sound: bool,
-    rounds: int,
-    external: int = 0,
-    gap: str | None = None,
-    by_group: bool = False,
-    data_independent: bool = True,
-) -> tuple[Statement, ...]:
-    """The readings of theory in accounting/THEORY.md, section 7, and which of them hold.
+@dataclass(frozen=True)
+class Claims:
+    """Claims that a report may make, read off its facts.
 
-    `sound` is False for the published analysis, whose data-dependent cost bounds nothing. None
-    holds where there is a `gap`. With
-    several rounds a later one may have been shaped by the labels of an earlier one: the charge then
-    depends on the labels, and only the ex-post statement is left of the data-dependent ones.
-    `by_group`: each group of teachers has an ε of its own; `data_independent`: so is the headline.
-    `external` parts are rounds as well, with a statement on what is presupposed of them.
+    Attributes:
+        report: whose numbers are taken as they stand.
+        rounds: its rounds.
     """
-    private = private and gap is None
-    rounds += external
-    drawn = kind is not ReleaseKind.NONE
-    own = []
-    if by_group and data_independent:
-        text = (
-            "For vote files that differ in a record of a group, everything released is (epsilon of "
-            "that group in groups, delta)-differentially private, whatever the votes"
-            + ("." if rounds == 1 else f", if {FIXED}.")
+
+    report: Report
+    rounds: Sequence[Round]
+
+    @property
+    def gap(self) -> str | None:
+        """Why no statement can be claimed at all; None where nothing stands in the way."""
+        unsettled = self.report.unsettled
+        return gap_of(
+            [fact for fact in PublicFact if fact in unsettled],
+            recorded=DRAWS not in unsettled,
+            verified=INPUTS not in unsettled,
         )
-        own = [Statement(id="by-group", holds=private and (sound or not drawn), text=text)]
-    elif by_group:
-        text = (
-            "For vote files D, D' that differ in a record of a group with epsilon g in groups, "
-            "every event S and every number e: Pr_D[S and g <= e] <= exp(e) * Pr_D'[S and g <= e] "
-            "+ delta" + ("." if rounds == 1 else f", if {FIXED}.")
-        )
-        own = [Statement(id="by-group", holds=private and sound and drawn, text=text)]
-    if external:
-        own.append(Statement(id="external", holds=private, text=_EXTERNAL))
+
+    @property
+    def open(self) -> bool:
+        """Whether statements can be claimed: noise nobody can guess, and nothing unsettled."""
+        return self.report.private and self.gap is None
+
+    @property
+    def drawn(self) -> bool:
+        """Whether an epsilon was sanitized."""
+        return self.report.sanitized.release != ReleaseKind.NONE
+
+    @property
+    def analysed(self) -> bool:
+        """Whether the numbers are bounds: what the published analysis says of votes is none."""
+        return self.report.analysis != Analysis.PAPER or self.report.sanitized.epsilon is None
+
+    @property
+    def public(self) -> bool:
+        """Whether the headline is the worst case."""
+        return self.report.epsilon == self.report.data_independent.epsilon
+
+    @property
+    def alone(self) -> bool:
+        """Whether the report is of one round and nothing else.
+
+        A later round may have been shaped by labels of an earlier one: its charge then depends on
+        them, and only the ex-post statement is left of the data-dependent ones.
+        """
+        return len(self.rounds) + len(self.report.external) == 1
+
+    @property
+    def premise(self) -> str:
+        """How a statement on the worst case ends."""
+        return "." if self.alone else f", if {FIXED}."
+
+
+def statements(claims: Claims) -> tuple[Statement, ...]:
+    """Return the readings of the numbers, and which of them hold (accounting/THEORY.md, 7)."""
+    bounded = claims.open and (claims.analysed or not claims.drawn)
+    sanitized = claims.open and claims.analysed and claims.drawn
     return (
+        Statement("all-votes", bounded, _ALL_VOTES + claims.premise),
+        Statement("this-file", sanitized and claims.alone, _THIS_FILE + _unless_alone(claims)),
         Statement(
-            id="all-votes",
-            holds=private and (sound or not drawn),
-            text=(
-                "Everything released is (data_independent.epsilon, delta)-differentially private, "
-                "whatever the votes" + ("." if rounds == 1 else f", if {FIXED}.")
-            ),
+            "released-epsilon",
+            sanitized,
+            _RELEASED + ("" if claims.alone else " Rounds may have been chosen on earlier labels."),
         ),
-        Statement(
-            id="this-file",
-            holds=private and sound and drawn and rounds == 1,
-            text=(
-                "For this vote file and each of its neighbours, in both directions, what was "
-                "released is (eps, delta - delta_failure)-indistinguishable for an exact eps, and "
-                "sanitized.epsilon is at least that eps except with probability delta_failure."
-                + (
-                    ""
-                    if rounds == 1
-                    else " Not claimed for several rounds, whose charge depends on the labels"
-                    + (", or external parts." if external else ".")
-                )
-            ),
-        ),
-        Statement(
-            id="released-epsilon",
-            holds=private and sound and drawn,
-            text=(
-                "For all neighbouring vote files D, D', every event S and every number e: "
-                "Pr_D[S and sanitized.epsilon <= e] <= exp(e) * Pr_D'[S and sanitized.epsilon <= e]"
-                " + delta."
-                + ("" if rounds == 1 else " Rounds may have been chosen on earlier labels.")
-            ),
-        ),
-        Statement(
-            id="sanitized-for-all-votes",
-            holds=False,
-            text=(
-                "(sanitized.epsilon, delta)-differential privacy whatever the votes: not claimed, "
-                "since sanitized.epsilon describes this vote file."
-            ),
-        ),
-        *own,
+        Statement("sanitized-for-all-votes", False, _NOT_FOR_ALL),
+        *_by_group(claims, bounded=bounded, sanitized=sanitized),
+        *([Statement("external", claims.open, _EXTERNAL)] if claims.report.external else ()),
     )
 
 
-def summary(
-    *,
-    kind: ReleaseKind,
-    private: bool,
-    epsilon: float,
-    delta: float,
-    data_independent: bool,
-    sound: bool,
-    rounds: int,
-    external: int = 0,
-    gap: str | None = None,
-    by_group: bool = False,
-) -> str:
-    """One sentence on the headline number, and more where it includes or is divided."""
-    if not private:
+def _by_group(claims: Claims, *, bounded: bool, sanitized: bool) -> list[Statement]:
+    """Return the statement on groups of teachers, if there are any."""
+    if not claims.report.groups:
+        return []
+    if claims.public:
+        return [Statement("by-group", bounded, _BY_GROUP + claims.premise)]
+    return [Statement("by-group", sanitized, _BY_GROUP_DRAWN + claims.premise)]
+
+
+def _unless_alone(claims: Claims) -> str:
+    if claims.alone:
+        return ""
+    others = ", or external parts." if claims.report.external else "."
+    return f" Not claimed for several rounds, whose charge depends on the labels{others}"
+
+
+_ALL_VOTES: Final = (
+    "Everything released is (data_independent.epsilon, delta)-differentially private, whatever the "
+    "votes"
+)
+_THIS_FILE: Final = (
+    "For this vote file and each of its neighbours, in both directions, what was released is (eps, "
+    "delta - delta_failure)-indistinguishable for an exact eps, and sanitized.epsilon is at least "
+    "that eps except with probability delta_failure."
+)
+_RELEASED: Final = (
+    "For all neighbouring vote files D, D', every event S and every number e: "
+    "Pr_D[S and sanitized.epsilon <= e] <= exp(e) * Pr_D'[S and sanitized.epsilon <= e] + delta."
+)
+_NOT_FOR_ALL: Final = (
+    "(sanitized.epsilon, delta)-differential privacy whatever the votes: not claimed, since "
+    "sanitized.epsilon describes this vote file."
+)
+_BY_GROUP: Final = (
+    "For vote files that differ in a record of a group, everything released is (epsilon of that "
+    "group in groups, delta)-differentially private, whatever the votes"
+)
+_BY_GROUP_DRAWN: Final = (
+    "For vote files D, D' that differ in a record of a group with epsilon g in groups, every event "
+    "S and every number e: Pr_D[S and g <= e] <= exp(e) * Pr_D'[S and g <= e] + delta"
+)
+
+
+def summary(claims: Claims) -> str:
+    """Return a sentence on the headline, and more where it includes or is divided."""
+    report, parts = claims.report, len(claims.report.external)
+    if not report.private:
         return _NOT_PRIVATE
-    if gap is not None:
-        return f"Nothing is claimed: {gap}."
-    pair = f"epsilon = {nats(epsilon)} at delta = {shown(delta)}"
-    if not sound:
+    if claims.gap is not None:
+        return f"Nothing is claimed: {claims.gap}."
+    pair = _pair(report.epsilon, report.delta)
+    if report.epsilon_kind == TOTAL:
+        return (
+            f"{pair} is what all runs of the record cost together, whatever the votes (statement "
+            "total)."
+        )
+    if not claims.analysed:
         return f"{pair} repeats the published analysis and is not a bound (see warnings)."
-    own = " Each group of teachers has its own in groups, none above it." if by_group else ""
-    if external:
-        pair = f"In total, with {external} external part{'s' if external > 1 else ''}, {pair}"
-        rounds += external
-    if data_independent:
-        premise = "" if rounds == 1 else f", if {FIXED}"
+    own = " Each group of teachers has its own in groups, none above it." if report.groups else ""
+    if report.met_target is not None:
+        own += f" The target {shown(report.met_target)} is met without a test."
+    if parts:
+        pair = f"In total, with {parts} external part{'s' if parts > 1 else ''}, {pair}"
+    if claims.public:
+        premise = claims.premise.removesuffix(".")
         return f"{pair} holds whatever the votes{premise} (statement all-votes).{own}"
-    which = (
-        "statements this-file and released-epsilon"
-        if rounds == 1
-        else "the ex-post statement released-epsilon"
-    )
+    which = "statements this-file and released-epsilon"
+    if not claims.alone:
+        which = "the ex-post statement released-epsilon"
     return f"{pair} is a sanitized upper bound for these votes ({which}).{own}"
 
 
+def _pair(epsilon: float, delta: float) -> str:
+    return f"epsilon = {nats(epsilon)} at delta = {shown(delta)}"
+
+
 UNTRACKED: Final = "; earlier runs: not tracked"
-"""What is added to what a report covers where no record is kept."""
+"""Ends what a report covers where no record is kept."""
 
 
 TOTAL: Final = "total"
 """The kind of a headline that is all that a record tells of."""
 
 
-def total_headline(epsilon: float, delta: float) -> str:
-    """One sentence on a report of all runs."""
-    return (
-        f"epsilon = {nats(epsilon)} at delta = {shown(delta)} is what all runs of the record cost "
-        "together, whatever the votes (statement total)."
-    )
-
-
 def total_summary(spent: Spent) -> str:
-    """What is added to the headline where the record tells of more runs than this one."""
-    pair = f"epsilon = {nats(spent.epsilon)} at delta = {shown(spent.delta)}"
+    """Return a sentence on all runs, where the record tells of more than the one of the report."""
+    pair = _pair(spent.epsilon, spent.delta)
     return f" All {spent.count} runs in its record together: {pair} (statement total)."
 
 
+_EVENT: Final = "For all neighbouring vote files D, D', every event S and every number e"
+_TOTAL: Final = (
+    f"{_EVENT}: Pr_D[S and spent.epsilon <= e] <= exp(e) * Pr_D'[S and spent.epsilon <= e] "
+    "+ spent.delta, S being of all that the runs in spent.runs released: (spent.epsilon, "
+    "spent.delta)-differential privacy where no refusal lowers it. This presupposes that "
+    "which runs there were and their settings did not follow from what earlier ones "
+    "released."
+)
+_SUM: Final = (
+    f"{_EVENT}: Pr_D[S and spent.sum_epsilon <= e] <= exp(e) * Pr_D'[S and "
+    "spent.sum_epsilon <= e] + d, however the runs were chosen, d being a bound on "
+    "spent.sum_delta that was fixed beforehand."
+)
+
+
 def total_statements(spent: Spent, *, holds: bool) -> tuple[Statement, ...]:
-    """What an account promises (accounting/THEORY.md, section 20)."""
-    event = "For all neighbouring vote files D, D', every event S and every number e"
-    total = Statement(
-        id="total",
-        holds=holds,
-        text=(
-            f"{event}: Pr_D[S and spent.epsilon <= e] <= exp(e) * Pr_D'[S and spent.epsilon <= e] "
-            "+ spent.delta, S being of all that the runs in spent.runs released: (spent.epsilon, "
-            "spent.delta)-differential privacy where no refusal lowers it. This presupposes that "
-            "which runs there were and their settings did not follow from what earlier ones "
-            "released."
-        ),
-    )
-    if spent.sum_epsilon is None:
-        return (total,)
-    return (
-        total,
-        Statement(
-            id="sum",
-            holds=holds,
-            text=(
-                f"{event}: Pr_D[S and spent.sum_epsilon <= e] <= exp(e) * Pr_D'[S and "
-                "spent.sum_epsilon <= e] + d, however the runs were chosen, d being a bound on "
-                "spent.sum_delta that was fixed beforehand."
-            ),
-        ),
-    )
+    """Return the statements on all runs of a record (accounting/THEORY.md, section 20)."""
+    total = Statement("total", holds, _TOTAL)
+    return (total,) if spent.sum_epsilon is None else (total, Statement("sum", holds, _SUM))
+
+
+_TESTED: Final = (
+    "What is released, labels or the refusal, is (tested.target, delta)-differentially private, "
+    "whatever the votes."
+)
+_REFUSAL: Final = (
+    "For all neighbouring vote files D, D': Pr_D[refused] <= exp(tested.refusal_epsilon) * "
+    "Pr_D'[refused]. If what follows a refusal is (e, d)-differentially private, all of it "
+    "together is (max(tested.target, tested.refusal_epsilon + e), delta + d)-differentially "
+    "private."
+)
 
 
 def tested_covers(*, passed: bool) -> str:
-    """What the ε of a tested budget accounts for."""
+    """Return the words for all that the headline of a tested target accounts for."""
     return "all labels, and whether they passed" if passed else "the refusal"
 
 
-def met(target: float) -> str:
-    """What the summary of labels that needed no test adds."""
-    return f" The target {shown(target)} is met without a test."
-
-
 def tested_statements(*, holds: bool) -> tuple[Statement, ...]:
-    """What a tested budget promises, whether or not the labels passed (THEORY.md, section 10)."""
-    return (
-        Statement(
-            id="all-votes",
-            holds=holds,
-            text=(
-                "What is released, labels or the refusal, is (tested.target, delta)-differentially "
-                "private, whatever the votes."
-            ),
-        ),
-        Statement(
-            id="refusal",
-            holds=holds,
-            text=(
-                "For all neighbouring vote files D, D': Pr_D[refused] <= "
-                "exp(tested.refusal_epsilon) * Pr_D'[refused]. If what follows a refusal is (e, d)-"
-                "differentially private, all of it together is (max(tested.target, "
-                "tested.refusal_epsilon + e), delta + d)-differentially private."
-            ),
-        ),
-    )
+    """Return the statements on a tested target, whatever came out (accounting/THEORY.md, 10)."""
+    return Statement("all-votes", holds, _TESTED), Statement("refusal", holds, _REFUSAL)
 
 
-def tested_summary(
-    *,
-    passed: bool,
-    private: bool,
-    target: float,
-    refusal_epsilon: float,
-    delta: float,
-    gap: str | None,
-) -> str:
-    """One sentence on what came out."""
-    if not private:
+def tested_summary(claims: Claims, tested: Tested) -> str:
+    """Return a sentence on what came out of the release test."""
+    delta = shown(claims.report.delta)
+    if not claims.report.private:
         return _NOT_PRIVATE
-    if gap is not None:
-        return f"Nothing is claimed: {gap}."
-    if passed:
+    if claims.gap is not None:
+        return f"Nothing is claimed: {claims.gap}."
+    if tested.passed:
         return (
-            f"epsilon = {shown(target)} at delta = {shown(delta)} holds whatever the votes "
+            f"epsilon = {shown(tested.target)} at delta = {delta} holds whatever the votes "
             "(statement all-votes): it was stated in advance and the labels passed its test."
         )
     return (
-        f"The labels did not pass the test of the target {shown(target)} and none are released; "
-        f"this cost epsilon = {shown(refusal_epsilon)} at delta = {shown(delta)} (statement "
-        "refusal)."
+        f"The labels did not pass the test of the target {shown(tested.target)} and none are "
+        f"released; this cost epsilon = {shown(tested.refusal_epsilon)} at delta = {delta} "
+        "(statement refusal)."
     )

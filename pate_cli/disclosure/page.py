@@ -203,8 +203,8 @@ def _check(told: Told) -> Markup:
         ),
         element("p", "This page repeats the numbers of the report and checks none. This does:"),
         element("pre", element("code", f"pate verify report.json{given}{guessed}")),
-        element("p", "It ends with 0 if all of it holds, with 10 if anything does not, and with 11 "
-                "if all holds but for what it lists, which nobody can check from outside."),
+        element("p", "It ends with 0 if everything that can be checked holds, and names what "
+                "nobody can check from outside; with 10 if anything does not hold."),
     )  # fmt: skip
 
 

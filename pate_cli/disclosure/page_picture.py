@@ -35,8 +35,7 @@ _LEAST: Final = 1e-9
 def running_total(spent: Spent, *, here: int | None, budget: float | None) -> Markup | None:
     """The running total of ε over time as a step line, `here` marked; None where it is not known.
 
-    Where runs are entered together the last of them says what they took the total to; records of
-    earlier versions do not say it at all.
+    Where runs are entered together the last of them says what they took the total to.
     """
     noted = [run.total_epsilon for run in spent.runs[:-1]]
     if not math.isfinite(spent.epsilon) or (noted and all(level is None for level in noted)):

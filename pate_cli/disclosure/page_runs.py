@@ -33,9 +33,9 @@ def runs(told: Told) -> Markup:
         sums = [*([] if report.epsilon_kind == TOTAL else sums), *_sums(spent)]
         budget, here = _budget(spent), _place(spent, report.run)
         facts = [] if budget is None else [("Budget of the record", shown(budget))]
-        drawn = running_total(spent, here=here, budget=budget) if spent.runs else None
+        drawn = running_total(spent, here=here, budget=budget)
         pictures = [] if drawn is None else [("Total ε over time", drawn)]
-        listed = [_table_of_runs(spent.runs, here)] if spent.runs else []
+        listed = [_table_of_runs(spent.runs, here)]
     bars = [(name, _percent(epsilon, delta)) for name, epsilon, delta, _ in sums]
     if report.epsilon_kind == "upper":  # a sanitized bound speaks of no other runs
         bars[0] = (f"{bars[0][0]}, of those with so small an ε", bars[0][1])
@@ -66,14 +66,14 @@ def _sums(spent: Spent) -> Iterator[tuple[str, float, float, str]]:
     if whole == (spent.sum_epsilon, spent.sum_delta):
         yield "All runs", *whole, _WHATEVER
         return
-    yield "All runs", *whole, CHOSEN if spent.runs else ""
+    yield "All runs", *whole, CHOSEN
     if spent.sum_epsilon is not None and spent.sum_delta is not None:
         yield "Plain sum", spent.sum_epsilon, spent.sum_delta, _WHATEVER
 
 
 def _budget(spent: Spent) -> float | None:
-    """That of the last run, as of now."""
-    return spent.runs[-1].budget if spent.runs else None
+    """Return the budget under which the last run was entered."""
+    return spent.runs[-1].budget
 
 
 def _place(spent: Spent, run: str | None) -> int | None:

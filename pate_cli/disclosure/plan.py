@@ -69,7 +69,7 @@ class ReleasePlan:
 
     @property
     def caveats(self) -> tuple[str, ...]:
-        """What a reader must be told where it is not."""
+        """Caveats for the reader if the release is not a valid bound."""
         return ()
 
     @property
@@ -84,7 +84,7 @@ class ReleasePlan:
 
     @property
     def draw(self) -> Draw:
-        """What is drawn, if anything is."""
+        """Public parameters of the draw."""
         return Draw(beta=self.beta, sigma=self.sigma, shift=self.shift)
 
     @property
@@ -94,16 +94,16 @@ class ReleasePlan:
 
     @property
     def claimed_rdp(self) -> float | None:
-        """What another analysis claims the draw costs, nats; None where there is none."""
+        """RDP cost of the draw by the published theorem, nats; None outside the paper analysis."""
         return None
 
     @property
     def overhead(self) -> float:
-        """What is added to the (noisy) RDP of the labels to make it ε: the draw and conversion."""
+        """ε of the draw and of the conversion, nats: added to the RDP cost of the labels."""
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
     def conversion(self, delta: float) -> float:
-        """What turning RDP at λ into ε at δ costs, nats."""
+        """Return the ε that converting RDP at the order of the plan adds at δ, nats."""
         return float(conversion_cost(np.array([self.order]), delta=delta)[0])
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:

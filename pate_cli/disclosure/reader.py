@@ -1,16 +1,9 @@
-"""From JSON back to a report: checked against the schema first, so that every field is sound.
-
-A report of version 3 has no name of its run, time, hash of labels or crosscheck; they are None. Up
-to version 4 a target that is met without a test, and what is unsettled, stood in sentences alone.
-Up to version 5 no prior voted. Up to version 8 there were pools, sets of labels as classes, and
-labels in parts; of a report that tells of none of them only the fields are gone.
-"""
+"""From JSON back to a report: checked against the schema first, so that every field is sound."""
 
 from __future__ import annotations
 
 import functools
 import os
-import re
 import sys
 from collections.abc import Mapping
 from os import PathLike
@@ -20,11 +13,8 @@ from pate_cli.core.clock import read_time
 from pate_cli.core.codec import Refusal, decoded, parsed, picked
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError, shortened
-from pate_cli.core.gone import without_gone
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import PublicFact
-from pate_cli.disclosure.guarantee import DRAWS
-from pate_cli.disclosure.report import SCHEMA_VERSION, SINCE, Report
+from pate_cli.disclosure.report import SCHEMA_VERSION, Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
 from pate_cli.files.addresses import (
@@ -40,14 +30,6 @@ from pate_cli.files.sealed_json import content_of, named
 _LARGEST: Final = 1 << 26
 """Bytes."""
 _OURS: Final = "give the file that --report wrote"
-_OLDEST: Final = 3
-# What the sentences of versions 3 and 4 said, by what is a field of its own since.
-_UNSETTLED: Final = {
-    PublicFact.CLASSES.value: "number of classes was read off the votes",
-    PublicFact.QUERIES.value: "list of queries was read off the votes",
-    DRAWS: "No record of earlier draws from these rounds was kept",
-}
-_MET: Final = re.compile(r" The target ([0-9][0-9.e+-]{0,19}) is met without a test\.$")
 _OTHERS: Final = {
     "pate-ledger": "a ledger, which is SECRET; give the public report",
     "pate-spend-record": "a record, which pate spent shows; give a report",
@@ -56,7 +38,7 @@ _OTHERS: Final = {
 
 @dataclass(frozen=True)
 class ReadReport:
-    """A report, and the JSON that it was read from, brought to this version of the schema."""
+    """A report, and the JSON that it was read from."""
 
     report: Report
     data: Mapping[str, Any]
@@ -105,7 +87,7 @@ def parse_report(text: str | bytes, name: str = "the report") -> ReadReport:
     return ReadReport(*_understood(parsed(text, foreign, most=_LARGEST), name))
 
 
-def report_of(report: Report) -> ReadReport:
+def reread(report: Report) -> ReadReport:
     """A report at hand, read as if from its file."""
     return parse_report(report.to_json())
 
@@ -129,74 +111,28 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
     if data.get("private") is True and data["releasable"] is False:
         raise damaged.of("it is releasable, or not private")
     version = data.get("schema_version")
-    if type(version) is not int or not _OLDEST <= version <= SCHEMA_VERSION:
+    if type(version) is not int or version != SCHEMA_VERSION:
         raise ReportError(
-            f"{name} has schema version {shortened(str(version))}, this tool reads {_OLDEST} to "
-            f"{SCHEMA_VERSION}; use the version of pate that wrote it, or a newer one"
+            f"{name} has schema version {shortened(str(version))}, this tool reads "
+            f"{SCHEMA_VERSION}; use the version of pate that wrote it"
         )
-    if version < SCHEMA_VERSION:
-        later = (field for field in SINCE if SINCE[field] > version)
-        foreign = next((field for field in later if _has(data, field)), None)
-        if foreign is not None:
-            raise damaged.of(f"version {version} has no field {foreign!r}")
-        known = without_gone(data, ReportError, f"{name} is of version {version}")
-        data = _raised(known, version)
     fault = next(faults(data, _schema()), None)
     if fault is not None:
         raise damaged.of(fault)
     try:
         if data["time"] is not None:
             read_time(data["time"])
-        if version < SINCE["unsettled"]:
-            data = _from_sentences(data)
     except ValueError as error:
         raise damaged.of(error) from None
-    return decoded(Report, _fields(data, version), damaged), data
+    return decoded(Report, _fields(data), damaged), data
 
 
-def _has(data: dict[str, Any], field: str) -> bool:
-    """Whether it, or a round of it, has such a field."""
-    rounds = data.get("rounds")
-    inside = rounds if isinstance(rounds, list) else []
-    return any(isinstance(one, dict) and field in one for one in (data, *inside))
-
-
-def _raised(data: dict[str, Any], version: int) -> dict[str, Any]:
-    """A report of an earlier version with what it lacks and must have."""
-    raised = {**data, "schema_version": SCHEMA_VERSION}
-    if version < SINCE["crosscheck"]:
-        raised |= {"run": None, "time": None, "labels": None, "crosscheck": None}
-    if version < SINCE["total_rdp"] and isinstance(data.get("external"), list):
-        raised["external"] = [
-            {**part, "total_rdp": None} if isinstance(part, dict) else part
-            for part in data["external"]
-        ]
-    if version < SINCE["stated"] and isinstance(raised.get("external"), list):
-        raised["external"] = [
-            {**part, "stated": None, "name": None} if isinstance(part, dict) else part
-            for part in raised["external"]
-        ]
-    return raised
-
-
-def _from_sentences(data: dict[str, Any]) -> dict[str, Any]:
-    """What versions 3 and 4 said in sentences alone, in fields of its own."""
-    warnings, met = data["warnings"], _MET.search(data["guarantee"]["summary"])
-    unsettled = [word for word, said in _UNSETTLED.items() if any(said in one for one in warnings)]
-    return {
-        **data,
-        **({} if met is None else {"met_target": float(met[1])}),
-        **({"unsettled": unsettled} if unsettled else {}),
-    }
-
-
-def _fields(data: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """What the file says, by the fields of `Report`."""
+def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of `Report` that a JSON object states."""
     found = {
         **picked(Report, data),
         **data["guarantee"],
         "tool": data["tool"]["version"],
-        "read_as": version,
     }
     if "labels_per_query" in data:
         found.pop("label_names", None)

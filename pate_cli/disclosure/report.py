@@ -20,6 +20,16 @@ from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
 from pate_cli.core.words import LabelFormat
+from pate_cli.disclosure.checked import (
+    COMPUTED,
+    EXTERNAL,
+    FREE,
+    LABELS,
+    PARTS,
+    RECORD,
+    RELEASE_TEST,
+    SANITIZING,
+)
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.total import Spent
@@ -28,16 +38,8 @@ from pate_cli.files.digest import Digest, digest_of
 from pate_cli.files.results import Result
 from pate_cli.votes.facts import Group
 
-SCHEMA_VERSION: Final = 9
+SCHEMA_VERSION: Final = 1
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
-
-SINCE: Final = {
-    "run": 4, "time": 4, "labels": 4, "crosscheck": 4, "met_target": 5, "unsettled": 5,
-    "total_rdp": 5, "prior": 6, "stated": 7, "name": 7, "rule": 8,
-}  # fmt: skip
-"""Fields that earlier versions lack, by the version that brought them."""
-
-_SEEDED_IS_NOT: Final = 7  # releasable, since this version
 
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
@@ -54,14 +56,14 @@ class Sanitized:
     `release_rdp_published` what the paper's theorem claims, in `paper` analysis only.
     """
 
-    release: str
-    epsilon: float | None = None
-    order: float | None = None
-    beta: float | None = None
-    sigma_release: float | None = None
-    delta_failure: float | None = None
-    release_rdp: float | None = None
-    release_rdp_published: float | None = None
+    release: str = field(metadata=LABELS)
+    epsilon: float | None = field(default=None, metadata=SANITIZING)
+    order: float | None = field(default=None, metadata=SANITIZING)
+    beta: float | None = field(default=None, metadata=LABELS)
+    sigma_release: float | None = field(default=None, metadata=LABELS)
+    delta_failure: float | None = field(default=None, metadata=COMPUTED)
+    release_rdp: float | None = field(default=None, metadata=COMPUTED)
+    release_rdp_published: float | None = field(default=None, metadata=COMPUTED)
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ class DataIndependent:
 
 @dataclass(frozen=True)
 class Crosscheck:
-    """What a textbook says of the labels alone, as `accounting.textbook` has it.
+    """Figures of textbook accountants for the labels alone (accounting.textbook).
 
     Attributes:
         delta: that of the report, but for what external parts add.
@@ -115,7 +117,7 @@ class LabelFile:
 
     @classmethod
     def of(cls, digest: Digest, label_format: LabelFormat) -> LabelFile:
-        """What was written in this format."""
+        """Return the file with this digest in this format."""
         return cls(label_format, digest.size, digest.sha256)
 
 
@@ -126,21 +128,21 @@ class Tested:
     The chance of passing and everything it was computed from stay secret.
     """
 
-    passed: bool
-    target: float
-    delta: float
-    refusal_epsilon: float
-    orders: tuple[float, ...]
-    distances: int
-    bound: str
+    passed: bool = field(metadata=RELEASE_TEST)
+    target: float = field(metadata=LABELS)
+    delta: float = field(metadata=COMPUTED)
+    refusal_epsilon: float = field(metadata=LABELS)
+    orders: tuple[float, ...] = field(metadata=COMPUTED)
+    distances: int = field(metadata=COMPUTED)
+    bound: str = field(metadata=LABELS)
 
 
 @dataclass(frozen=True)
 class GroupGuarantee(Group):
     """A group of teachers, and the (ε, δ) of its records."""
 
-    epsilon: float
-    delta: float
+    epsilon: float = field(metadata=COMPUTED)
+    delta: float = field(metadata=COMPUTED)
 
 
 @dataclass(frozen=True)
@@ -171,7 +173,7 @@ class Statement:
 
 @dataclass(frozen=True, repr=False)
 class Report(Result):
-    """What may be published about labels: (ε, δ), what it promises, and how it came about.
+    """Public report of labels: (ε, δ), the promise, and all that it was computed from.
 
     `aggregate` and `release` return one; publish it beside the labels, and have others check it
     with `verify` and read it with `explain`. Nothing else about a run is to be published.
@@ -206,51 +208,50 @@ class Report(Result):
     with any of them nothing is claimed.
     `run` names the run and `time` says when it began (UTC), None where no verb made the report;
     `labels` is the file of its labels, None where none was written with it; `tool` is the version
-    of pate that wrote it, `read_as` the version of the schema it was read by.
+    of pate that wrote it.
     """
 
-    epsilon: float
-    epsilon_kind: str
-    delta: float
-    private: bool
-    sound: bool
-    analysis: str
-    mechanism: dict[str, Any]
-    queries: int
-    answers: int
-    max_answers: int
-    sanitized: Sanitized
-    data_independent: DataIndependent
-    rounds: tuple[dict[str, Any], ...]
-    summary: str = ""
-    adjacency: str = ""
-    covers: str = ""
-    statements: tuple[Statement, ...] = ()
-    warnings: tuple[str, ...] = ()
-    tested: Tested | None = None
-    spent: Spent | None = None
-    label_set: LabelSet | None = field(default=None, metadata=SPARING)
-    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING)
-    prior: PublicPrior | None = field(default=None, metadata=SPARING)
-    groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
-    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING)
-    external: tuple[dict[str, Any], ...] = field(default=(), metadata=SPARING)
-    met_target: float | None = field(default=None, metadata=SPARING)
-    unsettled: tuple[str, ...] = field(default=(), metadata=SPARING)
-    crosscheck: Crosscheck | None = None
-    labels: LabelFile | None = None
-    run: str | None = None
-    time: str | None = None
-    tool: str = __version__
-    read_as: int = SCHEMA_VERSION
+    epsilon: float = field(metadata=COMPUTED)
+    epsilon_kind: str = field(metadata=COMPUTED)
+    delta: float = field(metadata=LABELS)
+    private: bool = field(metadata=LABELS)
+    sound: bool = field(metadata=COMPUTED)
+    analysis: str = field(metadata=LABELS)
+    mechanism: dict[str, Any] = field(metadata=COMPUTED)
+    queries: int = field(metadata=COMPUTED)
+    answers: int = field(metadata=COMPUTED)
+    max_answers: int = field(metadata=COMPUTED)
+    sanitized: Sanitized = field(metadata=PARTS)
+    data_independent: DataIndependent = field(metadata=COMPUTED)
+    rounds: tuple[dict[str, Any], ...] = field(metadata=LABELS)
+    summary: str = field(default="", metadata=COMPUTED)
+    adjacency: str = field(default="", metadata=COMPUTED)
+    covers: str = field(default="", metadata=COMPUTED)
+    statements: tuple[Statement, ...] = field(default=(), metadata=COMPUTED)
+    warnings: tuple[str, ...] = field(default=(), metadata=COMPUTED)
+    tested: Tested | None = field(default=None, metadata=PARTS)
+    spent: Spent | None = field(default=None, metadata=PARTS)
+    label_set: LabelSet | None = field(default=None, metadata=SPARING | COMPUTED)
+    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
+    prior: PublicPrior | None = field(default=None, metadata=SPARING | COMPUTED)
+    groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING | LABELS)
+    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
+    external: tuple[dict[str, Any], ...] = field(default=(), metadata=SPARING | EXTERNAL)
+    met_target: float | None = field(default=None, metadata=SPARING | LABELS)
+    unsettled: tuple[str, ...] = field(default=(), metadata=SPARING | LABELS)
+    crosscheck: Crosscheck | None = field(default=None, metadata=COMPUTED)
+    labels: LabelFile | None = field(default=None, metadata=LABELS)
+    run: str | None = field(default=None, metadata=RECORD)
+    time: str | None = field(default=None, metadata=RECORD)
+    tool: str = field(default=__version__, metadata=FREE)
 
     @property
     def rows(self) -> str:
-        """What `queries` counts."""
+        """Word for the rows that `queries` counts."""
         return rows_of(self.label_set)
 
     def claims(self, statement: str) -> bool:
-        """Whether it supports the reading of this id."""
+        """Return whether the statement of this id holds."""
         return any(reading.holds for reading in self.statements if reading.id == statement)
 
     def with_labels(
@@ -272,13 +273,13 @@ class Report(Result):
         return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, in a stable order of keys; one read in its version."""
+        """The report as JSON-ready values, in a stable order of keys."""
         said = encoded(self)
-        facts = {
-            "schema_version": self.read_as,
+        return {
+            "schema_version": SCHEMA_VERSION,
             "tool": {"name": "pate-cli", "version": self.tool},
             **_among(said, "run", "time", "labels"),
-            "releasable": self.private or self.read_as < _SEEDED_IS_NOT,
+            "releasable": self.private,
             **_among(said, "private", "sound", "epsilon", "epsilon_kind", "delta", "analysis"),
             "conversion": _CONVERSIONS[self.analysis],
             **_among(said, "mechanism", "queries", "answers", "max_answers", "label_names"),
@@ -290,12 +291,6 @@ class Report(Result):
             **_charged(self.earlier_draws),
             **_among(said, "external", "unsettled", "rounds", "warnings"),
         }
-        if self.external:
-            facts["external"] = [self._of_version(part) for part in said["external"]]
-        return self._of_version(facts)
-
-    def _of_version(self, facts: dict[str, Any]) -> dict[str, Any]:
-        return {name: fact for name, fact in facts.items() if SINCE.get(name, 0) <= self.read_as}
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """The readings of the numbers, one a row: id, holds, text."""
@@ -305,7 +300,7 @@ class Report(Result):
         }
 
     def preview(self) -> list[tuple[object, ...]]:
-        """What is promised, to whom, and what to mind."""
+        """Return the promise, who is protected, the worst case and the warnings, by title."""
         worst = f"epsilon {nats(self.data_independent.epsilon)}"
         return [
             ("guarantee", self.summary),
@@ -357,7 +352,7 @@ class RefusedError(PateError):
 
 
 def _among(said: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Those of some facts that there are, in this order."""
+    """Return those of the named facts that are there, in the order of the names."""
     return {name: said[name] for name in names if name in said}
 
 
@@ -367,7 +362,7 @@ def _charged(draws: tuple[Draw, ...]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Outlook:
-    """What a target would mean for a run: public, before anything is spent.
+    """Expected outcome of a run with a target, before anything is spent; public.
 
     Attributes:
         target, delta, refusal_epsilon, orders, distances: as in `Tested`.
@@ -387,7 +382,7 @@ class Outlook:
 
 @dataclass(frozen=True, repr=False)
 class Quote(Result):
-    """What a run would cost for all votes, before anything is spent; all of it public.
+    """Worst case of a run, before anything is spent; public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
     what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no

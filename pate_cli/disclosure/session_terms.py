@@ -30,7 +30,7 @@ _PATIENCE: Final = 12
 
 
 def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -> str | None:
-    """What is wrong with a rule for this mechanism; None where it costs no more than it says."""
+    """Return why a rule costs more than it says with a mechanism; None where it does not."""
     cost = _cost(mechanism, rule.delta)(rule.asks)
     if cost > rule.epsilon + _ROUND_OFF:
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
@@ -54,7 +54,7 @@ def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -
 
 @dataclass(frozen=True)
 class SessionTerms(Terms):
-    """What a session costs, however its queries are chosen.
+    """Terms of a session: its cost however its queries are chosen.
 
     Attributes:
         mechanism: what is asked.
@@ -71,12 +71,12 @@ class SessionTerms(Terms):
 
     @property
     def analysis(self) -> str:
-        """As of so many queries in a file."""
+        """Analysis of as many queries in a file."""
         return self._in_any_case.analysis
 
     @property
     def public(self) -> DataIndependent:
-        """That of the queries which are asked in any case, or the rule's where that is more."""
+        """Worst case of the queries that are asked in any case, or of the rule if it costs more."""
         found, epsilon = self._in_any_case.public, self.rule.epsilon
         if epsilon <= found.epsilon or self.rule.beyond is None:
             return found
@@ -85,7 +85,7 @@ class SessionTerms(Terms):
 
     @property
     def headline(self) -> Headline:
-        """The same."""
+        """Headline: the worst case of the session."""
         return Headline(self.public.epsilon, "worst-case")
 
     @property
@@ -94,7 +94,7 @@ class SessionTerms(Terms):
         return self.rule.delta
 
     def moving(self, votes: int) -> float:
-        """Where the rule is a number of queries, priced again."""
+        """Return ε of records that move so many votes; infinite if the rule goes beyond."""
         return math.inf if self.rule.beyond is not None else self._in_any_case.moving(votes)
 
 
@@ -105,7 +105,7 @@ def stop_rule(
     delta: float,
     asks: int | None = None,
 ) -> StopRule:
-    """As many queries as a target pays for, or as many as were said, whichever is less.
+    """Return the rule of a session: as many queries as a target pays for, or as were said.
 
     Args:
         mechanism: what is asked.

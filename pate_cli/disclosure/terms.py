@@ -57,7 +57,7 @@ class Headline:
 
 
 class Terms(ABC):
-    """What is charged for everything that is released.
+    """Cost of everything that is released, as a report states it.
 
     Attributes:
         plan: the sanitized release that is published with the labels; None where there is none.
@@ -74,9 +74,14 @@ class Terms(ABC):
     external: External = External()
 
     @property
+    def verified(self) -> bool:
+        """Whether something is claimed for all that it is made of."""
+        return True
+
+    @property
     @abstractmethod
     def analysis(self) -> str:
-        """As a report names it."""
+        """Name of the analysis in reports."""
 
     @property
     @abstractmethod
@@ -86,7 +91,7 @@ class Terms(ABC):
     @property
     @abstractmethod
     def headline(self) -> Headline:
-        """That of labels beside which nothing is drawn."""
+        """Headline ε if no sanitized value is released."""
 
     @property
     @abstractmethod
@@ -143,7 +148,7 @@ class ScoredTerms(Terms):
 
     @property
     def analysis(self) -> str:
-        """That of the plan."""
+        """Analysis of the release plan."""
         return "tight" if self.plan is None else self.plan.analysis.value
 
     @cached_property
@@ -172,7 +177,7 @@ class ScoredTerms(Terms):
         return self.drawn(None)
 
     def drawn(self, epsilon: float | None) -> Headline:
-        """That of a sanitized ε; of None as of nothing."""
+        """Return the headline with a sanitized ε; with None if nothing was drawn."""
         plan, public = self.plan, self.public.epsilon
         if plan is None:
             return Headline(public, "worst-case")
@@ -234,12 +239,12 @@ class ComposedTerms(Terms):
 
     @property
     def headline(self) -> Headline:
-        """The same."""
+        """Headline: the ε of the composition."""
         return Headline(self.public.epsilon, "worst-case")
 
     @property
     def labels_delta(self) -> float:
-        """That of the composition."""
+        """δ of the composition."""
         return self.cost.delta
 
 
@@ -265,7 +270,7 @@ class TargetTerms(Terms):
 
     @property
     def analysis(self) -> str:
-        """That of the labels."""
+        """Analysis of the labels."""
         return self.labels.analysis
 
     @property
@@ -297,7 +302,7 @@ class TargetTerms(Terms):
 
     @property
     def labels_delta(self) -> float:
-        """That of the attempt, spent whatever comes out."""
+        """δ of the target, spent whatever comes out of its test."""
         return self.target.delta
 
 
@@ -314,6 +319,11 @@ class AccountTerms(Terms):
     recorded: bool = True
 
     compared = False  # a textbook knows nothing of tests
+
+    @property
+    def verified(self) -> bool:
+        """Whether something is claimed for every run."""
+        return all(run.claimed for run in self.runs)
 
     @property
     def analysis(self) -> str:
@@ -353,12 +363,12 @@ class AccountTerms(Terms):
 
     @property
     def labels_delta(self) -> float:
-        """That of all of it."""
+        """δ of all runs."""
         return self._total.delta
 
     @property
     def delta(self) -> float:
-        """Of the total."""
+        """δ of all runs."""
         return self._total.delta
 
 
@@ -373,7 +383,7 @@ def terms_of(
     max_answers: int,
     delta: float,
 ) -> ScoredTerms | ComposedTerms:
-    """Those of a run that costs the same whatever the votes.
+    """Return the terms of a run that costs the same whatever the votes.
 
     Raises:
         UnreachableError: a δ below what a composition amounts to.

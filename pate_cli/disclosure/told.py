@@ -50,18 +50,18 @@ class Told:
         return report.private and report.sound and any(one.holds for one in report.statements)
 
     def texts(self, title: str) -> tuple[str, ...]:
-        """What stands under a title; nothing if it is not there."""
+        """Return the texts under a title; none if there is no such title."""
         return self.sections.get(title, ())
 
     @property
     def whose(self) -> str:
-        """What the headline is, and what it presupposes."""
+        """Words for the kind of the headline and what it presupposes."""
         kind = self.report.epsilon_kind
         return _WHOSE.get(kind, "") + (self.premise if kind in ("worst-case", TOTAL) else "")
 
     @property
     def premise(self) -> str:
-        """What an ε of several rounds or runs that holds whatever the votes presupposes."""
+        """Premise of a worst case of several rounds or runs."""
         report = self.report
         if report.epsilon_kind == TOTAL:
             return f", {CHOSEN}"
@@ -73,8 +73,7 @@ class Told:
         report, spent = self.report, self.report.spent
         if spent is None or not self.relied_on:
             return None
-        # One run is this one; before version 7 attempts added up without a statement.
-        said = spent.count == 1 or not spent.runs or report.claims("total")
+        said = spent.count == 1 or report.claims("total")  # one run is this one
         return spent if said else None
 
 

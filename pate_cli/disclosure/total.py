@@ -23,6 +23,10 @@ from pate_cli.accounting.together import Curves, epsilon_together
 from pate_cli.core.codec import SPARING
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError
+from pate_cli.disclosure.checked import (
+    COMPUTED,
+    RECORD,
+)
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
 from pate_cli.disclosure.record import Outcome, Run, RunKind, decimal_sum, delta_sum
 from pate_cli.disclosure.worst_case import (
@@ -65,17 +69,15 @@ class Spent:
     Attributes:
         epsilon, delta, method, order, sum_epsilon, sum_delta: as in `Total`.
         runs: in order, without what is its holder's alone.
-        attempts: how many there were, of a report up to version 6, which says no more.
     """
 
-    epsilon: float
-    delta: float
-    method: str = field(default="basic", metadata=SPARING)
-    order: float | None = field(default=None, metadata=SPARING)
-    sum_epsilon: float | None = field(default=None, metadata=SPARING)
-    sum_delta: float | None = field(default=None, metadata=SPARING)
-    runs: tuple[Run, ...] = field(default=(), metadata=SPARING)
-    attempts: int | None = field(default=None, metadata=SPARING)
+    epsilon: float = field(metadata=COMPUTED)
+    delta: float = field(metadata=COMPUTED)
+    method: str = field(metadata=COMPUTED)
+    order: float | None = field(default=None, metadata=SPARING | COMPUTED)
+    sum_epsilon: float | None = field(default=None, metadata=SPARING | COMPUTED)
+    sum_delta: float | None = field(default=None, metadata=SPARING | COMPUTED)
+    runs: tuple[Run, ...] = field(default=(), metadata=RECORD)
 
     @classmethod
     def of(cls, runs: Sequence[Run], total: Total | None = None) -> Spent:
@@ -86,7 +88,7 @@ class Spent:
     @property
     def count(self) -> int:
         """How many runs it is of."""
-        return len(self.runs) if self.attempts is None else self.attempts
+        return len(self.runs)
 
 
 def total_of(runs: Sequence[Run]) -> Total:

@@ -1,4 +1,4 @@
-"""What a published (ε, δ) is worth, in words."""
+"""Words for what a published (ε, δ) is worth."""
 
 from __future__ import annotations
 

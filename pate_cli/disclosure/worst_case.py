@@ -50,7 +50,7 @@ class Spending:
 
 
 def spendings(rounds: Sequence[Round]) -> list[Spending]:
-    """What rounds have asked, by their public facts; LedgerError where there is none."""
+    """Return the rows that rounds asked, by their public facts; LedgerError without a round."""
     if not rounds:
         raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
     return [
@@ -72,6 +72,14 @@ class DataIndependentCost:
     epsilon: float
     order: float | None
     method: str
+
+    def least(self, given: float) -> float:
+        """Return the smaller of this ε and one for given votes, nats: both hold for them.
+
+        Use it wherever the cost of given votes stands beside a worst case: few orders, or none that
+        is large enough, can make the former the larger.
+        """
+        return min(given, self.epsilon)
 
 
 def estimated_epsilon(
@@ -99,7 +107,7 @@ def least_delta(spent: Sequence[Spending], *, delta: float, external: External =
 
 
 class WorstCurve:
-    """What labels, draws and external parts cost at some orders, whatever the votes.
+    """RDP curve of labels, draws and external parts, whatever the votes.
 
     Costs of labels are wanted at few orders only: they grow about linearly, so each one found says
     where the best order lies. Any order is valid, so a poor guess loses sharpness and nothing else.
@@ -188,7 +196,7 @@ class WorstCurve:
         )
 
     def _centre(self, delta: float) -> int:
-        """Where the best order is, which is charged, and its neighbours."""
+        """Return the place of the best order; its cost and its neighbours' are known then."""
         orders, beside, charged = self._orders, self._beside, self._charged
         conversion = conversion_cost(orders, delta=delta)
 

@@ -136,6 +136,9 @@ class Mechanism(Labeller):
     listed: ClassVar[bool] = True
     """Whether its labels are classes that are known beforehand."""
 
+    answers_all: ClassVar[bool] = False
+    """Whether every query is answered, up to the public cap."""
+
     takes_prior: ClassVar[bool] = False
     """Whether a public prior may vote, too."""
 
@@ -469,6 +472,8 @@ class OneScoreMechanism(ScoredMechanism):
     A subclass says what the score is, how far a neighbour moves it, which scores there are, what
     they cost, and what an answer costs at worst.
     """
+
+    answers_all: ClassVar[bool] = True
 
     @property
     @abstractmethod

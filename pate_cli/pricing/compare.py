@@ -116,7 +116,7 @@ def compare_scored(
         queries=asked,
         expected_answers=expected,
         agreement=agreeing / max(expected, 1e-12),
-        epsilon=float(epsilon[best]),
+        epsilon=bound_cost.least(float(epsilon[best])),
         order=float(TIGHT_ORDERS[best]),
         data_independent=round_up(bound_cost.epsilon),
         note="; ".join(notes),

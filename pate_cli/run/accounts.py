@@ -23,7 +23,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Bound
 from pate_cli.disclosure import door
-from pate_cli.disclosure.charge import charge_texts
+from pate_cli.disclosure.facts import ReportFacts, report_of
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import (
@@ -35,10 +35,10 @@ from pate_cli.disclosure.profile import (
 )
 from pate_cli.disclosure.record import RunKind
 from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
+from pate_cli.disclosure.settings import Sanitizer, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms, terms_of
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
@@ -63,16 +63,16 @@ class Account(Protocol):
         ...
 
     @property
-    def stated(self) -> Mapping[str, str]:
-        """What its labels say of the charge (`disclosure.charge`); public."""
+    def told(self) -> Mapping[str, Any]:
+        """Fields of `disclosure.settings.Settings` that say how the run is charged; public."""
         ...
 
     def add(self, kept: Any) -> None:
         """Charge what was kept of a batch; batches come in order."""
         ...
 
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
-        """The public report, drawn once, and the ledger if there is one."""
+    def settle(self, done: Round, key: RunKey) -> Settlement:
+        """The facts of the public report, drawn once, and the ledger if there is one."""
         ...
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
@@ -86,10 +86,15 @@ class Account(Protocol):
 
 @dataclass(frozen=True)
 class Settlement:
-    """A report (public) and the ledger behind it (SECRET); None where the cost is a composition."""
+    """Facts of a report (public) and the ledger behind it (SECRET), None where none is kept."""
 
-    report: Report
+    facts: ReportFacts
     ledger: Ledger | None
+
+    @property
+    def report(self) -> Report:
+        """The report, without the name of the run, its record and its labels."""
+        return report_of(self.facts)
 
 
 @dataclass(frozen=True)
@@ -128,15 +133,19 @@ class LedgerAccount(ABC):
         return not self._plan.publishes_draw
 
     @property
-    def stated(self) -> Mapping[str, str]:
-        """δ."""
-        return charge_texts(delta=self._plan.delta)
+    def told(self) -> Mapping[str, Any]:
+        """δ, the analysis, and how ε is sanitized if it is."""
+        plan = self._plan
+        told = {"delta": plan.delta, "analysis": plan.analysis.value}
+        if not plan.publishes_draw:
+            return told
+        return told | {"sanitizer": Sanitizer(plan.kind.value, plan.order, plan.beta, plan.sigma)}
 
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
+    def settle(self, done: Round, key: RunKey) -> Settlement:
         """Charge all rows and draw once; a draw that was published is noted in the ledger."""
         ledger, plan = self.ledger(done, private=key.private), self._plan
-        report = door.release(ledger, plan, key.aside("release"), warnings=warnings)
-        return Settlement(report, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
+        facts = door.release(ledger, plan, key.aside("release"))
+        return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The data-independent price of labels and release."""
@@ -217,18 +226,16 @@ class PublicAccount:
         return True
 
     @property
-    def stated(self) -> Mapping[str, str]:
-        """δ."""
-        return charge_texts(delta=self._terms.labels_delta)
+    def told(self) -> Mapping[str, Any]:
+        """δ, and how the labels are charged."""
+        return {"delta": self._terms.labels_delta, "analysis": self._terms.analysis}
 
     def add(self, kept: Any) -> None:
         """Nothing: what labels may cost is settled before they are drawn."""
 
-    def settle(self, done: Round, key: RunKey, warnings: Sequence[str]) -> Settlement:
-        """The report, without a ledger."""
-        return Settlement(
-            self._report(done, self._headline, private=key.private, warnings=warnings), None
-        )
+    def settle(self, done: Round, key: RunKey) -> Settlement:
+        """The facts of the report, without a ledger."""
+        return Settlement(self._facts(done, self._headline, private=key.private), None)
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The price, before anything is spent."""
@@ -250,10 +257,8 @@ class PublicAccount:
     def _headline(self) -> Headline:
         return self._terms.headline
 
-    def _report(
-        self, done: Round, headline: Headline, *, private: bool, warnings: Sequence[str] = ()
-    ) -> Report:
-        return door.report([done], self._terms, headline, private=private, warnings=warnings)
+    def _facts(self, done: Round, headline: Headline, *, private: bool) -> ReportFacts:
+        return ReportFacts(rounds=[done], terms=self._terms, headline=headline, private=private)
 
 
 def _in_rows(progress: Callable[[int], None], rows: int, *, parts: int) -> Callable[[float], None]:
@@ -350,14 +355,14 @@ class TargetAccount(PublicAccount):
     ) -> RefusedError:
         """What is raised of labels that did not pass, with its report; `facts` as in `run`."""
         plan = self.plan
-        report = self._refused(private=private, facts=facts)
+        refused = self._refused(private=private, facts=facts)
         return RefusedError(
             f"the labels did not pass the test of the target {plan.epsilon:g}; none are released. "
             f"This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
-            worded(replace(report, run=run, time=began, spent=spent)),
+            report_of(replace(refused, run=run, time=began, spent=spent)),
         )
 
-    def _refused(self, *, private: bool, facts: Facts) -> Report:
+    def _refused(self, *, private: bool, facts: Facts) -> ReportFacts:
         done = Round(
             id="refused",
             mechanism=self._scored.parameters(),
@@ -366,20 +371,15 @@ class TargetAccount(PublicAccount):
             answers=0,
             **facts.of_round,
         )
-        return self._report(done, self._tested.decided(passed=False), private=private)
+        return self._facts(done, self._tested.decided(passed=False), private=private)
 
     @property
-    def stated(self) -> Mapping[str, str]:
-        """The target and δ; of a test also the price of a refusal, and the bound."""
-        plan = self.plan
-        if not self.needed:
-            return charge_texts(delta=plan.delta, target=plan.epsilon)
-        return charge_texts(
-            delta=plan.delta,
-            target=plan.epsilon,
-            refusal=plan.refusal_epsilon,
-            bound=self._bound.value,
-        )
+    def told(self) -> Mapping[str, Any]:
+        """The target as well; of a test also what failing it costs, and the bound."""
+        target = StatedTarget(self.plan.epsilon)
+        if self.needed:
+            target = StatedTarget(self.plan.epsilon, self.plan.refusal_epsilon, self._bound.value)
+        return {**super().told, "target": target}
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
         """The price for all votes, and how likely made-up ensembles would pass."""

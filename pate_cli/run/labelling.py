@@ -5,7 +5,7 @@ A session draws its answers by the same functions, a few queries at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import NO_LABEL, SOURCES, Ids, LabelArray
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
@@ -135,7 +136,6 @@ def run(
     into: Publication,
     checkpoint: Checkpoint | None = None,
     progress: Callable[[int], None] = nothing_seen,
-    warnings: Sequence[str] = (),
     facts: Facts = PLAIN,
 ) -> Settlement:
     """Label every row, stopping at the public cap; charge *all* rows; settle.
@@ -152,7 +152,6 @@ def run(
         into: takes the labels, which must not leave it before this returns.
         checkpoint: where what is drawn is kept until the run has ended, if anywhere.
         progress: called with the number of rows of each finished range.
-        warnings: what else a reader of the report should know.
         facts: what else is public about the votes.
 
     Raises:
@@ -160,10 +159,15 @@ def run(
     """
     queries = rows.queries
     cap = min(max_answers, queries)
-    metadata = label_metadata(
-        mechanism, facts, queries=queries, max_answers=cap, private=key.private
+    settings = Settings(
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=cap,
+        private=key.private,
+        **account.told,
+        **facts.of_round,
     )
-    metadata |= account.stated
+    metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
     answers = 0
 
     def tables() -> Iterator[Labels]:
@@ -191,17 +195,5 @@ def run(
         answers=answers,
         **facts.of_round,
     )
-    settled = account.settle(done, key, warnings)
-    return replace(settled, report=replace(settled.report, label_names=facts.label_names))
-
-
-def label_metadata(
-    mechanism: Mechanism, facts: Facts, *, queries: int, max_answers: int, private: bool
-) -> dict[str, str]:
-    """Return the public parameters that labels carry, as texts."""
-    metadata = {name: str(value) for name, value in mechanism.parameters().items()}
-    metadata |= {"queries": str(queries), "max_answers": str(max_answers)}
-    metadata |= {} if facts.label_set is None else facts.label_set.texts()
-    metadata |= facts.prior.texts() if facts.prior is not None and facts.prior.weight else {}
-    metadata |= {"sources": mechanism.sources} if mechanism.sources else {}
-    return metadata | {"private": str(private).lower()}
+    settled = account.settle(done, key)
+    return replace(settled, facts=replace(settled.facts, label_names=facts.label_names))

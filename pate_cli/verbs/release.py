@@ -13,21 +13,26 @@ from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import LedgerError, ParameterError, SpentError, UsageError
+from pate_cli.core.errors import (
+    LedgerError,
+    MismatchError,
+    ParameterError,
+    SpentError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
-from pate_cli.disclosure.cautions import cautions
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
+from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.reader import ReadReport, read_report, reread
 from pate_cli.disclosure.record import (
     Outcome,
-    RowsAsked,
     Run,
     RunKind,
     SpendRecord,
@@ -37,14 +42,14 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.wording import prior_of_round, rule_of_round, worded
+from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
+from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import parts_of
 from pate_cli.files.sealed_json import content_of, named
-from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
@@ -54,6 +59,7 @@ from pate_cli.verbs.keywords import (
     takes_keywords,
 )
 from pate_cli.verbs.request import kind_of
+from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
@@ -62,7 +68,7 @@ Other: TypeAlias = ExternalCurve | ExternalPair | str | PathLike[str]
 
 @dataclass(frozen=True)
 class Released:
-    """What `release` gives.
+    """Result of `release`.
 
     Attributes:
         report: public.
@@ -81,6 +87,7 @@ def release(
     *,
     external: Sequence[Other] = (),
     again: bool = False,
+    unverified: bool = False,
     **asked: Unpack[ReleaseWords],
 ) -> Released:
     """Publish one (ε, δ) for several runs on votes of the same teachers, and for other mechanisms.
@@ -100,6 +107,8 @@ def release(
         external: what else was trained on the same records, or files that state its cost (see
             `disclosure.external`); it is added to the total.
         again: draw again what was drawn from the same rounds before; all draws are charged.
+        unverified: take reports and records that do not verify, too, or that claim nothing. The
+            report says so then, and claims nothing.
 
     The record of what is released lies beside each ledger if no other is named, and knows of all
     that is given. With `record` False earlier draws are not charged, and the report claims nothing.
@@ -109,11 +118,14 @@ def release(
         SpentError: the rounds were released before.
         UnreachableError: all of it together costs more than the `budget`.
         LedgerError: a ledger, a record or an external file is damaged, or does not fit the others.
+        MismatchError: a report or a record does not verify, or two of them tell otherwise of a run.
     """
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
-    read = _Read.of(several)
+    read = _Read.of(several, unverified=unverified)
     places = _places(read, asked)
+    if not unverified:
+        _check_alike(places.read(), read.known, "the record")
     parts = [read_part(one) if isinstance(one, str | PathLike) else one for one in external]
     if read.ledgers and not read.account:
         return _of_ledgers(read, places, parts, again=again, asked=asked, began=began)
@@ -122,12 +134,12 @@ def release(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    return _of_account(read, places, parts, asked=asked, began=began)
+    return _of_account(read, places, parts, asked=asked, began=began, unverified=unverified)
 
 
 @dataclass(frozen=True)
 class _Read:
-    """What was given, by kind.
+    """Inputs of a release, by kind.
 
     Attributes:
         ledgers: with the files they were read from, if they were.
@@ -142,8 +154,8 @@ class _Read:
     account: bool = False
 
     @classmethod
-    def of(cls, given: Sequence[Given]) -> _Read:
-        """Objects, and files by what they hold."""
+    def of(cls, given: Sequence[Given], *, unverified: bool) -> _Read:
+        """Objects, and files by what they hold; MismatchError for what does not verify."""
         ledgers: list[tuple[Ledger, Path | None]] = []
         records: list[Path] = []
         known, account = SpendRecord(), False
@@ -154,11 +166,13 @@ class _Read:
                 ledgers.append((found, place))
                 continue
             account = True
+            name = "a report" if place is None else public_name(os.fspath(place))
+            told = SpendRecord(_verified(found, name, unverified=unverified))
             if isinstance(found, SpendRecord):
-                known = known | found
                 records += [] if place is None else [place]
-            else:
-                known = known | SpendRecord(_runs_of(found))
+            if not unverified:
+                _check_alike(known, told, name)
+            known = known | told
         return cls(ledgers, records, known, account)
 
     @property
@@ -168,11 +182,45 @@ class _Read:
         return functools.reduce(operator.add, found) if found else None
 
 
-def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
+def _verified(
+    found: ReadReport | Report | SpendRecord, name: str, *, unverified: bool
+) -> tuple[Run, ...]:
+    """Return the runs that a report or a record tells of, once they are seen to verify.
+
+    What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
+    for. That stays with them in the record.
+    """
+    try:
+        if isinstance(found, SpendRecord):
+            faults, runs = list(faults_of_runs(found.runs)), found.runs
+        else:
+            read = reread(found) if isinstance(found, Report) else found
+            checks = [check for check in own_checks(read) if check.outcome == FAILED]
+            faults = [check.detail for check in checks if check.name != PROMISE]
+            runs = _runs_of(read.report, claimed=not unverified)
+    except (ParameterError, UnreachableError) as error:
+        raise MismatchError(f"{name} does not verify: {error}") from None
+    if faults and not unverified:
+        raise MismatchError(
+            f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
+            "nothing is claimed"
+        )
+    return tuple(replace(run, claimed=False) for run in runs) if faults else runs
+
+
+def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
+    """MismatchError where two of what is given tell otherwise of the same run."""
+    for run in told.runs:
+        there = known.known(run.id)
+        if there is not None and told_apart(run, there):
+            raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
+
+
+def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
     """A file by the kind that it says it is of; a ledger where it says nothing."""
     name = os.fspath(path)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
-        return read_report(path).report
+        return read_report(path)
     refuse_address(path)
     if has_no_name(name):
         raise UsageError(
@@ -190,65 +238,29 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
         return SpendRecord.read(path)
     note("one of the files to be released", (path, None))
     if isinstance(data, dict) and "guarantee" in data:
-        return read_report(path).report
+        return read_report(path)
     return Ledger.read(path)
 
 
-def _runs_of(report: Report) -> tuple[Run, ...]:
-    """What a report tells of runs: all of its account, or what it is itself.
+def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
+    """Return the runs that a report tells of: those in `spent`, or the one it is of.
 
     Raises:
-        UsageError: nothing is claimed for it, or not what it cost by itself.
+        UsageError: nothing is claimed for it, where that is wanted, or not what it cost by itself.
     """
     report = worded(report)  # a file may claim anything
-    spent = report.spent
-    if spent is not None and spent.runs:
-        return spent.runs
-    if not report.claims("all-votes"):
+    spent, holds = report.spent, report.claims("all-votes")
+    if not holds and claimed:
         raise UsageError(f"nothing is claimed for a run to be released: {report.summary}")
+    if spent is not None:
+        return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
         raise UsageError("a report of several runs tells of them one by one; give it with a record")
-    (done,), drawn = report.rounds, report.sanitized
-    known: dict[str, Any] = {name: done[name] for name in ("mechanism", "queries", "max_answers")}
-    common: dict[str, Any] = {
-        "id": report.run or f"report {report.time}",
-        "time": report.time,
-        "delta": report.delta,
-        "asked": replace(
-            RowsAsked(**known),
-            label_set=report.label_set,
-            prior=prior_of_round(done),
-            rule=rule_of_round(done),
-        ),
-        "answers": report.answers,
-    }
-    tested = report.tested
-    if tested is not None:
-        return (
-            Run(
-                kind=RunKind.TARGET,
-                outcome=Outcome.LABELLED if tested.passed else Outcome.REFUSED,
-                epsilon=tested.target,
-                refusal_epsilon=tested.refusal_epsilon,
-                **common,
-            ),
-        )
-    if drawn.epsilon is not None and drawn.beta is not None and drawn.sigma_release is not None:
-        shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
-        common |= {"beta": drawn.beta, "sigma_release": drawn.sigma_release, "shift": shift}
-    kind = RunKind.COMPOSITION if report.analysis == "composition" else RunKind.WORST_CASE
-    return (
-        Run(
-            kind=RunKind.SESSION if "rule" in done else kind,
-            outcome=Outcome.LABELLED,
-            epsilon=report.data_independent.epsilon,
-            **common,
-        ),
-    )
+    return (run_of(report),)
 
 
 def _places(read: _Read, asked: ReleaseWords) -> Places:
-    """Where the account is kept: what was named, given, or lies beside the ledgers."""
+    """Return where the record is kept: as named, as given, or beside the ledgers."""
     record, ensemble = asked["record"], asked["ensemble"]
     if isinstance(record, Places):
         return record
@@ -276,7 +288,7 @@ def _of_ledgers(
     asked: ReleaseWords,
     began: str,
 ) -> Released:
-    """What all rounds cost whatever the votes, and a draw if one is asked for."""
+    """Release rounds of ledgers: their worst case, and a draw if one is asked for."""
     total = read.total
     if total is None:
         raise LedgerError("there is no ledger")
@@ -314,24 +326,23 @@ def _of_ledgers(
     with book.standing(until_read=False):
         account = book.account()
         touching = [past for past in account.touching(total) if run is None or past.id != run.id]
-        report = door.release(
+        facts = door.release(
             total,
             plan,
             key.aside("release"),
             prior=[past.draw for past in touching if past.draw is not None],
             recorded=asked["record"] is not False,
-            warnings=cautions(*(each.mechanism for each in spent), delta=total.delta),
             external=others,
         )
         ended = book.settle(Outcome.RELEASED)
-    report = worded(replace(report, run=key.run_id, time=began, spent=ended))
+    report = report_of(replace(facts, run=key.run_id, time=began, spent=ended))
     return Released(report, total, book.account())
 
 
 def _planned(
     total: Ledger, parts: Sequence[ExternalCurve | ExternalPair], asked: ReleaseWords
 ) -> tuple[ReleasePlan, External]:
-    """What is to be drawn, and what is charged beside it at its order; all of it public."""
+    """Return the release plan, and the external parts as they cost at its order; public."""
     drawn, order, analysis = only(ReleasedWords, asked), asked["order"], Analysis(total.analysis)
     plain = analysis is Analysis.TIGHT and (drawn["beta"], drawn["sigma_release"]) == (None, None)
     kind = kind_of(
@@ -403,6 +414,7 @@ def _of_account(
     *,
     asked: ReleaseWords,
     began: str,
+    unverified: bool,
 ) -> Released:
     """The total of all runs."""
     total = read.total
@@ -413,22 +425,24 @@ def _of_account(
     book.enter()
     account = book.account()
     for run in account.runs:
-        if not run.claimed:
-            raise UsageError(f"nothing is claimed for run {run.id}, so nothing of a total with it")
+        if not run.claimed and not unverified:
+            raise UsageError(
+                f"nothing is claimed for run {run.id}, so nothing of a total with it; with "
+                "`unverified` it is added all the same"
+            )
     # A record tells of draws from a ledger; a ledger does not.
     terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
     rounds = [done for done in (run.round for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
-    mechanisms = [mechanism_from_parameters(done.mechanism) for done in rounds]
-    report = door.report(
-        rounds,
-        terms,
-        terms.headline,
+    facts = ReportFacts(
+        rounds=rounds,
+        terms=terms,
+        headline=terms.headline,
         private=True,
-        warnings=cautions(*mechanisms, delta=terms.delta),
+        spent=Spent.of(account.runs),
+        run=RunKey.fresh().run_id,
+        time=began,
     )
-    key = RunKey.fresh()
-    spent = Spent.of(account.runs)
-    report = worded(replace(report, run=key.run_id, time=began, spent=spent))
+    report = report_of(facts)
     return Released(report, total, account)

@@ -32,8 +32,7 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, DELTA, MechanismName
-from pate_cli.disclosure import door
-from pate_cli.disclosure.cautions import cautions
+from pate_cli.disclosure.facts import ReportFacts, report_of
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import (
     Outcome,
@@ -47,9 +46,9 @@ from pate_cli.disclosure.record import (
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.wording import worded
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
@@ -58,7 +57,7 @@ from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.labelling import DrawLabels, Drawn, label_metadata
+from pate_cli.run.labelling import DrawLabels, Drawn
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
@@ -271,12 +270,20 @@ class Session:
         given = np.array([label for _, label in self._given], dtype=np.int32)
         sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
         names = None if self._names is None else tuple(self._names)
-        facts, asked = Facts(label_names=names), len(ids)
-        metadata = label_metadata(
-            self._mechanism, facts, queries=asked, max_answers=asked, private=self._key.private
+        parameters = self._mechanism.parameters()
+        settings = Settings(
+            mechanism=parameters,
+            queries=self._asks.asked,
+            max_answers=self._asks.asked,
+            private=self._key.private,
+            delta=self._delta,
+            analysis=SessionTerms(_charged(self._mechanism), self.rule).analysis,
+            groups=self._groups,
+            prior=self._asks.prior(parameters),
+            rule=self.rule,
         )
-        column = np.array(ids, dtype=np.int64 if not asked or isinstance(ids[0], int) else None)
-        return Drawn(column, given, sources).table(metadata, facts)
+        column = np.array(ids, dtype=np.int64 if not ids or isinstance(ids[0], int) else None)
+        return Drawn(column, given, sources).table(settings.texts(), Facts(label_names=names))
 
     def ask(
         self,
@@ -358,18 +365,20 @@ class Session:
             if done is None:
                 raise LedgerError("the record does not say what was asked")
             terms = SessionTerms(_charged(self._mechanism), self.rule)
-            found = door.report(
-                [done],
-                terms,
-                terms.headline,
-                private=self._key.private,
-                warnings=cautions(self._mechanism, delta=self._delta),
-            )
             spent = Spent.of(self._record.with_run(run).runs) if self._journal else None
             names = self._ballots.names
             listed = names.names if names is not None and names.listed else None
-            return worded(
-                replace(found, run=run.id, time=run.time, spent=spent, label_names=listed)
+            return report_of(
+                ReportFacts(
+                    rounds=[done],
+                    terms=terms,
+                    headline=terms.headline,
+                    private=self._key.private,
+                    spent=spent,
+                    label_names=listed,
+                    run=run.id,
+                    time=run.time,
+                )
             )
 
     def close(self) -> None:

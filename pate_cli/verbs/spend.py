@@ -14,6 +14,7 @@ from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, Us
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
@@ -21,7 +22,6 @@ from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.report import Quote, RefusedError, Report
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent, total_of
-from pate_cli.disclosure.wording import worded
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
@@ -149,13 +149,15 @@ def aggregate(
                 into=place,
                 checkpoint=resumed,
                 progress=progress,
-                warnings=cautions(request.mechanism, delta=request.delta),
                 facts=request.file.facts,
             )
-            spent = book.settle(Outcome.LABELLED, answers=settled.report.answers)
+            answers = sum(done.answers for done in settled.facts.rounds)
+            spent = book.settle(Outcome.LABELLED, answers=answers)
         place.note(book.note)
-        report = replace(_named(settled.report, key, began), labels=place.written, spent=spent)
-        report, ledger = worded(report), settled.ledger
+        ledger = settled.ledger
+        report = report_of(
+            replace(settled.facts, run=key.run_id, time=began, labels=place.written, spent=spent)
+        )
         if ledger is not None:
             ledger = replace(ledger, records=tuple(map(os.path.realpath, places.paths)))
         place.publish(report, ledger)
@@ -274,11 +276,6 @@ def _key(
 
 def _fresh(seed: int | None) -> RunKey:
     return RunKey.fresh() if seed is None else RunKey.from_seed(seed)
-
-
-def _named(report: Report, key: RunKey, began: str) -> Report:
-    """The report with the name of its run and the time when that began."""
-    return replace(report, run=key.run_id, time=began)
 
 
 @takes_keywords

@@ -19,11 +19,11 @@ from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import Run, SpendRecord, record_beside
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.total import Total, total_of
+from pate_cli.disclosure.verification import FAILED, OK, Check, record_faults
 from pate_cli.files.addresses import public_name
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import content_of, named
 from pate_cli.verbs.book import record_of
-from pate_cli.verbs.verify import FAILED, OK, Check, own_run_faults
 
 
 @dataclass(frozen=True, repr=False)
@@ -187,7 +187,7 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
         name = public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
     if own is not None:
-        faults = list(own_run_faults(report, own.public))
+        faults = list(record_faults(report, record))
         if faults:
             return Check(name, FAILED, faults[0])
         return Check(name, OK, f"run {own.id}, {own.outcome}")

@@ -94,9 +94,14 @@ def test_every_check_is_a_line(pate, released):
     told = pate("verify", *released, "--table", "--without-dp-accounting")
     assert told.exit_code == 0, told.stdout
     lines = told.stdout.splitlines()
-    assert lines[0].startswith("ok: schema: ")
-    assert lines.pop() == "verdict: holds"
-    assert all(line.startswith(("ok: ", "passed over: ")) for line in lines)
+    assert lines[0].startswith("ok: numbers and words: ")
+    assert lines.pop() == (
+        "Every check that could be made passed. Not checked: whether runs are missing, and "
+        "what earlier ones did; settings that the labels carry."
+    )
+    epsilon, delta = (json.loads(Path("r.json").read_text())[name] for name in ("epsilon", "delta"))
+    assert lines.pop() == f"verdict: holds: epsilon {epsilon:.4f} at delta {delta:g}"
+    assert all(line.startswith(("ok: ", "not check")) for line in lines)
     assert any(line.startswith("ok: labels: SHA-256 ") for line in lines)
     piped = json.loads(pate("verify", *released, "--without-dp-accounting").stdout)
     assert piped["holds"] is True
@@ -111,22 +116,25 @@ def test_a_number_that_was_changed_is_exit_10(pate, released):
     Path("r.json").write_text(json.dumps(report))
     told = pate("verify", *released, "--table")
     assert told.exit_code == 10
-    assert "FAILED: headline: epsilon is" in told.stdout
-    assert told.stdout.endswith("\nverdict: does not hold: headline\n")
-    assert told.stderr == "pate: does not hold: headline\n"
+    assert "FAILED: numbers and words: epsilon is" in told.stdout
+    assert "\nverdict: does not hold: numbers and words\n" in told.stdout
+    assert told.stderr == "pate: does not hold: numbers and words\n"
 
 
-def test_what_nobody_can_check_is_exit_11(pate, votes, folder):
+def test_what_was_not_checked_is_exit_11_where_that_is_asked_for(pate, votes, folder):
     words = ("--target-epsilon", 60, "--max-queries", 60, "-o", "t.csv", "--report", "t.json")
     assert pate("aggregate", votes, *NOISE, *words).exit_code == 0
     for name in ("t.json", "t.csv"):
         assert Path(name).exists()
+    left = ["whether runs are missing, and what earlier ones did", "settings that the labels carry"]
+    said = f"Every check that could be made passed. Not checked: {'; '.join(left)}."
     told = pate("verify", "t.json", "t.csv", "--table", "--without-dp-accounting")
-    left = "labels by parameters"
-    assert told.stdout.splitlines()[-1] == f"verdict: holds but for what is listed: {left}"
-    assert (told.exit_code, told.stderr) == (11, f"pate: holds but for what is listed: {left}\n")
+    assert told.stdout.splitlines()[-1] == said
+    assert (told.exit_code, told.stderr) == (0, "")
+    strict = pate("verify", "t.json", "t.csv", "--strict", "--without-dp-accounting")
+    assert (strict.exit_code, strict.stderr) == (11, f"pate: {said}\n")
     piped = json.loads(pate("verify", "t.json", "t.csv").stdout)
-    assert (piped["holds"], piped["not_checkable"]) == (False, left.split(", "))
+    assert (piped["holds"], piped["not_checked"]) == (True, left)
 
 
 def test_noise_from_a_seed_is_exit_10(pate, votes, folder):
@@ -228,16 +236,16 @@ def test_guesses_are_checked_by_their_hash(pate, guessed):
         return told.exit_code, told.stdout
 
     code, seen = outcome()
-    assert code == 11
-    assert "passed over: prior by hash: its file was not given\n" in seen
-    assert seen.endswith("verdict: holds but for what is listed: guesses\n")
+    assert code == 0
+    assert "not checked: the file of the prior: its file was not given\n" in seen
+    assert "what the guesses of the prior were made of" in seen.splitlines()[-1]
     code, seen = outcome("--prior", "guesses.npy")
-    assert code == 11
-    assert "\nok: prior by hash: SHA-256 " in seen
+    assert code == 0
+    assert "\nok: the file of the prior: SHA-256 " in seen
     np.save("guesses.npy", np.zeros(60, dtype=int))
     code, seen = outcome("--prior", "guesses.npy")
     assert code == 10
-    assert "\nFAILED: prior by hash: SHA-256 " in seen
+    assert "\nFAILED: the file of the prior: SHA-256 " in seen
 
 
 def test_guesses_of_several_rounds_are_each_checked(pate):
@@ -256,15 +264,19 @@ def test_guesses_of_several_rounds_are_each_checked(pate):
         words = [word for file in files for word in ("--prior", file)]
         told = pate("verify", "both.json", "--without-dp-accounting", "--table", *words)
         lines = told.stdout.splitlines()
-        told_of = [line.partition(" SHA-256")[0] for line in lines if ": prior " in line]
-        return told.exit_code, [line for line in told_of if not line.startswith("verdict")]
+        told_of = [
+            line.partition(" SHA-256")[0]
+            for line in lines
+            if " of the prior: " in line or " of other priors: " in line
+        ]
+        return told.exit_code, told_of
 
-    right, wrong = "ok: prior by hash:", "FAILED: prior by hash:"
-    left = "passed over: prior of other rounds: not given:"
+    right, wrong = "ok: the file of the prior:", "FAILED: the file of the prior:"
+    left = "not checked: the files of other priors: not given:"
     code, seen = outcome("a.npy", "b.npy")
-    assert (code, seen) == (11, [right, right])
+    assert (code, seen) == (0, [right, right])
     code, seen = outcome("b.npy")
-    assert (code, seen) == (11, [right, left])
+    assert (code, seen) == (0, [right, left])
     code, seen = outcome("v.npy", "b.npy")
     assert (code, seen) == (10, [wrong, right, left])
 
@@ -281,7 +293,9 @@ def test_guesses_in_several_files_have_no_hash_of_a_file(pate, refused):
     assert pate("aggregate", "v.npy", *words).exit_code == 0
     for given in ("g", "g/", "g/*.parquet", pq.read_table("g")):
         found = pate_library.verify("l.report.json", prior=given, with_dp_accounting=False)
-        assert "prior by hash" in {check.name for check in found.checks if check.outcome == "ok"}
+        assert "the file of the prior" in {
+            check.name for check in found.checks if check.outcome == "ok"
+        }
 
 
 HOSPITALS = {"groups": ("city",) * 10 + ("country",) * 10, "weights": (2,) * 10 + (1,) * 10}
@@ -391,15 +405,19 @@ def test_answers_are_quiet_on_request(pate, released):
     report = json.loads(Path("r.json").read_text())
     Path("r.json").write_text(json.dumps(report | {"epsilon": report["epsilon"] - 0.25}))
     done = pate("verify", "r.json", "l.csv", "-q")
-    assert (done.exit_code, done.stdout, done.stderr) == (10, "", "pate: does not hold: headline\n")
+    assert (done.exit_code, done.stdout, done.stderr) == (
+        10,
+        "",
+        "pate: does not hold: numbers and words\n",
+    )
 
 
 def test_a_quiet_answer_has_eleven(pate, votes, folder):
     words = ("--target-epsilon", 60, "--max-queries", 60, "-o", "t.csv", "--report", "t.json")
     assert pate("aggregate", votes, *NOISE, *words).exit_code == 0
-    done = pate("verify", "t.json", "t.csv", "-q")
+    done = pate("verify", "t.json", "t.csv", "-q", "--strict")
     assert (done.exit_code, done.stdout) == (11, "")
-    assert done.stderr.startswith("pate: holds but for what is listed: ")
+    assert done.stderr.startswith("pate: Every check that could be made passed. Not checked: ")
 
 
 def test_words_are_the_same_in_a_pipe(pate, screen, released):

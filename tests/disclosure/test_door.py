@@ -20,6 +20,7 @@ from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure import terms as terms_module
 from pate_cli.disclosure.door import quote, release
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.terms import ScoredTerms
@@ -85,6 +86,11 @@ def truth(ledger, plan):
     return ledger.rdp[1] + draw + conversion, smooth * plan.sigma, smooth * kappa
 
 
+def released(*given, **more):
+    """The report of what `release` gives."""
+    return report_of(release(*given, **more))
+
+
 @pytest.fixture
 def quick(monkeypatch):
     """The data-independent bound, dear and the same every time, replaced by a constant."""
@@ -101,7 +107,7 @@ def test_one_draw_is_what_theory_says_rounded_up(quick, normal):
     ledger, plan = make_ledger(delta=1e-5), plan_of(UPPER, delta=1e-5)
     epsilon, sd, shift = truth(ledger, plan)
     wanted = max(epsilon + shift + sd * normal, 0.0)
-    found = release(ledger, plan, Given(normal, private=True)).sanitized.epsilon
+    found = released(ledger, plan, Given(normal, private=True)).sanitized.epsilon
     assert wanted * (1 - 1e-12) <= found < wanted + 1e-4 + 1e-12
     assert is_rounded(found)
 
@@ -109,7 +115,7 @@ def test_one_draw_is_what_theory_says_rounded_up(quick, normal):
 def many_draws(ledger, plan, noise, draws):
     """What `release` draws, so often, without the words around it."""
     terms = ScoredTerms(spendings(ledger.rounds), plan.delta, plan)
-    one = release(ledger, plan, RunKey.from_seed(5).rows(0, 1)).sanitized.epsilon
+    one = released(ledger, plan, RunKey.from_seed(5).rows(0, 1)).sanitized.epsilon
     assert door._drawn(ledger, plan, RunKey.from_seed(5).rows(0, 1), terms) == one
     return np.array([door._drawn(ledger, plan, noise, terms) for _ in range(draws)])
 
@@ -150,7 +156,7 @@ def test_epsilon_is_never_negative_and_always_rounded_up(quick):
     ledger = make_ledger(delta=0.4, rdp=0.0, level=0.05)
     plan = plan_of(UPPER, delta=0.4)
     noise = RunKey.from_seed(79).rows(0, 1)
-    epsilons = [release(ledger, plan, noise).sanitized.epsilon for _ in range(300)]
+    epsilons = [released(ledger, plan, noise).sanitized.epsilon for _ in range(300)]
     assert min(epsilons) == 0.0 < max(epsilons)
     assert all(is_rounded(one) for one in epsilons)
 
@@ -158,7 +164,7 @@ def test_epsilon_is_never_negative_and_always_rounded_up(quick):
 def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_draw():
     ledger, plan = make_ledger(delta=1e-5), plan_of(UPPER, delta=1e-5)
     for normal in (0.0, 60.0):
-        report = release(ledger, plan, Given(normal, private=True))
+        report = released(ledger, plan, Given(normal, private=True))
         bound = report.data_independent
         assert report.epsilon == min(report.sanitized.epsilon, bound.epsilon)
         assert bound.epsilon > bound.labels_epsilon > 0.0
@@ -178,7 +184,7 @@ def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_dr
 
 def test_release_none_publishes_the_bound_for_all_votes_alone():
     ledger, plan = make_ledger(delta=1e-5), plan_of(NONE, delta=1e-5)
-    report = release(ledger, plan, Given(math.nan, private=False))
+    report = released(ledger, plan, Given(math.nan, private=False))
     numbers = {k: v for k, v in report.to_dict()["sanitized"].items() if k != "release"}
     assert report.sanitized.release == "none"
     assert set(numbers.values()) == {None}
@@ -197,7 +203,7 @@ def test_release_none_publishes_the_bound_for_all_votes_alone():
 @pytest.mark.parametrize("seeded", ["labels", "draw", "neither"])
 def test_a_seed_anywhere_takes_every_claim_back(quick, seeded):
     ledger = make_ledger(delta=1e-5, private=seeded != "labels")
-    report = release(ledger, plan_of(UPPER, delta=1e-5), Given(0.0, private=seeded != "draw"))
+    report = released(ledger, plan_of(UPPER, delta=1e-5), Given(0.0, private=seeded != "draw"))
     held = {one.id for one in report.statements if one.holds}
     if seeded != "neither":
         assert (report.private, held) == (False, set())
@@ -234,7 +240,7 @@ def test_a_ledger_of_a_mechanism_whose_cost_is_a_composition_is_refused():
 def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     plan = plan_of(UPPER, delta=1e-5)
     fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5).with_draw(plan.draw)
-    once, twice = (release(one, plan, Given(0.0, private=True)) for one in (fresh, spent))
+    once, twice = (released(one, plan, Given(0.0, private=True)) for one in (fresh, spent))
     price_of_draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=9.0, shift=plan.shift)
     assert twice.sanitized.epsilon == pytest.approx(
         once.sanitized.epsilon + price_of_draw, abs=1.1e-4
@@ -243,14 +249,14 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     assert bounds[0].order == bounds[1].order
     elsewhere = plan.draw.rdp(bounds[0].order)
     assert bounds[1].epsilon == pytest.approx(bounds[0].epsilon + elsewhere, abs=1.1e-4)
-    given = release(fresh, plan, Given(0.0, private=True), prior=[plan.draw])
+    given = released(fresh, plan, Given(0.0, private=True), prior=[plan.draw])
     assert given.epsilon == twice.epsilon
-    three = release(spent, plan, Given(0.0, private=True), prior=[plan.draw])
+    three = released(spent, plan, Given(0.0, private=True), prior=[plan.draw])
     assert three.sanitized.epsilon == pytest.approx(
         once.sanitized.epsilon + 2 * price_of_draw, abs=1.1e-4
     )
     # Nothing new is drawn, but what was drawn before stays published.
-    quiet = release(spent, replace(plan, kind=NONE), Given(0.0, private=True))
+    quiet = released(spent, replace(plan, kind=NONE), Given(0.0, private=True))
     assert quiet.epsilon == pytest.approx(once.data_independent.epsilon, abs=1.1e-4)
     assert quiet.epsilon > quiet.data_independent.labels_epsilon
 
@@ -258,7 +264,7 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
 def test_rounds_compose_into_one_release(quick):
     plan = plan_of(UPPER, delta=1e-5)
     first, second = make_ledger(delta=1e-5), make_ledger(delta=1e-5, rdp=0.2, level=0.001, name="b")
-    report = release(first + second, plan, Given(1.0, private=True))
+    report = released(first + second, plan, Given(1.0, private=True))
     epsilon, sd, shift = truth(first + second, plan)
     assert report.sanitized.epsilon == pytest.approx(epsilon + shift + sd, abs=1e-4)
     assert (report.queries, report.answers, report.max_answers) == (200, 82, 120)
@@ -293,7 +299,7 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
         epsilon,
         epsilon + smooth * plan.shift,
     }
-    text = release(ledger, plan, Given(0.37, private=True)).to_json()
+    text = released(ledger, plan, Given(0.37, private=True)).to_json()
     assert ledger.rounds[0].id not in text
     assert "sensitivity" not in text
     assert "rdp" not in json.loads(text)
@@ -313,7 +319,7 @@ def quoted(plan):
 def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
     plan = plan_of(UPPER, delta=1e-5)
     before = quoted(plan)
-    after = release(make_ledger(delta=1e-5), plan, Given(0.0, private=True)).to_dict()
+    after = released(make_ledger(delta=1e-5), plan, Given(0.0, private=True)).to_dict()
     assert before["data_independent"] == after["data_independent"]
     assert before["epsilon"] == after["data_independent"]["epsilon"]
     assert before["planned_release"] == {
@@ -363,7 +369,7 @@ def largest_excess(mechanism, plan):
         )
         means.append(ledger.rdp[0] + plan.overhead + smooth * plan.shift)
         sds.append(smooth * plan.sigma)
-        report = release(ledger, plan, Given(2.0, private=True))
+        report = released(ledger, plan, Given(2.0, private=True))
         assert report.sanitized.epsilon == pytest.approx(means[-1] + 2.0 * sds[-1], abs=1.01e-4)
     laws, means, sds = np.array(laws), np.array(means), np.array(sds)
     levels = np.round(np.linspace(0.0, (means + 5.0 * sds).max(), 4000), 4)

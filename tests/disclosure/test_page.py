@@ -191,12 +191,9 @@ def test_a_promise_is_told_in_the_words_of_explain(kind):
     assert ("Earlier runsnot tracked" in page.text) is (report.spent is None)
 
 
-@pytest.mark.parametrize("kind", some([*reports.NO_PROMISE, "too low"], 2))
+@pytest.mark.parametrize("kind", some(reports.NO_PROMISE, 2))
 def test_where_nothing_can_be_signed_the_page_says_so_first(kind):
-    if kind == "too low":
-        report = replace(made("sharp"), read_as=4, run=None, time=None, crosscheck=None)
-    else:
-        report = made(kind)
+    report = made(kind)
     page = read(tracked(report, 3, budget=8.0))
     assert page.of("h1")[0] == "Nothing is promised"
     assert ("h1", (("class", "none"),)) in page.tags
@@ -351,14 +348,6 @@ def test_a_sum_whose_delta_is_no_chance(delta):
     page = read(replace(report, spent=replace(report.spent, sum_delta=delta)))
     said = "practically every time" if delta else f"{percent_right(1.5, 5e-324):.1f}%"
     assert f"Plain sum: {said}" in page.of("text")
-
-
-def test_reports_of_old_know_two_numbers():
-    old = replace(made(), read_as=6, spent=Spent(4.25, 3e-5, attempts=3))
-    page = read(old)
-    assert "All runs4.25" in page.text
-    assert "Plain sum" not in page.text
-    assert sum(tag == "svg" for tag, _ in page.tags) == 1
 
 
 def test_an_account_is_its_total():

@@ -13,6 +13,7 @@ import pytest
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Adjacency, LabelFormat, ReleaseKind
+from pate_cli.disclosure import facts
 from pate_cli.disclosure.door import release
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
@@ -69,7 +70,8 @@ def ledger_of(*names):
 
 def report_of(kind, *, names=("a",), noise=None):
     plan = ReleasePlan(kind, delta=1e-5, order=9.0, beta=0.02, sigma=9.0)
-    return release(ledger_of(*names), plan, Given(0.0, private=True) if noise is None else noise)
+    noise = Given(0.0, private=True) if noise is None else noise
+    return facts.report_of(release(ledger_of(*names), plan, noise))
 
 
 @pytest.mark.parametrize("kind", list(DRAWN))

@@ -10,7 +10,6 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, UsageError
-from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.wording import claimed_gap, worded
 
@@ -71,15 +70,22 @@ def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind
 
 def test_this_file_is_claimed_of_one_sound_draw_and_no_more():
     """Of several rounds, or of one beside external parts, the charge may depend on labels."""
-    for kind, sound, private, rounds, external in itertools.product(
-        (ReleaseKind.UPPER, ReleaseKind.NONE),
-        (True, False), (True, False), (1, 2, 3), (0, 1),
-    ):  # fmt: skip
-        found = guarantee.statements(
-            kind, private=private, sound=sound, rounds=rounds, external=external
+    upper, plain = reports.made("upper")[0], reports.made("gnmax")[0]
+    other = reports.total(pate.ExternalPair(stated=(0.1, 1e-7), adjacency="replace-one")).external
+    for report, sound, private, rounds, external in itertools.product(
+        (upper, plain), (True, False), (True, False), (1, 2, 3), ((), other)
+    ):
+        told = worded(
+            dataclasses.replace(
+                report,
+                analysis="tight" if sound else "paper",
+                private=private,
+                rounds=report.rounds * rounds,
+                external=external,
+            )
         )
-        (scope,) = (one for one in found if one.id == "this-file")
-        wanted = private and sound and kind is not ReleaseKind.NONE and rounds + external == 1
+        (scope,) = (one for one in told.statements if one.id == "this-file")
+        wanted = private and sound and report is upper and rounds == 1 and not external
         assert scope.holds is wanted
 
 
@@ -87,20 +93,6 @@ def test_a_refusal_promises_no_more_than_labels_do():
     for claimed in (True, False):
         found = guarantee.tested_statements(holds=claimed)
         assert {one.id: one.holds for one in found} == {"all-votes": claimed, "refusal": claimed}
-
-
-def test_the_conditional_bound_of_earlier_versions_is_a_gap():
-    report, _ = reports.made("passed")
-    sharp = dataclasses.replace(
-        report, tested=dataclasses.replace(report.tested, bound="conditional")
-    )
-    assert worded(sharp).sound
-    for version in (3, 4):
-        early = dataclasses.replace(sharp, read_as=version)
-        assert claimed_gap(early) in worded(early).summary
-        assert (worded(early).sound, held(worded(early))) == (False, set())
-        assert claimed_gap(dataclasses.replace(report, read_as=version)) is None
-    assert worded(dataclasses.replace(sharp, read_as=5)).sound
 
 
 def test_rounds_that_no_run_has_have_no_words():

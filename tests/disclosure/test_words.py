@@ -22,8 +22,8 @@ from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.cautions import vacuous_warnings
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
-from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import best_guess, verdict
+from pate_cli.disclosure.wording import worded
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON, DELTA = 1.5, 1e-5
@@ -229,9 +229,9 @@ def test_a_guess_that_is_nearly_always_right_is_said_so():
 def test_a_target_is_never_shown_as_less():
     report = replace(reports.made("passed")[0], epsilon=1.00004)
     assert "epsilon 1.0001 at" in report.headline()
-    told = {"private": True, "refusal_epsilon": 1.2345671, "delta": 1e-5, "gap": None}
     for passed, said in ((True, "epsilon = 1.35804 "), (False, "cost epsilon = 1.23457 ")):
-        assert said in guarantee.tested_summary(passed=passed, target=1.3580321, **told)
+        tested = replace(report.tested, passed=passed, target=1.3580321, refusal_epsilon=1.2345671)
+        assert said in worded(replace(report, tested=tested)).summary
 
 
 # --- sentences about a run -----------------------------------------------------------------------
@@ -311,13 +311,7 @@ def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_recor
     assert ("one record is at most" in words(report)) is by_record
 
 
-def test_attempts_add_up_where_there_are_several():
-    alone, again = (
-        words(claimed("passed", spent=Spent(1.5 * count, 1e-5 * count, attempts=count)))
-        for count in (1, 2)
-    )
-    assert "in the record cost" not in alone
-    assert "All 2 runs in the record cost epsilon 3 at delta 2e-05 together" in again
+def test_runs_add_up_where_there_are_several():
     kept, _ = reports.made("kept")
     told = words(kept)
     assert f"cost epsilon {shown(kept.spent.epsilon)} at delta 2e-05 together: that is" in told

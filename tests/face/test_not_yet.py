@@ -195,42 +195,6 @@ def test_a_record_that_is_gone_is_missed(here):
 # What is published, and how it is checked.
 
 
-@not_yet("the coin of a target makes an honest report one that holds but for what is listed")
-def test_an_honest_report_verifies(here):
-    line = "aggregate counts.npy --mechanism gnmax --sigma2 12 --max-queries 40 --no-record "
-    line += "--target-epsilon 2.6 --bound two-tail -o l.csv --report r.json --force"
-    for _ in range(20):  # a coin that comes out against the labels once in ten times or so
-        if here(line).code == 0:
-            break
-    ran = here("verify r.json l.csv --without-dp-accounting")
-    assert ran.code == 0
-
-
-def _two_runs(here):
-    for turn, rows in enumerate((20, 30)):
-        line = f"{RUN} --max-queries {rows} --spend s.json -o l{turn}.csv --report r{turn}.json"
-        assert here(line).code == 0
-    return json.loads((here.folder / "r1.json").read_text())
-
-
-@not_yet("what a report says of the answers of earlier runs is not compared with anything")
-def test_an_earlier_run_that_was_changed_is_found(here):
-    report = _two_runs(here)
-    assert report["spent"]["runs"][0]["answers"] == 20  # of gnmax, which answers every query
-    report["spent"]["runs"][0]["answers"] = 3
-    (here.folder / "f.json").write_text(json.dumps(report))
-    assert here("verify f.json l1.csv --without-dp-accounting").code != 0
-
-
-@not_yet("a report that was changed is added up like any other")
-def test_release_refuses_a_report_that_does_not_verify(here):
-    line = "aggregate counts.npy --mechanism gnmax --sigma2 40 --no-record"
-    assert here(f"{line} -o l.csv --report r.json").code == 0
-    report = json.loads((here.folder / "r.json").read_text())
-    (here.folder / "f.json").write_text(json.dumps(report | {"epsilon": 0.01}))
-    assert here("release f.json --no-record --report x.json").code != 0
-
-
 @not_yet("with --force a page may be written over votes")
 def test_no_output_replaces_votes(here):
     assert here(f"{RUN} --no-record -o l.csv --report r.json").code == 0

@@ -153,7 +153,6 @@ def test_the_cost_by_the_paper_is_that_of_an_independent_computation(agreeing, e
     assert _by_moments(votes, "paper").epsilon == pytest.approx(epsilon, rel=1e-9)
 
 
-@not_yet("given votes are said to cost 5.4056 beside a worst case of 5.4038")
 def test_given_votes_cost_no_more_than_the_worst():
     found = _by_moments(_random_votes(), "tight").to_dict()
     assert found["epsilon"] <= found["data_independent"]["epsilon"]
@@ -163,7 +162,6 @@ def test_given_votes_cost_no_more_than_the_worst():
 # all that are tried.
 
 
-@not_yet("given votes are said to cost .0200 beside a worst case of .0020")
 @pytest.mark.parametrize(
     ("mechanism", "noise"), [("lnmax", {"laplace_scale": 1e4}), ("gnmax", {"sigma2": 1e4})]
 )
@@ -387,12 +385,15 @@ def test_three_runs_of_a_third_use_a_budget_up(here):
 # tensorflow/privacy#166, meta-pytorch/opacus#49: orders near one.
 
 
-def test_an_order_near_one_costs_much_and_order_one_is_refused(here):
+def test_an_order_near_one_is_no_help_and_order_one_is_refused(here):
     line = "cost v.csv --layout counts --mechanism gnmax --sigma2 20 --order"
     text = "no,yes\n90,10\n95,5\n"
     near = here(f"{line} 1.00000001", v__csv=text)
     assert near.code == 0
-    assert json.loads(near.stdout)["epsilon"] == pytest.approx(1.15e9, rel=0.01)
+    found = json.loads(near.stdout)
+    # At this order alone it would be over a billion; the worst case holds for these votes, too.
+    assert found["rdp"][0] - math.log(1e-5) / 1e-8 == pytest.approx(1.15e9, rel=0.01)
+    assert 0.32 < found["epsilon"] <= found["data_independent"]["epsilon"]
     assert here(f"{line} 1", v__csv=text).code == 2
 
 

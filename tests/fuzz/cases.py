@@ -355,7 +355,7 @@ class RefusalError(AssertionError):
     @classmethod
     def check(cls, code: int, said: str, given: list[str]) -> None:
         """Notes may come before a refusal; wrong usage is told by Typer in its own lines."""
-        if code != 0 and not 2 <= code <= 9:
+        if code != 0 and not 2 <= code <= 10:
             raise cls(f"exit code {code} of {given!r:.300}: {said[-300:]!r}")
         usage = code == 2 and said.startswith("Usage: ")
         if not usage and any(not line.isprintable() for line in said.split("\n")):

@@ -7,7 +7,6 @@ its readers use it, so that nothing odd passes a reader and ends what comes behi
 from __future__ import annotations
 
 import copy
-import dataclasses
 import functools
 import json
 
@@ -28,7 +27,6 @@ from pate_cli.disclosure.external import External, read_part
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import RunKind, SpendRecord
-from pate_cli.disclosure.report import SCHEMA_VERSION
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.verify import verify
 from pate_cli.votes.groups import TeacherGroups
@@ -242,11 +240,11 @@ def report(kind):
     return reports.total(stated)
 
 
-def cases_of_reports(version, kinds):
+def cases_of_reports(kinds):
     """Fields that reports of several kinds have are damaged in the first of them."""
     known = set()
     for kind in kinds:
-        data = dataclasses.replace(report(kind), read_as=version).to_dict()
+        data = report(kind).to_dict()
         yield from ((f"{kind} {name}", altered) for name, altered in damaged(data, known))
         known |= set(places(data))
 
@@ -256,21 +254,11 @@ def test_reports(tmp_path):
     path = tmp_path / "r.json"
     with reports.costs_once():
         assert check(
-            cases_of_reports(SCHEMA_VERSION, kinds),
+            cases_of_reports(kinds),
             lambda altered: from_file(path, read_report, json.dumps(altered).encode()),
             lambda _: (explain(path), verify(path, with_dp_accounting=False)),
             ReportError,
         )
-
-
-@pytest.mark.parametrize("version", [3, 4])
-def test_reports_of_earlier_versions(version, tmp_path):
-    assert check(
-        cases_of_reports(version, ["draws"]),
-        lambda altered: from_file(tmp_path / "r.json", read_report, json.dumps(altered).encode()),
-        lambda read: read.report.to_json(),
-        ReportError,
-    )
 
 
 # ---------------------------------------------------------------- external costs

@@ -53,7 +53,7 @@ def look(case: str, seed: int) -> tuple[str | None, bool]:
 def fault_in(error: PateError, longest: int, names: re.Pattern[str] | None) -> str | None:
     """What is wrong with a refusal; in `names` it may say what it wants."""
     text = str(error)
-    if not 2 <= error.exit_code <= 9:
+    if not 2 <= error.exit_code <= 10:
         return f"{type(error).__name__} has exit code {error.exit_code}"
     if not text.isprintable():
         return f"not one printable line: {text!r:.200}"

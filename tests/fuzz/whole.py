@@ -18,7 +18,6 @@ import pyarrow.parquet as pq
 
 import pate_cli
 from fuzz.damage import checksum
-from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
@@ -32,7 +31,9 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.session_terms import stop_rule
+from pate_cli.disclosure.verification import own_cost
+from pate_cli.mechanisms.confident import ConfidentGNMax
 
 MARK = 47_118
 """Votes of these files begin so, that a message that shows one is noticed."""
@@ -180,34 +181,40 @@ def record() -> SpendRecord:
     asked = RowsAsked(_MECHANISM, 100, 50, "a" * 32)
     stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
-    rule = StopRule(1.5, 1e-5, 60, Beyond(8.0, 1e-4, 0.01, 0.5))
-    return SpendRecord(
-        (
-            Run(
-                id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=40,
-                asked=asked, votes="votes.npy", budget=9.0, total_epsilon=1.5, total_delta=1e-5,
-                **ended,
-            ),
-            Run(
-                id="c" * 32, kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None,
-                drawn_from=("a" * 32,), **Draw(0.05, 10.0, 3.0).facts(),
-            ),
-            Run(
-                id="d" * 32, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=_TIME,
-                epsilon=1.0, delta=1e-6, refusal_epsilon=0.1,
-            ),
-            Run(id="e" * 32, kind=RunKind.COMPOSITION, epsilon=0.5, delta=1e-6, **ended),
-            Run(
-                id="f" * 32, kind=RunKind.SESSION, epsilon=1.5, delta=1e-5, answers=2,
-                asked=RowsAsked(_MECHANISM, 7, 7, rule=rule),
-                session=SessionSettings(1.6, 90, "0" * 64), **ended,
-            ),
-            Run(
-                id=stated.digest, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=_TIME,
-                epsilon=0.7, delta=1e-5, external=stated,
-            ),
-        )
+    mechanism = ConfidentGNMax(100, 3, threshold=60.0, sigma1=40.0, sigma2=20.0)
+    rule = stop_rule(mechanism, epsilon=3.0, delta=1e-5)
+    runs = (
+        Run(
+            id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=50,
+            asked=asked, votes="votes.npy", budget=9.0, total_epsilon=1.5, total_delta=1e-5,
+            **ended,
+        ),
+        Run(
+            id="c" * 32, kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None,
+            drawn_from=("a" * 32,), **Draw(0.05, 10.0, 3.0).facts(),
+        ),
+        Run(
+            id="d" * 32, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=_TIME,
+            epsilon=1.0, delta=1e-6, refusal_epsilon=0.1,
+        ),
+        Run(id="e" * 32, kind=RunKind.COMPOSITION, epsilon=0.5, delta=1e-6, **ended),
+        Run(
+            id="f" * 32, kind=RunKind.SESSION, epsilon=rule.epsilon, delta=1e-5, answers=7,
+            asked=RowsAsked(mechanism.parameters(), 7, 7, rule=rule),
+            session=SessionSettings(1.6, 90, "0" * 64), **ended,
+        ),
+        Run(
+            id=stated.digest, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=_TIME,
+            epsilon=0.7, delta=1e-5, external=stated,
+        ),
     )  # fmt: skip
+    costs = (own_cost(run) for run in runs)
+    return SpendRecord(
+        tuple(
+            run if cost is None or run.epsilon is None else replace(run, epsilon=cost)
+            for run, cost in zip(runs, costs, strict=True)
+        )
+    )
 
 
 def older_record() -> bytes:
@@ -227,7 +234,7 @@ def report() -> Report:
     """Private by its own account, or nothing of it could be released."""
     told: dict[str, Any] = {"layout": "counts", "sigma2": 40.0, "seed": 1}
     with patch.object(RunKey, "private", property(lambda _: True)):
-        found = pate_cli.aggregate(votes(), "gnmax", **told).report
+        found = pate_cli.aggregate(np.tile([[60, 30, 10]], (9, 1)), "gnmax", **told).report
     return replace(found, time=_TIME)
 
 

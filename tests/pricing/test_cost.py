@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+import pate_cli as pate
 from beside import a_student
 from pate_cli import published
 from pate_cli.accounting.threshold import threshold_rdp
@@ -244,3 +245,39 @@ def test_mnist_by_laplace_noise_costs_what_the_2017_paper_says(mnist_votes):
     found = measured(mechanism, counts, orders=np.asarray(MOMENT_ORDERS), analysis=PAPER)
     assert found.epsilon == pytest.approx(2.04, abs=5e-3)
     assert found.orders.tolist() == list(range(2, 10))
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
+@pytest.mark.parametrize(
+    ("mechanism", "noise"),
+    [
+        ("gnmax", {"sigma2": 1e4}),
+        ("gnmax", {"sigma2": 20.0}),
+        ("lnmax", {"laplace_scale": 1e4}),
+        ("lnmax", {"laplace_scale": 5.0}),
+        ("confident", {"threshold": 40.0, "sigma1": 900.0, "sigma2": 900.0}),
+    ],
+)
+@pytest.mark.parametrize("orders", ["default", "moments", [1.5], [900.0]])
+def test_given_votes_never_cost_more_than_the_worst_that_stands_beside_them(
+    mechanism, noise, delta, orders
+):
+    """Whatever orders are tried: the worst case holds for these votes, too."""
+    votes = np.array([[50, 50], [30, 20]])
+    given = {"layout": "counts", "teachers": 100, "delta": delta, **noise}
+    found = pate.cost(votes, mechanism, orders=orders, **given)
+    assert found.epsilon <= found.for_all_votes.epsilon
+    assert found.to_dict()["epsilon"] <= found.to_dict()["data_independent"]["epsilon"]
+    assert found.by_order or not found.to_dict()["order_at_edge"]
+
+
+def test_the_published_analysis_is_repeated_as_it_is():
+    """What it gives is no bound, and is not made one by another."""
+    given = {"layout": "counts", "sigma2": 1e4, "analysis": "paper"}
+    found = pate.cost(np.array([[50, 50]]), "gnmax", **given)
+    assert found.epsilon == found.summary.epsilon
+
+
+def test_compared_mechanisms_cost_no_more_than_their_worst_case():
+    found = pate.compare(np.array([[50, 50]] * 3), "gnmax", layout="counts", sigma2=1e4)
+    assert all(row.epsilon <= row.data_independent for row in found.rows if row.epsilon is not None)

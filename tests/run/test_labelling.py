@@ -266,10 +266,10 @@ def test_a_run_from_entropy_is_private_and_never_the_same():
 @pytest.mark.parametrize(("epsilon", "warned"), [(0.05, False), (5.0, True)])
 def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon, warned):
     mechanism = Stability(100, 3, query_epsilon=epsilon, query_delta=1e-4)
-    report = ran(mechanism, warnings=["one of the caller's"]).report
-    assert report.warnings[0] == "one of the caller's"
+    report = ran(mechanism).report
     assert (report.epsilon > 20.0) is warned
-    assert len(report.warnings) == 1 + warned
+    vacuous = [text for text in report.warnings if text.startswith("This epsilon promises pra")]
+    assert len(vacuous) == warned
 
 
 @by_name([MECHANISM, *COMPOSED])

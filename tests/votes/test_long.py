@@ -10,6 +10,7 @@ import pytest
 from opened import counts_of, read, refused
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import VoteError
+from pate_cli.votes import checks
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.layouts import long
 from pate_cli.votes.opening import open_votes
@@ -191,3 +192,11 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch
     rows = [(query, teacher, query % 2) for query in range(9) for teacher in range(2)]
     assert "9 queries, 2 teachers and 2 classes take more than" in refused(votes(rows))
     assert "store one row a query" in refused(votes(rows), classes=DENSE_CLASSES + 1)
+
+
+def test_more_teachers_than_there_may_be(monkeypatch, refused):
+    """A file may name as many as it has rows: they are counted while it is read."""
+    monkeypatch.setattr(checks, "MOST_TEACHERS", 3)
+    table = pa.table({"query_id": [0] * 4, "teacher_id": [*range(4)], "label": [1] * 4})
+    assert "has 4 teachers" in refused(table, layout="long", classes=2)
+    assert "has 4 teachers or votes" in refused([[1, 3]], layout="counts")

@@ -1,0 +1,130 @@
+"""What a report promises, seen from a shell: an honest one verifies, and no other does unsaid."""
+
+from __future__ import annotations
+
+import json
+import shlex
+
+import pytest
+
+RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
+VERIFY = "verify --without-dp-accounting"
+
+
+@pytest.fixture
+def here(face, tmp_path):
+    """Run `pate` with these words, in a folder with the inputs that they name."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+
+    def run(line, **options):
+        line = shlex.split(line)
+        for word in line:
+            if (face.inputs / word).is_file() and not (folder / word).exists():
+                (folder / word).write_bytes((face.inputs / word).read_bytes())
+        return face.run(folder, *line, **options)
+
+    run.folder = folder
+    return run
+
+
+def read(here, name):
+    """A report as its file has it."""
+    return json.loads((here.folder / name).read_text())
+
+
+def write(here, name, report):
+    """The file of a report that somebody changed."""
+    (here.folder / name).write_text(json.dumps(report))
+
+
+def test_an_honest_report_verifies(here):
+    line = "aggregate counts.npy --mechanism gnmax --sigma2 12 --max-queries 40 --no-record "
+    line += "--target-epsilon 2.6 --bound two-tail -o l.csv --report r.json --force"
+    for _ in range(20):  # a coin that comes out against the labels once in ten times or so
+        if here(line).code == 0:
+            break
+    ran = here("verify r.json l.csv --without-dp-accounting")
+    assert ran.code == 0
+    assert "the random draw of the release test" in ran.stdout.decode()
+    assert here("verify r.json l.csv --strict --without-dp-accounting").code == 11
+
+
+def test_all_that_can_be_checked_is_checked_where_all_is_given(here):
+    """Labels that carry their settings, and the record: then nothing is left even with --strict."""
+    assert here(f"{RUN} --max-queries 20 --spend s.json -o l.parquet --report r.json").code == 0
+    assert here(f"{VERIFY} r.json l.parquet --spend s.json --strict").code == 0
+
+
+def test_the_headline_is_the_epsilon_of_the_report(here):
+    _two_runs(here)
+    report, ran = read(here, "r1.json"), here(f"{VERIFY} r1.json l1.csv --table")
+    headline = next(
+        line for line in ran.stdout.decode().splitlines() if line.startswith("verdict: ")
+    )
+    assert headline == f"verdict: holds: epsilon {report['epsilon']:.4f} at delta 1e-05"
+
+
+def test_noise_that_was_never_drawn_is_found_or_said_not_to_be_checked(here):
+    """A report of a hundred times the noise, priced anew, beside labels that had less of it."""
+    for kind in ("csv", "parquet"):
+        assert here(f"{RUN} --no-record -o l.{kind} --report r.json --force").code == 0
+        other = RUN.replace("40", "4000")
+        assert here(f"{other} --no-record -o other.{kind} --report f.json --force").code == 0
+        forged = read(here, "f.json") | {"labels": read(here, "r.json")["labels"]}
+        assert forged["epsilon"] < 0.1 * read(here, "r.json")["epsilon"]
+        write(here, "f.json", forged)
+        ran = here(f"{VERIFY} f.json l.{kind}")
+        assert (ran.code, kind) in ((0, "csv"), (10, "parquet"))
+        assert kind == "parquet" or "settings that the labels carry" in ran.stdout.decode()
+
+
+def test_names_of_classes_that_were_turned_are_said_not_to_be_checked(here):
+    names = "--label-names ant,bee,cow,dog"
+    assert here(f"{RUN} {names} --no-record -o l.npy --report r.json").code == 0
+    write(here, "f.json", read(here, "r.json") | {"label_names": ["bee", "ant", "cow", "dog"]})
+    ran = here(f"{VERIFY} f.json l.npy --table")
+    assert ran.code == 0
+    assert (
+        "not checked: settings that the labels carry: npy stores no settings and no"
+        in ran.stdout.decode()
+    )
+
+
+def _two_runs(here):
+    for turn, rows in enumerate((20, 30)):
+        line = f"{RUN} --max-queries {rows} --spend s.json -o l{turn}.csv --report r{turn}.json"
+        assert here(line).code == 0
+    return json.loads((here.folder / "r1.json").read_text())
+
+
+def test_an_earlier_run_that_was_changed_is_found(here):
+    report = _two_runs(here)
+    assert report["spent"]["runs"][0]["answers"] == 20  # of gnmax, which answers every query
+    report["spent"]["runs"][0]["answers"] = 3
+    (here.folder / "f.json").write_text(json.dumps(report))
+    assert here("verify f.json l1.csv --without-dp-accounting").code != 0
+
+
+def test_runs_that_were_cut_away_are_found_by_the_record(here):
+    _two_runs(here)
+    report = read(here, "r1.json")
+    report["spent"]["runs"] = report["spent"]["runs"][1:]
+    write(here, "f.json", report)
+    assert here(f"{VERIFY} f.json l1.csv").code == 10
+    assert here(f"{VERIFY} r1.json l1.csv --spend s.json").code == 0
+    ran = here(f"{VERIFY} r0.json l0.csv --spend s.json")
+    assert ran.code == 0  # the second run came later
+
+
+def test_release_refuses_a_report_that_does_not_verify(here):
+    line = "aggregate counts.npy --mechanism gnmax --sigma2 40 --no-record"
+    assert here(f"{line} -o l.csv --report r.json").code == 0
+    report = json.loads((here.folder / "r.json").read_text())
+    (here.folder / "f.json").write_text(json.dumps(report | {"epsilon": 0.01}))
+    assert here("release f.json --no-record --report x.json").code != 0
+    taken = here("release f.json --no-record --unverified --report x.json")
+    assert taken.code == 0
+    assert read(here, "x.json")["unsettled"] == ["inputs"]
+    assert here(f"{VERIFY} x.json").code == 10
+    assert here("release x.json --no-record --report y.json").code != 0

@@ -1,0 +1,1 @@
+"""Forged reports: what `verify` says of each; README.md tells more."""

@@ -1,0 +1,248 @@
+"""Every leaf of a report changed by itself, and by a forger who computes all that follows."""
+
+from __future__ import annotations
+
+import copy
+import functools
+import hashlib
+import json
+import tempfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from pate_cli.core.errors import PateError
+from pate_cli.core.words import Analysis
+from pate_cli.disclosure.checked import Checked, how_checked
+from pate_cli.disclosure.facts import facts_of, report_of
+from pate_cli.disclosure.reader import parse_report
+from pate_cli.disclosure.report import LabelFile, Report
+from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
+from pate_cli.verbs.analyses import analysis_of
+from pate_cli.verbs.verify import LABELS, RUN_SETTINGS, SETTINGS, verify
+
+# Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
+_GUARANTEE = "guarantee"
+_HEAD = ("schema_version", "releasable", "conversion")
+_RENAMED = {"labels_per_query": "label_set"}
+# Where there is none of what has parts.
+_WHOLE = {("tested",): Checked.LABELS, ("spent",): Checked.RECORD}
+
+
+def kind_of_check(path):
+    """How the leaf at this path of the JSON document is declared to be checked."""
+    names = [name for name in path if isinstance(name, str)]
+    if tuple(names) in _WHOLE:
+        return _WHOLE[tuple(names)]
+    if names[0] in _HEAD or names == ["tool", "name"]:
+        return Checked.COMPUTED
+    if names[0] == _GUARANTEE:
+        names = names[1:]
+    if names[0] == "tool":
+        names = names[:1]
+    return how_checked(Report, [_RENAMED.get(names[0], names[0]), *names[1:]])
+
+
+def leaves(value, at=()):
+    """Every leaf of a JSON value: its path and what it is; lists also as a whole."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from leaves(inner, (*at, name))
+    elif isinstance(value, list):
+        if value:
+            yield at, value
+        for place, inner in enumerate(value):
+            yield from leaves(inner, (*at, place))
+    else:
+        yield at, value
+
+
+def others(value):
+    """What a forger may write in the place of a leaf."""
+    match value:
+        case list():
+            return [value[:-1]]
+        case None:
+            return [2.5, "x"]
+        case bool():
+            return [not value]
+        case int():
+            return [value + 1, value - 1 if value else 2]
+        case float():
+            near = [value * 1.001 + 1e-4, value * 0.5, value * 100.0]
+            return [other for other in near if other != value]
+        case _:
+            return [f"{value}x", value[:-1], ("0" if value[:1] != "0" else "1") + value[1:]]
+
+
+def put(data, path, value):
+    """The same document with another leaf."""
+    altered = copy.deepcopy(data)
+    functools.reduce(lambda inside, name: inside[name], path[:-1], altered)[path[-1]] = value
+    return altered
+
+
+def consistent(data):
+    """The document with all that follows from what it states computed anew; None if none does."""
+    try:
+        report = parse_report(json.dumps(data).encode()).report
+        charging = analysis_of(Analysis.PAPER if report.analysis == "paper" else Analysis.TIGHT)
+        found = report_of(facts_of(_as_told(report), charging.plan))
+    except (PateError, ArithmeticError, ValueError):
+        return None
+    return json.loads(found.to_json())
+
+
+def _as_told(report):
+    """A forger also changes what repeats the leaf: δ, orders, and the run among its runs."""
+    public = replace(report.data_independent, order=None, labels_order=None)
+    report = replace(report, data_independent=public)
+    own = [run for run in report.spent.runs if run.id == report.run] if report.spent else []
+    crosscheck = report.crosscheck
+    if crosscheck is not None and not report.external:
+        report = replace(report, crosscheck=replace(crosscheck, delta=report.delta))
+    if not own or len(report.rounds) != 1:
+        return report
+    (run,), (done,), tested = own, report.rounds, report.tested
+    asked = run.asked and replace(
+        run.asked, mechanism=done["mechanism"], queries=done["queries"],
+        max_answers=done["max_answers"],
+    )  # fmt: skip
+    epsilon = run.epsilon
+    try:
+        alone = replace(report, spent=None)
+        charging = analysis_of(Analysis.TIGHT)
+        found = report_of(facts_of(alone, charging.plan))
+        epsilon = found.data_independent.epsilon if tested is None else tested.target
+    except (PateError, ArithmeticError, ValueError):
+        pass
+    told = replace(
+        run,
+        delta=report.delta,
+        time=report.time,
+        asked=asked,
+        epsilon=epsilon,
+        refusal_epsilon=None if tested is None else tested.refusal_epsilon,
+        answers=None if tested is not None and not tested.passed else done["answers"],
+        beta=report.sanitized.beta,
+        sigma_release=report.sanitized.sigma_release,
+    )
+    runs = tuple(told if each is run else each for each in report.spent.runs)
+    return replace(report, spent=replace(report.spent, runs=runs))
+
+
+@dataclass(frozen=True)
+class Ending:
+    """What came of a forged report.
+
+    Attributes:
+        by: `schema` (it cannot be read), the name of the check that failed, or empty.
+        named: what `verify` names as not checked, where nothing failed.
+    """
+
+    by: str
+    named: tuple[str, ...] = ()
+
+    @property
+    def caught(self):
+        """Whether it is no report that holds."""
+        return bool(self.by)
+
+
+def ending(data, case, *, given):
+    """What `verify` says of a document.
+
+    Args:
+        data: the document.
+        case: what goes with the report that it was.
+        given: `alone`, with labels in `csv`, or with all that there is: labels in Parquet, the
+            record and the guesses.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        labels = None
+        if given != "alone" and case.labels is not None:
+            labels = Path(folder, "labels.csv" if given == "csv" else "labels.parquet")
+            labels.write_bytes(case.labels if given == "all" else as_csv(case.labels))
+        if given == "csv" and labels is not None and isinstance(data.get("labels"), dict):
+            data = put(data, ("labels",), _signed(labels))
+        more = {"record": case.record, "prior": case.guesses} if given == "all" else {}
+        try:
+            text = json.dumps(data).encode()
+            found = verify(text, labels, with_dp_accounting=False, **more)
+        except PateError as error:
+            return Ending(f"schema ({type(error).__name__})")
+    return Ending(found.failed[0] if found.failed else "", tuple(found.unchecked))
+
+
+NAMED = {
+    Checked.LABELS: {LABELS, SETTINGS, RUN_SETTINGS},
+    Checked.RECORD: {MISSING_RUNS},
+    Checked.RELEASE_TEST: {RELEASE_TEST},
+    Checked.SANITIZING: {SANITIZING},
+    Checked.EXTERNAL: {EXTERNAL},
+}
+"""What `verify` names, by how the leaf is checked, where it could not compare it."""
+
+
+@dataclass(frozen=True)
+class Forgery:
+    """One forged leaf, and what came of it.
+
+    Attributes:
+        path: of the leaf.
+        other: what was written there.
+        way: `singly`, or `consistently` with all that follows computed anew.
+        given: as in `ending`.
+        ending: what `verify` said.
+    """
+
+    path: tuple[str | int, ...]
+    other: object
+    way: str
+    given: str
+    ending: Ending
+
+    @property
+    def right(self):
+        """Whether it was caught, or what could not be compared is named."""
+        how = kind_of_check(self.path)
+        if self.ending.caught or how is Checked.FREE:
+            return True
+        if how is Checked.COMPUTED:
+            return False
+        return bool(NAMED[how] & set(self.ending.named))
+
+
+def forged(case, *, given, every=1):
+    """Forgeries of a report, every so manyth of them."""
+    number = 0
+    for path, value in leaves(case.data):
+        for other in others(value):
+            number += 1
+            if number % every:
+                continue
+            singly = put(case.data, path, other)
+            ways = {"singly": singly, "consistently": consistent(singly)}
+            for way, data in ways.items():
+                if data is None or data == case.data or (way, data) == ("consistently", singly):
+                    continue
+                for known in given:
+                    yield Forgery(path, other, way, known, ending(data, case, given=known))
+
+
+def as_csv(parquet):
+    """The same labels in CSV, which has no room for settings."""
+    from pyarrow import csv
+
+    table = pq.read_table(pa.BufferReader(parquet))
+    sink = pa.BufferOutputStream()
+    csv.write_csv(table, sink)
+    return sink.getvalue().to_pybytes()
+
+
+def _signed(path):
+    content = path.read_bytes()
+    file = LabelFile("csv", len(content), hashlib.sha256(content).hexdigest())
+    return {"format": file.format, "bytes": file.bytes, "sha256": file.sha256}

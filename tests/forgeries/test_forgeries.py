@@ -1,0 +1,100 @@
+"""No field of a report can be changed unseen: it is computed again, compared, or named."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from forgeries.cases import KINDS, case
+from forgeries.forge import Checked, consistent, ending, forged, kind_of_check, leaves, put
+from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.verification import MISSING_RUNS
+from pate_cli.verbs.verify import SETTINGS
+from slices import EVERY
+
+ALL = pytest.mark.parametrize("kind", KINDS)
+
+
+def fields(schema, root, at=()):
+    """Paths of all leaves that a JSON Schema allows, without the numbers of entries."""
+    schema = {**root["$defs"].get(schema.get("$ref", "").rpartition("/")[2], {}), **schema}
+    inside = [*schema.get("oneOf", ()), *schema.get("anyOf", ())]
+    if "items" in schema:
+        inside.append(schema["items"])
+    for name, inner in schema.get("properties", {}).items():
+        yield from fields(inner, root, (*at, name))
+    for inner in inside:
+        yield from fields(inner, root, at)
+    if not inside and "properties" not in schema and schema.get("type") != "null":
+        yield at
+
+
+def test_every_field_of_the_schema_declares_how_it_is_checked():
+    """A new field that declares nothing fails here."""
+    root = report_schema()
+    declared = {path: kind_of_check(path) for path in fields(root, root)}
+    assert len(declared) > 100
+    assert set(declared.values()) == set(Checked) - {Checked.PARTS}
+
+
+def test_every_part_of_a_report_declares_how_it_is_checked():
+    """Also one that the schema does not know yet."""
+    for field in dataclasses.fields(Report):
+        assert field.metadata.get("checked") in Checked, field.name
+
+
+@ALL
+def test_a_report_holds_with_all_that_goes_with_it(kind):
+    found = ending(case(kind).data, case(kind), given="all")
+    assert not found.caught, found
+    assert MISSING_RUNS not in found.named
+    assert (SETTINGS in found.named) is False
+
+
+@ALL
+def test_a_forged_leaf_is_caught_or_named(kind):
+    """Singly and consistently; alone, with labels that carry no settings, and with all there is.
+
+    With all there is nothing is left to a forger but what is drawn at random, and what others
+    state.
+    """
+    open_to_all = {Checked.FREE, Checked.SANITIZING, Checked.EXTERNAL, Checked.RELEASE_TEST}
+    for one in forged(case(kind), given=("alone", "csv", "all"), every=1 if EVERY else 59):
+        assert one.right, one
+        if one.given == "all":
+            assert one.ending.caught or kind_of_check(one.path) in open_to_all, one
+
+
+def test_noise_that_was_never_drawn_is_caught_by_parquet_and_named_beside_csv():
+    """A hundred times the noise, priced anew: a CSV cannot tell."""
+    known, path = case("worst case"), ("rounds", 0, "mechanism", "sigma2")
+    cheap = consistent(put(known.data, path, 800.0))
+    assert cheap["epsilon"] < 0.5 * known.data["epsilon"]
+    assert not ending(cheap, known, given="csv").caught
+    assert SETTINGS in ending(cheap, known, given="csv").named
+    assert ending(cheap, known, given="all").caught
+
+
+def test_names_of_classes_cannot_be_permuted_beside_parquet():
+    known = case("worst case")
+    turned = put(known.data, ("label_names",), ["bee", "ant", "cow"])
+    assert ending(turned, known, given="all").by == SETTINGS
+    assert SETTINGS in ending(turned, known, given="csv").named
+
+
+def test_runs_cut_short_are_caught_by_the_record_and_named_without():
+    known = case("worst case")
+    spent = known.data["spent"]
+    for left in range(len(spent["runs"])):
+        runs = spent["runs"][:left] + spent["runs"][left + 1 :]
+        data = put(known.data, ("spent", "runs"), runs)
+        assert ending(data, known, given="alone").caught
+        assert ending(data, known, given="all").caught
+
+
+def test_all_leaves_are_reached():
+    """The tool changes numbers, words, lists and what is not there."""
+    kinds = {type(value) for kind in KINDS for _, value in leaves(case(kind).data)}
+    assert kinds == {bool, int, float, str, list, type(None)}

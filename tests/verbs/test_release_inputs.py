@@ -1,0 +1,136 @@
+"""`release` launders nothing: what it is made of verifies, or the report says that it does not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+import pate_cli as pate
+import reports
+from pate_cli.core.errors import LedgerError, MismatchError, UsageError
+from pate_cli.disclosure.guarantee import INPUTS, UNVERIFIED
+from pate_cli.verbs.verify import verify
+
+VOTES = [[50, 6, 4]] * 20
+GIVEN = {"layout": "counts", "teachers": 60, "sigma2": 20.0}
+
+
+@pytest.fixture
+def ran(tmp_path):
+    """Two runs in a record: the reports, and where the record is."""
+    record = tmp_path / "record"
+    found = [
+        pate.aggregate(VOTES, "gnmax", **GIVEN, max_queries=rows, record=record).report
+        for rows in (10, 20)
+    ]
+    return found, record
+
+
+def alone(rows=20, **more):
+    return pate.aggregate(VOTES, "gnmax", **GIVEN, max_queries=rows, record=False, **more).report
+
+
+def written(tmp_path, report, **changes):
+    """The file of a report with some fields of another value."""
+    path = tmp_path / "forged.json"
+    path.write_text(json.dumps(report.to_dict() | changes))
+    return path
+
+
+def released(*given, **more):
+    return pate.release(list(given), record=False, **more).report
+
+
+def test_reports_that_verify_are_added_up(ran):
+    (_, last), _ = ran
+    total = released(alone(5), last)
+    assert total.spent.count == 3
+    assert verify(total, with_dp_accounting=False).holds
+
+
+def test_a_report_that_was_changed_is_refused(tmp_path):
+    report = alone()
+    with pytest.raises(MismatchError, match=r"forged\.json does not verify: epsilon is 0\.01"):
+        released(written(tmp_path, report, epsilon=0.01))
+    with pytest.raises(MismatchError, match="a report does not verify"):
+        released(dataclasses.replace(report, epsilon=0.01))
+
+
+def test_a_record_that_was_changed_is_refused(ran):
+    _, path = ran
+    known = pate.SpendRecord.read(path)
+    cheap = dataclasses.replace(known.runs[0], epsilon=0.01)
+    with pytest.raises(MismatchError, match="its settings give"):
+        released(pate.SpendRecord((cheap, known.runs[1])))
+
+
+def test_two_reports_that_tell_otherwise_of_a_run_are_refused(ran):
+    """Consistent by itself, a forged report is told by another one."""
+    (first, last), path = ran
+    (run,) = first.spent.runs
+    asked = dataclasses.replace(run.asked, queries=4, max_answers=4)
+    less = pate.quote(VOTES, "gnmax", **GIVEN, max_queries=4, record=False).epsilon
+    other = dataclasses.replace(run, asked=asked, answers=4, epsilon=less)
+    with pytest.raises(MismatchError, match=f"tells otherwise of run {run.id}"):
+        released(pate.SpendRecord((other,)), last)
+    with pytest.raises(MismatchError, match=f"tells otherwise of run {run.id}"):
+        pate.release(pate.SpendRecord((other,)), record=path)
+
+
+def test_what_is_taken_unverified_is_said_and_stays_said(tmp_path):
+    """Nothing is claimed for it, nor for anything that is made of it later."""
+    forged = written(tmp_path, alone(), epsilon=0.01)
+    done = pate.release(forged, unverified=True, record=tmp_path / "record")
+    report = done.report
+    assert report.unsettled == (INPUTS,)
+    assert UNVERIFIED in report.warnings
+    assert not any(statement.holds for statement in report.statements)
+    assert report.summary.startswith("Nothing is claimed: it is made of something")
+    assert verify(report, with_dp_accounting=False).failed == ["promise"]
+    for later in (report, done.record, tmp_path / "record"):
+        with pytest.raises(UsageError, match="nothing is claimed"):
+            released(later)
+    assert released(report, alone(3), unverified=True).unsettled == (INPUTS,)
+
+
+def test_what_claims_nothing_is_refused_by_name_or_said():
+    seeded = alone(seed=1)
+    with pytest.raises(UsageError, match="nothing is claimed for a run to be released"):
+        released(seeded)
+    assert released(seeded, unverified=True).unsettled == (INPUTS,)
+
+
+def test_caveats_of_inputs_survive(tmp_path):
+    """That a prior must be public, that draws may be missing, and what others state."""
+    prior = [0] * 20
+    guessed = alone(prior=prior, prior_weight=5)
+    assert "void if the votes" in released(guessed).summary
+    ledger = pate.aggregate(
+        VOTES, "gnmax", **GIVEN, release="none", order=6.0, keep_ledger=True, record=False
+    ).ledger
+    drawn = pate.release(ledger, release="none", record=False).report
+    assert "draws" in drawn.unsettled
+    with pytest.raises(UsageError, match="nothing is claimed"):
+        released(drawn, alone(3))
+    other = pate.ExternalPair(stated=(0.3, 1e-6), adjacency="replace-one", covers="a model")
+    total = released(alone(), external=[other])
+    assert any(part["covers"] == "a model" for part in released(total).external)
+
+
+def test_a_total_of_a_refusal_verifies():
+    """A refusal has no answers in a record, and none in the total of its report."""
+    with reports.called_private():
+        refused, _ = reports._test(refuse=True, record=False)
+    total = released(refused, alone())
+    assert [run.answers for run in total.spent.runs] == [None, 20]
+    assert verify(total, with_dp_accounting=False).holds
+
+
+def test_groups_of_a_report_stay_groups_in_a_total():
+    report, _ = reports.made("groups")
+    total = released(report)
+    assert [group.group for group in total.groups] == [group.group for group in report.groups]
+    with pytest.raises(LedgerError, match="no common neighbours"):
+        released(report, alone())

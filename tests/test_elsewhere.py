@@ -145,12 +145,11 @@ def test_processes_where_nothing_can_be_forked(monkeypatch):
     monkeypatch.setattr(
         multiprocessing, "get_context", lambda method: asked.append(method) or known("spawn")
     )
-    with Processes(2) as two:
-        assert [square for square, _ in two.map(squared, range(4))] == [0, 1, 4, 9]
+    assert [square for square, _ in Processes(2)(squared, range(4))] == [0, 1, 4, 9]
     assert asked == [None]  # the system's own
 
 
 def test_no_more_processes_than_windows_waits_for(monkeypatch):
-    assert Processes(200)._size() == 200
     monkeypatch.setattr(engine.sys, "platform", "win32")
-    assert [Processes(workers)._size() for workers in (200, 61, 3)] == [61, 61, 3]
+    assert Processes(200)._workers == 61
+    assert Processes(3)._workers == 3

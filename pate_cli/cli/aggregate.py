@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
     from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.run.labelling import Aggregation
     from pate_cli.run.publication import Destination, Publication
+    from pate_cli.verbs.spend import Aggregation
     from pate_cli.votes.vote_file import VoteFile
 
 

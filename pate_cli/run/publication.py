@@ -1,15 +1,18 @@
-"""Where a run publishes: labels, report and perhaps the ledger appear together, or not at all."""
+"""Outputs of a run: labels, report and perhaps a ledger appear together, or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
 from typing import Final, TypeAlias
 
+import numpy as np
+
+from pate_cli.core.arrays import NO_LABEL, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.words import LabelFormat, LabelsAs
@@ -17,19 +20,19 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
+from pate_cli.files.digest import Hashed
 from pate_cli.files.existing import a_report, labels_in
 from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
 from pate_cli.labels.forms import LabelForm
-from pate_cli.labels.labels import NOTHING, Labels
-from pate_cli.run.labelling import LabelSink
-from pate_cli.run.sinks import InFile, InMemory
+from pate_cli.labels.labels import NOTHING, Labels, joined, write_labels
+from pate_cli.votes.names import ClassNames
 from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True, repr=False)
 class Destination:
-    """Where labels go, with what belongs to them.
+    """Names of the files that a run writes: labels, report and perhaps a ledger.
 
         pate.aggregate("votes.parquet", into=pate.Destination("labels.csv", report="report.json"))
 
@@ -134,12 +137,16 @@ class Destination:
 
 
 class Publication:
-    """What a run publishes, in a transaction that is under way; or labels kept in memory."""
+    """Labels, report and ledger of one run on their way to their places; or labels in memory."""
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
-        """Of outputs that are reserved already; of memory without."""
+        """Take outputs that are reserved already; without any, labels stay in memory."""
         self._to, self._out = to, out
-        self._sink: InMemory | InFile = InMemory()
+        self._vocabulary: ClassNames | None = None
+        self.labels = NOTHING
+        """The labels, where they go to no file."""
+        self.written: LabelFile | None = None
+        """The file of labels as a report tells of it, once it is whole."""
         self.done = False
         """Whether all of it is in place."""
 
@@ -150,14 +157,11 @@ class Publication:
 
     def check(self, file: VoteFile) -> None:
         """UsageError where it does not go with these votes, or would replace them."""
-        names = file.names if file.unlisted else None
-        if self._to is None or self._out is None:
-            self._sink = InMemory(names)
-            return
-        form = self._to.form
-        form.check(file.label_set, unlisted=file.unlisted)
-        current().include(file.inputs)
-        self._sink = InFile(self._out, fspath(self._to.labels), form, names)
+        # What the classes are called, where nobody listed them. SECRET.
+        self._vocabulary = file.names if file.unlisted else None
+        if self._to is not None:
+            self._to.form.check(file.label_set, unlisted=file.unlisted)
+            current().include(file.inputs)
 
     def try_out(self, rows: int) -> None:
         """OutputError where labels of so many rows cannot be written; asked before paying."""
@@ -170,20 +174,19 @@ class Publication:
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
-    @property
-    def sink(self) -> LabelSink:
-        """Takes the labels that are drawn."""
-        return self._sink
-
-    @property
-    def labels(self) -> Labels:
-        """Those that are kept."""
-        return self._sink.labels if isinstance(self._sink, InMemory) else NOTHING
-
-    @property
-    def written(self) -> LabelFile | None:
-        """Those that were written."""
-        return None if isinstance(self._sink, InMemory) else self._sink.written
+    def fill(self, tables: Iterator[Labels], *, queries: int) -> None:
+        """Take in the labels of all queries, which come in tables of consecutive rows."""
+        if self._to is None or self._out is None:
+            self.labels = _named(list(tables), self._vocabulary)
+            return
+        form = self._to.form
+        with self._out.open(fspath(self._to.labels)) as draft:
+            file = Hashed(draft)
+            if self._vocabulary is not None:
+                # Which names came out is known once all labels are drawn.
+                tables = iter([_named(list(tables), self._vocabulary)])
+            write_labels(tables, file, form, rows=queries)
+        self.written = LabelFile.of(file.digest, form.label_format)
 
     def note(self, note: Callable[[BaseException], None]) -> None:
         """As Outputs: what is to be said if all that is put in place from now on fails."""
@@ -257,6 +260,24 @@ def publishing(
     if refused is not None:
         raise refused
     place.done = True
+
+
+def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
+    """All labels in one table, under the names that came out where nobody listed the names."""
+    found = joined(drawn)
+    if vocabulary is None:
+        return found
+    given = found.labels != NO_LABEL
+    # Labels are renumbered, for the place of a name among all that were said tells of the others.
+    places = each_once(found.labels[given])
+    return replace(
+        found,
+        labels=np.where(given, np.searchsorted(places, found.labels), NO_LABEL),
+        sources=found.source_codes,
+        label_names=tuple(
+            vocabulary.names[place] if vocabulary.names else str(place) for place in places.tolist()
+        ),
+    )
 
 
 def _refuse_folder(labels: str) -> None:

@@ -50,7 +50,7 @@ from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
 from pate_cli.files.journal import parts_of
 from pate_cli.files.sealed_json import content_of, named
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.book import Book, Places
 from pate_cli.verbs.keywords import (
     ReleasedWords,
@@ -363,7 +363,7 @@ def _planned(
         beta=drawn["beta"],
         sigma=drawn["sigma_release"],
     )
-    plan = charging_of(analysis).plan(plan)
+    plan = analysis_of(analysis).plan(plan)
     return plan, External.of(parts, order=order)
 
 

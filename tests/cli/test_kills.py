@@ -19,7 +19,7 @@ import numpy as np
 from pate_cli import __main__ as program
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import Outcome, RunKind, SpendRecord
-from pate_cli.run import passes
+from pate_cli.run import fold
 
 # A slice of the three hundred, and of the two hundred races, that have been tried.
 KILLS = int(os.environ.get("PATE_KILLS", "3"))
@@ -220,7 +220,7 @@ def test_a_run_goes_on_and_nothing_is_left(counts, tmp_path, pate, monkeypatch):
     """Temporary copies of votes that are text, and perhaps a checkpoint."""
     spool = tmp_path / "tmp"
     monkeypatch.setattr(tempfile, "tempdir", str(spool))
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     votes = tmp_path / "votes.csv"
     header = ",".join(f"class_{j}" for j in range(counts.shape[1]))
     np.savetxt(votes, counts, "%d", ",", header=header, comments="")

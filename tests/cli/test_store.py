@@ -17,7 +17,7 @@ from pyarrow.fs import FileSelector
 
 from pate_cli.files.stores import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.run import engine, passes
+from pate_cli.run import fold
 from slices import some, whole
 
 CLASSES, QUERIES = 4, 60
@@ -58,9 +58,9 @@ def listed(address):
 )
 def test_a_store_gives_and_takes_what_a_disk_does(cap, elsewhere, store, pate, monkeypatch):
     address, client, bucket, parts = store
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * CLASSES)
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)
     if elsewhere:
-        monkeypatch.setattr(engine.Processes, "worth", 0)
+        monkeypatch.setattr(fold, "_WORTH", 0)
     workers = ["--workers", 2 if elsewhere else 1, "--max-answers", cap, *NOISE]
     here = pate("aggregate", parts, "-o", "here.parquet", "--report", "here.json", *workers)
     assert here.exit_code == 0, here.stderr
@@ -236,7 +236,7 @@ def test_ledgers_are_read_from_disk_alone(scheme, pate):
 
 def test_votes_on_a_store_that_change(store, pate, monkeypatch):
     address, client, bucket, _ = store
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * CLASSES)
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)
     label = ConfidentGNMax.label
 
     def changing(self, *given):

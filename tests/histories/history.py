@@ -31,7 +31,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.files import journal
 from pate_cli.files.journal import Journal
-from pate_cli.run import passes
+from pate_cli.run import fold
 from pate_cli.verbs.book import Places
 
 TEACHERS: Final = 8
@@ -178,7 +178,7 @@ class History:
             (noise, "random_bytes", lambda size: self.watch.made(random_bytes(size))),
             (entropy, "random_bytes", random_bytes),
             (RunKey, "_noise", self.watch.spying(RunKey._noise)),
-            (passes, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
+            (fold, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
             (Journal, "_take", self._taken(Journal._take)),
         ]
         environment = {"SOURCE_DATE_EPOCH": "1700000000", "XDG_STATE_HOME": self._path("home")}

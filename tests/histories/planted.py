@@ -19,7 +19,7 @@ from pate_cli.files.delivery import File, Output
 from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import Outputs
 from pate_cli.run import checkpoint
-from pate_cli.run.checkpoint import Checkpoint, Pieces
+from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.publication import Publication
 from pate_cli.verbs import book, spend
 from pate_cli.verbs.book import Book
@@ -211,10 +211,10 @@ def _another_key() -> list[Place]:
 
 
 def _torn_pieces() -> list[Place]:
-    def find(self: Pieces, start: int) -> Any:
+    def find(self: Checkpoint, start: int) -> Any:
         return pickle.loads(self._path(start).read_bytes()[checkpoint._SEAL :])  # noqa: S301
 
-    return [(Pieces, "find", find)]
+    return [(Checkpoint, "find", find)]
 
 
 # --- who may read or write -----------------------------------------------------------------------

@@ -17,9 +17,8 @@ from typer.testing import CliRunner
 from pate_cli.cli.app import app
 from pate_cli.cli.options import EngineOptions
 from pate_cli.cli.terminal import stoppable
-from pate_cli.files import destinations
+from pate_cli.files import delivery
 from pate_cli.files.lock import locked
-from pate_cli.files.undisturbed import undisturbed
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run import checkpoint, engine
 from pate_cli.run.engine import Processes
@@ -51,6 +50,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "_use_fd_functions", False)
     monkeypatch.setattr(os, "open", no_folders)
     monkeypatch.setattr(os, "link", no_links)
+    monkeypatch.setattr(delivery, "_NAMELESS", 0)
     monkeypatch.setattr(os, "chmod", lambda *_words, **_rest: None)
 
 
@@ -114,7 +114,7 @@ def test_one_at_a_time_where_there_are_locks_and_at_once_elsewhere(tmp_path, mon
 def test_processors_signals_and_owners(tmp_path):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with stoppable(), undisturbed():
+        with stoppable():
             assert EngineOptions().keywords["workers"] == (os.cpu_count() or 1)
             tmp_path.chmod(0o755)
             assert checkpoint.Checkpoint.of(tmp_path / "run", "a run", seed=1).key.seed == 1
@@ -123,7 +123,7 @@ def test_processors_signals_and_owners(tmp_path):
             signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("lacking", sorted(destinations._NO_FOLDER_SYNC))
+@pytest.mark.parametrize("lacking", sorted(delivery._NO_FOLDER_SYNC))
 def test_a_folder_that_cannot_be_synced(tmp_path, monkeypatch, lacking):
     def fails(*_words):
         raise OSError(lacking, os.strerror(lacking))
@@ -131,11 +131,11 @@ def test_a_folder_that_cannot_be_synced(tmp_path, monkeypatch, lacking):
     for name in ("fsync", "open"):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, fails)
-            destinations.sync_folder(tmp_path)
+            delivery.sync_folder(tmp_path)
     monkeypatch.setattr(os, "fsync", fails)
     lacking = errno.EIO  # a disk that fails is another matter
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        destinations.sync_folder(tmp_path)
+        delivery.sync_folder(tmp_path)
 
 
 def test_processes_where_nothing_can_be_forked(monkeypatch):
@@ -145,12 +145,11 @@ def test_processes_where_nothing_can_be_forked(monkeypatch):
     monkeypatch.setattr(
         multiprocessing, "get_context", lambda method: asked.append(method) or known("spawn")
     )
-    with Processes(2) as two:
-        assert [square for square, _ in two.map(squared, range(4))] == [0, 1, 4, 9]
+    assert [square for square, _ in Processes(2)(squared, range(4))] == [0, 1, 4, 9]
     assert asked == [None]  # the system's own
 
 
 def test_no_more_processes_than_windows_waits_for(monkeypatch):
-    assert Processes(200)._size() == 200
     monkeypatch.setattr(engine.sys, "platform", "win32")
-    assert [Processes(workers)._size() for workers in (200, 61, 3)] == [61, 61, 3]
+    assert Processes(200)._workers == 61
+    assert Processes(3)._workers == 3

@@ -35,13 +35,14 @@ from pate_cli.core.errors import CeilingError, UsageError
 from pate_cli.core.words import CEILING, LabelFormat, LabelsAs
 from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name, report_beside, stem_of
+from pate_cli.files.inputs import note
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.report import Report
-    from pate_cli.files.transaction import Outputs
+    from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
-    from pate_cli.run.labelling import Aggregation
     from pate_cli.run.publication import Destination, Publication
+    from pate_cli.verbs.spend import Aggregation
     from pate_cli.votes.vote_file import VoteFile
 
 
@@ -231,18 +232,24 @@ class _CommandLine:
     def label(self, view: ViewOptions, engine: EngineOptions) -> None:
         """Draw the labels and publish them."""
         import pate_cli as pate
+        from pate_cli.run.checkpoint import reached
 
         output, refused = self.output, None
         found = self.asked["record"].found
         if found is not None:
             output.note(f"joins the record {public_name(found)}")
-        with output.outputs() as out, self._opened(out, view, place=self.report_path) as opened:
+        row = reached(engine.checkpoint)
+        with (
+            output.outputs() as out,
+            self._opened(out, view, place=self.report_path, resumed=row is not None) as opened,
+        ):
             file, rows, place = opened
             twin = self.asked["record"].twin(file.teachers, flag="--ensemble NAME")
             if twin is not None:
                 output.note(twin)
-            if engine.checkpoint is not None:
-                self._tell_of_checkpoint(engine.checkpoint)
+            if engine.checkpoint is not None and row is not None:
+                kept = public_name(engine.checkpoint)
+                output.note(f"goes on with the run in {kept}, {row}")
             available = file.queries
             self.report.refuse_unclaimed(file.read_off)
 
@@ -284,14 +291,6 @@ class _CommandLine:
         if self.summed_up and done.report.private and done.report.sound and not self.by_rule:
             self._tell_of_others(done.report, available)
 
-    def _tell_of_checkpoint(self, folder: Path) -> None:
-        """That a run was cut short, where that is kept, and how far it had come."""
-        from pate_cli.run.checkpoint import reached
-
-        row = reached(folder)
-        if row is not None:
-            self.output.note(f"goes on with the run in {public_name(folder)}, {row}")
-
     def _agreed(self, epsilon: float) -> bool:
         """Whether a person, asked at a terminal, types the epsilon that a run would cost."""
         from pate_cli.disclosure.figures import shown
@@ -308,16 +307,24 @@ class _CommandLine:
 
     @contextlib.contextmanager
     def _opened(
-        self, out: Outputs, view: ViewOptions, *, place: str | None, to_look: bool = False
+        self,
+        out: Outputs,
+        view: ViewOptions,
+        *,
+        place: str | None,
+        to_look: bool = False,
+        resumed: bool = False,
     ) -> Iterator[tuple[VoteFile, int | None, Publication]]:
         """The votes, how many of their rows are asked if that is known, and promised outputs."""
         output, reading = self.output, self.reading
         for record in self.asked["record"].paths:
-            out.protect(record, "the record of what was spent")
+            note("the record of what was spent", (record, None))
         # A dry run looks whether there could be such files, and minds none that are there.
-        publication = self.to.reserve(out, to_look=to_look, keeps_report=place is not None)
         self.report.reserve(out, None)
         view.reserve(out)
+        publication = self.to.reserve(
+            out, to_look=to_look, keeps_report=place is not None, resumed=resumed
+        )
         with reading.open(self.votes, output, any_name=not self.choice.listed) as file:
             publication.check(file)
             rows = reading.rows(file)

@@ -26,6 +26,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.words import Analysis, LabelFormat, OrderChoice
+from pate_cli.files.existing import columns_in
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,8 @@ def cost(
             kind = LabelFormat.from_path(question.per_query)  # refused before any work is done
             if question.escape_formulas:
                 refuse_escapes(kind)
-            out.reserve(question.per_query, mode=0o600)
+            like = columns_in(kind, "query_id", "plurality")
+            out.reserve(question.per_query, mode=0o600, replaces=like)
         with reading.open(votes, output, any_name=not choice.listed) as file:
             output.note_votes(file, reading.rows(file))
             if question.truth is not None:

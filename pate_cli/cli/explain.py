@@ -11,6 +11,7 @@ import typer
 from pate_cli.cli import terminal
 from pate_cli.cli.options import OutputOptions, Without, WordOptions, spread
 from pate_cli.core.errors import UsageError
+from pate_cli.files.existing import PAGE
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
@@ -23,7 +24,7 @@ def explain(
     report: Annotated[
         str,
         typer.Argument(
-            metavar="REPORT",
+            metavar="a_report",
             help="A report of aggregate or release: a file or an address; - is standard input.",
             show_default=False,
         ),
@@ -53,7 +54,7 @@ def explain(
             flag = "--json" if view.as_json else "--table"
             raise UsageError(f"{flag} does not go with --html, which writes a page instead")
         with output.outputs() as out:
-            out.reserve(html)
+            out.reserve(html, replaces=PAGE)
             out.write(html, pate.explain(report).to_html().encode())
         return
     found = pate.explain(report)

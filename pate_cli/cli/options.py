@@ -57,12 +57,13 @@ from pate_cli.core.words import (
     ReleaseKind,
 )
 from pate_cli.files.addresses import public_name
+from pate_cli.files.existing import PICTURE, a_report
 
 if TYPE_CHECKING:
     from pate_cli.core.words import PublicFact
     from pate_cli.disclosure.record_place import Places
     from pate_cli.disclosure.report import Quote, Report
-    from pate_cli.files.transaction import Outputs
+    from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes.vote_file import VoteFile
 
@@ -850,7 +851,7 @@ class ReportOptions:
         """Both outputs, before any work; no `place` if the report is not kept."""
         for path in (place, self.export_rdp):
             if path is not None:
-                out.reserve(path)
+                out.reserve(path, replaces=a_report)
 
     def refuse_curve(self, *, composed: str | None, tested: bool) -> None:
         """UsageError for the curve of what has none: a mechanism, or a target."""
@@ -906,7 +907,7 @@ class ViewOptions:
         from pate_cli.pricing.plots import check_plot
 
         check_plot(self.plot)
-        out.reserve(self.plot, mode=mode)
+        out.reserve(self.plot, mode=mode, replaces=PICTURE)
 
     def draw(self, out: Outputs, figure: Callable[[], Any]) -> None:
         """Write the picture, where one is wanted; only then is it drawn."""
@@ -967,7 +968,13 @@ class WordOptions(CheckOptions):
 class OutputOptions:
     """How outputs are written and how much is said about it."""
 
-    force: Annotated[bool, _everyday("--force", help="Replace existing outputs.")] = False
+    force: Annotated[
+        bool,
+        _everyday(
+            "--force",
+            help="Replace outputs of earlier runs.",
+        ),
+    ] = False
     quiet: Annotated[
         bool, _everyday("--quiet", "-q", help="No progress and no notes on stderr.")
     ] = False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 from pate_cli.cli import terminal
@@ -16,12 +16,14 @@ from pate_cli.cli.options import (
     RecordOptions,
     VoteOptions,
     Without,
+    flagged,
     in_panel,
     spread,
 )
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.core.words import CEILING, DELTA
+from pate_cli.files.existing import a_report
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
@@ -67,6 +69,14 @@ class SessionOptions:
         str | None,
         _everyday("--report", metavar="FILE", help="Public report (JSON), written at the end."),
     ] = None
+    strict: Annotated[
+        bool,
+        _everyday(
+            "--strict",
+            help="End at the first line that is no query, exit 2 or 3, instead of answering it by "
+            "an error.",
+        ),
+    ] = False
     seed: Annotated[
         int | None,
         in_panel(TESTS)(
@@ -102,7 +112,8 @@ def session(
     A line is {"id": "q7", "counts": [3, 240, 7]}, or "counts": {"cat": 240, "dog": 7} by class, or
     "votes": ["cat", null, "dog"], what each teacher said; with "prior" where there is a public
     guess. The answer is {"id": "q7", "label": 1, "remaining": 618}, the label null where the
-    teachers do not agree, and comes once what it costs is on disk, in the record.
+    teachers do not agree, and comes once what it costs is on disk, in the record. A line that is no
+    query is answered by {"id": "q7", "error": "line 7: ..."} and costs nothing.
 
     The same command goes on where it was; an id that was asked before gets the same answer. What
     all of it costs is fixed beforehand and holds however the queries are chosen.
@@ -118,7 +129,7 @@ def session(
         raise VoteError("cannot read standard input: it is closed")
     with output.outputs() as out:
         if asked.report is not None:
-            out.reserve(asked.report)
+            out.reserve(asked.report, replaces=a_report)
         places = record.keywords
         with pate.Session(
             teachers=votes.teachers,
@@ -144,7 +155,7 @@ def session(
             **mechanism.choice().given,
         ) as opened:
             output.note(_opening(opened))
-            spent = _asked(opened, sys.stdin.buffer)
+            spent = _asked(opened, sys.stdin.buffer, strict=asked.strict)
             if terminal.told_to_person():  # of the votes, so for whoever hands them in alone
                 for sentence in opened.unmatched.sentences():
                     output.note(sentence)
@@ -161,39 +172,63 @@ def _opening(session: Session) -> str:
     return f"epsilon {rule.epsilon:g} at delta {rule.delta:g} for {rule.asks} queries{more}{before}"
 
 
-def _asked(session: Session, source: IO[bytes]) -> BudgetSpent | None:
+def _asked(session: Session, source: IO[bytes], *, strict: bool) -> BudgetSpent | None:
     """Answer as lines come: those that wait already are paid for together."""
     for lines in _lines(source):
-        known = [(number, _query(number, line)) for number, line in lines if line.strip()]
         waiting: list[tuple[int, Ask]] = []
-        for number, ask in known:
-            if isinstance(ask, VoteError):
-                _answer(session, waiting)
-                raise ask
-            waiting.append((number, ask))
-        if not _answer(session, waiting):
+        for number, line in lines:
+            if not line.strip():
+                continue
+            name, ask = _query(number, line)
+            if not isinstance(ask, VoteError):
+                waiting.append((number, ask))
+                continue
+            if not _answer(session, waiting, strict=strict):
+                return BudgetSpent(session.why_spent)
+            waiting = []
+            _refuse(name, ask, strict=strict)
+        if not _answer(session, waiting, strict=strict):
             return BudgetSpent(session.why_spent)
     return None
 
 
-def _answer(session: Session, waiting: list[tuple[int, Ask]]) -> bool:
-    """Whether all of them were answered, which are written."""
+def _answer(session: Session, waiting: list[tuple[int, Ask]], *, strict: bool) -> bool:
+    """Answer all of them, and return whether the session went so far."""
     if not waiting:
         return True
     try:
         labels = session.answered([ask for _, ask in waiting])
     except (VoteError, UsageError) as error:
-        if len(waiting) == 1:
-            raise type(error)(f"line {waiting[0][0]}: {error}") from None
-        # Those in front of the one that is wrong are answered all the same.
-        return all(_answer(session, [one]) for one in waiting)
+        if len(waiting) > 1:
+            # Those beside the one that is wrong are answered all the same.
+            return all(_answer(session, [one], strict=strict) for one in waiting)
+        (number, ask) = waiting[0]
+        _refuse(ask.id, type(error)(f"line {number}: {error}"), strict=strict)
+        return True
     remaining = session.remaining
-    terminal.answered()
-    for (_, ask), label in zip(waiting, labels, strict=False):
-        told = {} if ask.id is None else {"id": ask.id}
-        sys.stdout.write(json.dumps({**told, "label": label, "remaining": remaining}) + "\n")
-    sys.stdout.flush()
+    _write(
+        {**_named(ask.id), "label": label, "remaining": remaining}
+        for (_, ask), label in zip(waiting, labels, strict=False)
+    )
     return len(labels) == len(waiting)
+
+
+def _refuse(name: Any, error: VoteError | UsageError, *, strict: bool) -> None:
+    """Answer a line that is no query by an error, which costs nothing; or raise that."""
+    if strict:
+        raise error
+    _write([{**_named(name), "error": flagged(str(error))}])
+
+
+def _named(name: Any) -> dict[str, Any]:
+    """Return the id of a query as its answer repeats it, if it has one that could be one."""
+    return {"id": name} if isinstance(name, str | int) else {}
+
+
+def _write(answers: Iterable[dict[str, Any]]) -> None:
+    terminal.answered()
+    sys.stdout.writelines(json.dumps(answer) + "\n" for answer in answers)
+    sys.stdout.flush()
 
 
 def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
@@ -211,21 +246,22 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
         yield [(number + 1, rest)]
 
 
-def _query(number: int, line: bytes) -> Any:
-    """What a line asks, or the error that it is."""
+def _query(number: int, line: bytes) -> tuple[Any, Ask | VoteError]:
+    """Return the id of a line, if it has one, and what it asks, or the error that it is."""
     from pate_cli.core.codec import Refusal, parsed
     from pate_cli.verbs.session import Ask
 
-    damaged = Refusal(VoteError, "no query: ")
+    damaged, name = Refusal(VoteError, "no query: "), None
     try:
         said = parsed(line, damaged, most=_LONGEST)
         if not isinstance(said, dict):
             raise damaged.of("a line is an object")
+        name = said.get("id")
         if not _FIELDS.issuperset(said):
             raise damaged.of(f"its fields are {', '.join(sorted(_FIELDS))}, and it has another")
         if ("counts" in said) == ("votes" in said):
             raise damaged.of("it has either counts or votes")
     except VoteError as error:
-        return VoteError(f"line {number}: {error}")
+        return name, VoteError(f"line {number}: {error}")
     votes: Any = said.get("counts", said.get("votes"))
-    return Ask(votes, said.get("prior"), said.get("id"), by_teacher="votes" in said)
+    return name, Ask(votes, said.get("prior"), name, by_teacher="votes" in said)

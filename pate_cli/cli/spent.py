@@ -12,6 +12,7 @@ from pate_cli.cli.options import OutputOptions, ViewOptions, Without, in_panel, 
 from pate_cli.cli.tables import print_bill
 from pate_cli.core.errors import MismatchError
 from pate_cli.core.words import BUDGET_DELTA
+from pate_cli.files.existing import PICTURE
 
 
 @spread
@@ -46,7 +47,7 @@ def spent(
         list[str] | None,
         typer.Option(
             "--verify",
-            metavar="REPORT",
+            metavar="a_report",
             help="Hold a report against the record (exit 10 if it is charged otherwise, or not at "
             "all). May be given several times.",
             show_default=False,
@@ -74,7 +75,7 @@ def spent(
             from pate_cli.pricing.plots import check_plot
 
             check_plot(picture)
-            out.reserve(picture)
+            out.reserve(picture, replaces=PICTURE)
         found = pate.spent(
             record,
             ensemble=ensemble,

@@ -19,7 +19,7 @@ from pate_cli.core.errors import OutputError, UsageError, printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pate_cli.files.transaction import Outputs
+    from pate_cli.files.outputs import Outputs
 
 _ENDLESS: Final = 10_000
 
@@ -180,7 +180,7 @@ def answer_to(question: str) -> str:
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
     """A transaction of outputs; `what_was_released` knows whether any have left for good."""
-    from pate_cli.files.transaction import Outputs
+    from pate_cli.files.outputs import Outputs
 
     out = Outputs(force=force)
     _OUTPUTS.get().append(out)

@@ -158,13 +158,19 @@ class Noise:
         return self._words(math.prod(sizes)).reshape(sizes)
 
     def comes_up(self, log_chance: float) -> bool:
-        """Whether something of probability e^{log_chance} happens, exact to 2^-256.
+        """Draw whether something of probability e^{log_chance} happens, exact to 2^-256.
 
-        However small the chance, it is never rounded away.
+        However small the chance, it is never rounded away: it is 2^-256 at least, even where the
+        probability is below all floating-point numbers.
+
+        Raises:
+            ParameterError: the logarithm of no probability.
         """
+        if not log_chance <= 0.0:
+            raise ParameterError(f"the logarithm of a chance must be at most 0, got {log_chance}")
         number = int.from_bytes(self._words(_COIN_WORDS).tobytes(), "little")
-        numerator, denominator = math.exp(min(log_chance, 0.0)).as_integer_ratio()
-        return number * denominator < numerator << (64 * _COIN_WORDS)
+        numerator, denominator = math.exp(log_chance).as_integer_ratio()
+        return number == 0 or number * denominator < numerator << (64 * _COIN_WORDS)
 
     def _draw(self, shape: Shape, transform: Callable[[Words], Draws]) -> Draws:
         sizes = _sizes(shape)

@@ -26,7 +26,7 @@ from pate_cli.disclosure.known_records import (
 )
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.files.addresses import is_address, public_name, refuse_address
-from pate_cli.files.destinations import make_folder
+from pate_cli.files.delivery import make_folder
 from pate_cli.files.sealed_json import named
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

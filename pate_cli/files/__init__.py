@@ -1,1 +1,1 @@
-"""Outputs as one transaction: everything a run promised appears, or nothing does."""
+"""Outputs as one transaction: opened before a run spends, whole before they appear."""

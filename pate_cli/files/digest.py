@@ -5,13 +5,15 @@ from __future__ import annotations
 import hashlib
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
-from pate_cli.files.draft import CHUNK, Draft
+from pate_cli.files.draft import Draft
 from pate_cli.files.inputs import note
+
+_CHUNK: Final = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def digest_of(path: str | os.PathLike[str]) -> Digest:
     """
     found, size = hashlib.sha256(), 0
     with opened(os.fspath(path)) as file:
-        while chunk := file.read(CHUNK):
+        while chunk := file.read(_CHUNK):
             found.update(chunk)
             size += len(chunk)
     return Digest(found.hexdigest(), size)

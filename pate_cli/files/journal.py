@@ -19,7 +19,8 @@ from typing import Any, Final
 from pate_cli.core.codec import Refusal, parsed
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.destinations import cause, sync_folder
+from pate_cli.files.delivery import sync_folder
+from pate_cli.files.outputs import cause
 
 _LONGEST: Final = 1 << 28
 """Bytes of a line."""

@@ -1,4 +1,4 @@
-"""What the verbs return: frozen values with a table, a file and a few words on themselves."""
+"""Results of the verbs: frozen values with a table, a file and a few words on themselves."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
+from pate_cli.files.existing import PAGE, Replaces, beginning, columns_in
 
 if TYPE_CHECKING:
     from pate_cli.files.draft import ByteSink
@@ -85,20 +86,29 @@ class Result(ABC):
         Args:
             path: where to: facts end in .json, tables in .parquet, .csv, .jsonl or .arrow. Mode
                 0600 unless the result may be published, and only then an address of a store.
-            force: replace what is there, whatever it is: a result that may be published does not
-                know which files it was made from, as the command line does.
+            force: replace a file that holds such a result, and no other.
             escape_formulas: in CSV, an apostrophe before texts that begin as formulas do.
 
         Raises:
             OutputError: the file exists already, or cannot be written.
             UsageError: another suffix, or `escape_formulas` without CSV.
         """
-        from pate_cli.files.transaction import Outputs  # most results are looked at and not kept
+        from pate_cli.files.outputs import Outputs  # most results are looked at and not kept
 
         with Outputs(force=force) as out:
-            out.reserve(path, mode=0o600 if self.secret else 0o644)
+            replaces = self._replaces(public_name(os.fspath(path)))
+            out.reserve(path, mode=0o600 if self.secret else 0o644, replaces=replaces)
             with out.open(path) as file:
                 self.write(file, public_name(os.fspath(path)), escape_formulas=escape_formulas)
+
+    def _replaces(self, path: str) -> Replaces:
+        """Return which files make way: those with the first field, or the columns, of this one."""
+        suffix = PurePath(path).suffix.lower()
+        if suffix == ".json":
+            return beginning(self.to_json().partition(":")[0].encode())
+        if suffix in (".html", ".htm"):
+            return PAGE
+        return columns_in(LabelFormat.from_path(path), *self.columns())
 
     def encode(self, path: str | os.PathLike[str], *, escape_formulas: bool = False) -> bytes:
         """The content of a file of this name; see `save`."""

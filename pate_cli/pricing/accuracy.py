@@ -16,7 +16,7 @@ from pate_cli.mechanisms.base import OneScoreMechanism
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
-from pate_cli.run.passes import Passes
+from pate_cli.run.fold import AskedRows
 from pate_cli.votes.checks import ABSENT
 from pate_cli.votes.join import Joined
 from pate_cli.votes.vote_file import VoteBatch
@@ -76,7 +76,7 @@ class Accuracy(Result):
 
 
 def measure_accuracy(
-    passes: Passes,
+    votes: AskedRows,
     truth: Joined,
     *,
     teachers: int,
@@ -87,7 +87,7 @@ def measure_accuracy(
     """LNMax and GNMax at equal standard deviations: Figure 4 (left) of the ICLR 2018 paper.
 
     Args:
-        passes: over the queries.
+        votes: over the queries.
         truth: their true labels.
         teachers, classes, teachers_per_record: of the votes.
         delta: δ in (0, 1).
@@ -106,9 +106,9 @@ def measure_accuracy(
         # A Laplace variable of scale b has standard deviation √2 b.
         scale = float(deviation / np.sqrt(2.0))
         laplace = LNMax(laplace_scale=scale, **common)
-        points.append(_point(passes, truth, laplace, scale, deviation, delta))
+        points.append(_point(votes, truth, laplace, scale, deviation, delta))
         gaussian = GNMax(sigma2=deviation, **common)
-        points.append(_point(passes, truth, gaussian, deviation, deviation, delta))
+        points.append(_point(votes, truth, gaussian, deviation, deviation, delta))
     return points
 
 
@@ -130,7 +130,7 @@ class _CountRight:
 
 
 def _point(
-    passes: Passes,
+    votes: AskedRows,
     truth: Joined,
     mechanism: OneScoreMechanism,
     parameter: float,
@@ -138,11 +138,11 @@ def _point(
     delta: float,
 ) -> AccuracyPoint:
     right = known = 0
-    for found, of in passes.over(mechanism, _CountRight(truth)):
+    for found, of in votes.over(mechanism, _CountRight(truth)):
         right, known = right + found, known + of
     if known == 0:
         raise VoteError("no query of the votes has a true label")
-    cost = measure_cost(passes, mechanism, orders=TIGHT_ORDERS, delta=delta)
+    cost = measure_cost(votes, mechanism, orders=TIGHT_ORDERS, delta=delta)
     return AccuracyPoint(
         mechanism=mechanism.name,
         deviation=deviation,

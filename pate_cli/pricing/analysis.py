@@ -7,17 +7,30 @@ from typing import Protocol
 import numpy as np
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.words import OrderChoice
+from pate_cli.core.words import Analysis, OrderChoice
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import MOMENT_ORDERS, TIGHT_ORDERS, CostAnalysis, TightCost
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
-from pate_cli.run.analysis import Charging, TightCharging
-from pate_cli.run.passes import Passes
+from pate_cli.run.accounts import Account, TightAccount
+from pate_cli.run.fold import AskedRows
 
 
-class FullAnalysis(Charging, Protocol):
+class FullAnalysis(Protocol):
     """How votes are charged, from a look at their cost to an account of a run."""
+
+    @property
+    def name(self) -> Analysis:
+        """The word for the analysis."""
+        ...
+
+    def plan(self, plan: ReleasePlan) -> ReleasePlan:
+        """Return a sound plan as this analysis converts and charges it."""
+        ...
+
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> Account:
+        """Return what a run keeps of the votes."""
+        ...
 
     @property
     def cost(self) -> CostAnalysis:
@@ -29,12 +42,12 @@ class FullAnalysis(Charging, Protocol):
         ...
 
     def sensitivity(
-        self, passes: Passes, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
         """How far one record could move the cost of the votes at the plan's order. SECRET.
 
         Args:
-            passes: over the queries.
+            votes: over the queries.
             mechanism: the aggregator.
             plan: a sound one.
             queries: how many there are.
@@ -42,8 +55,18 @@ class FullAnalysis(Charging, Protocol):
         ...
 
 
-class TightAnalysis(TightCharging):
+class TightAnalysis:
     """The one that is sharp and sound."""
+
+    name = Analysis.TIGHT
+
+    def plan(self, plan: ReleasePlan) -> ReleasePlan:
+        """Return the plan as it is: a draw has one charge."""
+        return plan
+
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> TightAccount:
+        """Return an account that keeps a tally of scores."""
+        return TightAccount(mechanism, plan)
 
     @property
     def cost(self) -> TightCost:
@@ -55,8 +78,8 @@ class TightAnalysis(TightCharging):
         return np.array(MOMENT_ORDERS) if choice is OrderChoice.MOMENTS else TIGHT_ORDERS
 
     def sensitivity(
-        self, passes: Passes, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
         """With what the votes cost at most within each of the nearest distances."""
-        price, within = price_votes(passes, mechanism, order=plan.order, beta=plan.beta)
+        price, within = price_votes(votes, mechanism, order=plan.order, beta=plan.beta)
         return Sensitivity.of(price, plan, mechanism, queries=queries, within=within)

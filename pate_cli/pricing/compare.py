@@ -16,7 +16,7 @@ from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.files.results import Result, row_columns
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, QueryCosts, TightCost, expected_until, query_costs
-from pate_cli.run.passes import OnCounts, Passes
+from pate_cli.run.fold import AskedRows, OnCounts
 
 # Refusals to be afforded depend on the threshold, and the threshold, barely, on them.
 _ROUNDS = 6
@@ -84,19 +84,19 @@ class Compared(Result):
 
 
 def compare_scored(
-    passes: Passes, mechanism: ScoredMechanism, *, answers: float, delta: float
+    votes: AskedRows, mechanism: ScoredMechanism, *, answers: float, delta: float
 ) -> Comparison:
     """A mechanism with a Rényi cost: asked row by row until it is expected to have answered.
 
     Args:
-        passes: over the queries.
+        votes: over the queries.
         mechanism: the aggregator.
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
     rdp = np.zeros(TIGHT_ORDERS.size)
     asked, expected, agreeing = 0, 0.0, 0.0
-    for costs, losing in passes.over(mechanism, OnCounts(_costs_and_losses)):
+    for costs, losing in votes.over(mechanism, OnCounts(_costs_and_losses)):
         take = expected_until(costs.answer, answers - expected)
         rdp += costs.total[:, :take].sum(axis=1)
         asked += take
@@ -134,7 +134,7 @@ def _costs_and_losses(mechanism: ScoredMechanism, counts: Histograms) -> tuple[Q
 
 
 def compare_composed(
-    passes: Passes,
+    votes: AskedRows,
     build: Callable[[int], ComposedMechanism],
     *,
     answers: float,
@@ -143,14 +143,14 @@ def compare_composed(
     """A mechanism whose ε is a composition for all votes.
 
     Args:
-        passes: over the queries.
+        votes: over the queries.
         build: the mechanism for a number of refusals to be afforded, if it counts them.
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
     mechanism, asked, expected = build(1), 0, 0.0
     for _ in range(_ROUNDS):
-        asked, expected = _rows_asked(mechanism, passes, answers)
+        asked, expected = _rows_asked(mechanism, votes, answers)
         refusals = max(1, int(np.ceil(asked - expected)))
         if mechanism.refusals in (None, refusals):
             break
@@ -177,10 +177,12 @@ def _answer_chance(mechanism: ComposedMechanism, counts: Histograms) -> Floats:
     return mechanism.answer_chance(counts)
 
 
-def _rows_asked(mechanism: ComposedMechanism, passes: Passes, answers: float) -> tuple[int, float]:
+def _rows_asked(
+    mechanism: ComposedMechanism, votes: AskedRows, answers: float
+) -> tuple[int, float]:
     """Rows asked until so many answers are expected, and how many are."""
     asked, expected = 0, 0.0
-    for chance in passes.over(mechanism, OnCounts(_answer_chance)):
+    for chance in votes.over(mechanism, OnCounts(_answer_chance)):
         take = expected_until(chance, answers - expected)
         asked, expected = asked + take, expected + float(chance[:take].sum())
         if expected >= answers - 1e-9:

@@ -26,8 +26,7 @@ from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.pricing.prospect import Prospect
-from pate_cli.run.engine import beside
-from pate_cli.run.passes import Passes
+from pate_cli.run.fold import AskedRows
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -48,8 +47,6 @@ _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS = 20
 # Columns that are priced together.
 _COLUMNS = 2048
-# One order takes as long as so many entries of votes to read, however few there are.
-_ENTRIES_PER_ORDER = 1 << 15
 
 
 class Standing(IntEnum):
@@ -86,7 +83,7 @@ class CostAnalysis(Protocol):
         """The cost of each query by step, [orders, queries], nats."""
         ...
 
-    def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
         """All queries, priced."""
         ...
 
@@ -143,23 +140,19 @@ class TightCost:
         """Exact steps of the mechanism."""
         return mechanism.steps(mechanism.score(counts), orders)
 
-    def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
-        """By one pass: queries of one cell cost the same at every order."""
+    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+        """By one reading: queries of one cell cost the same at every order."""
         grid = mechanism.cost_table(float(np.max(orders))).grid
         tallies, answers = TallySum(4), _Expected.none()
-        entries = passes.queries * mechanism.classes
-        # Of few votes nothing is prepared: each half of the orders then does without the other's.
-        with beside(lambda: mechanism.prepare(orders), entries=entries):
-            for tally, expected in passes.over(mechanism, _SeeCells(grid)):
-                tallies.add(tally)
-                answers += expected
+        for tally, expected in votes.over(mechanism, _SeeCells(grid)):
+            tallies.add(tally)
+            answers += expected
         kinds = tallies.total
         places = kinds.cells[:, 2:]
         cells = Tally.of(places, kinds.weights)
         halves = [slice(start, None, 2) for start in range(min(2, orders.size))]
         parts = [(half, part) for part in _by_columns(cells) for half in halves]
-        task, entries = _StepSums(mechanism, grid, orders), _ENTRIES_PER_ORDER * orders.size
-        sums = passes.share(task, parts, entries=entries)
+        sums = votes.share(_StepSums(mechanism, grid, orders), parts)
         steps: dict[str, Floats] = {}
         for (half, _), found in zip(parts, sums, strict=True):
             for step, costs in found.items():
@@ -305,18 +298,18 @@ class _SeeRows:
 
 
 def price_rows(
-    analysis: CostAnalysis, passes: Passes, mechanism: ScoredMechanism, orders: Floats
+    analysis: CostAnalysis, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats
 ) -> Priced:
     """Queries priced one by one, for an analysis that has no cells."""
     steps: dict[str, Floats] = {}
     answers = _Expected.none()
-    for _, part in passes.over(mechanism, _SeeRows(analysis, orders)):
+    for _, part in votes.over(mechanism, _SeeRows(analysis, orders)):
         for step, sums in part.steps.items():
             steps[step] = steps.get(step, 0.0) + sums.reshape(orders.size, -1).sum(axis=1)
         answers += _Expected.of(part.plurality, part.standing, part.answer)
 
     def single(place: int) -> QueryKinds:
-        rows = rows_at(analysis, passes, mechanism, order=float(orders[place]))
+        rows = rows_at(analysis, votes, mechanism, order=float(orders[place]))
         each = np.ones(rows.plurality.size, dtype=np.int64)
         return QueryKinds(rows.total, rows.plurality, rows.standing, each)
 
@@ -346,10 +339,10 @@ class RowCosts:
 
 
 def rows_at(
-    analysis: CostAnalysis, passes: Passes, mechanism: ScoredMechanism, *, order: float
+    analysis: CostAnalysis, votes: AskedRows, mechanism: ScoredMechanism, *, order: float
 ) -> RowCosts:
     """The cost of every query at one order; all of them in memory."""
-    parts = list(passes.over(mechanism, _SeeRows(analysis, np.array([order]))))
+    parts = list(votes.over(mechanism, _SeeRows(analysis, np.array([order]))))
     steps = parts[0][1].steps
     return RowCosts(
         ids=np.concatenate([np.asarray(ids) for ids, _ in parts]),
@@ -469,7 +462,7 @@ class CostSummary:
 
 
 def measure_cost(
-    passes: Passes,
+    votes: AskedRows,
     mechanism: ScoredMechanism,
     *,
     orders: Floats,
@@ -479,7 +472,7 @@ def measure_cost(
     """Price votes: all orders in total, then single queries at the best order.
 
     Args:
-        passes: over the queries.
+        votes: over the queries.
         mechanism: the aggregator.
         orders: Rényi orders, [orders].
         delta: δ in (0, 1).
@@ -487,7 +480,7 @@ def measure_cost(
     """
     orders, delta = check_orders(orders), check_delta(delta)
     analysis = TightCost() if analysis is None else analysis
-    priced = analysis.price(passes, mechanism, orders)
+    priced = analysis.price(votes, mechanism, orders)
     epsilon = analysis.epsilon(np.sum(list(priced.steps.values()), axis=0), orders, delta)
     best = int(np.argmin(epsilon))
     return CostSummary(

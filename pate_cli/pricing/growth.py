@@ -12,7 +12,7 @@ from pate_cli.core.checks import check_delta
 from pate_cli.core.dataclass import dataclass
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost, query_costs
-from pate_cli.run.passes import OnCounts, Passes
+from pate_cli.run.fold import AskedRows, OnCounts
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class CostCurve:
 
 
 def measure_growth(
-    passes: Passes,
+    votes: AskedRows,
     mechanism: ScoredMechanism,
     *,
     delta: float,
@@ -38,7 +38,7 @@ def measure_growth(
     """ε against expected answers: Figure 1 (middle) of the ICLR 2018 paper.
 
     Args:
-        passes: over the queries.
+        votes: over the queries.
         mechanism: the aggregator.
         delta: δ in (0, 1).
         orders: Rényi orders to choose from at every point, [orders].
@@ -48,7 +48,7 @@ def measure_growth(
     price = conversion_cost(orders, delta=check_delta(delta))[:, None]
     answers, epsilon = [], []
     tight = functools.partial(query_costs, orders=orders, analysis=TightCost())
-    for costs in passes.over(mechanism, OnCounts(tight)):
+    for costs in votes.over(mechanism, OnCounts(tight)):
         rdp = spent + np.cumsum(costs.total, axis=1)
         so_far = answered + np.cumsum(costs.answer)
         answers.append(so_far)

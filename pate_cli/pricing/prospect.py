@@ -14,7 +14,7 @@ from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.run.passes import OnCounts, Passes
+from pate_cli.run.fold import AskedRows, OnCounts
 
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Chances of passing that a target is sought for."""
@@ -104,7 +104,7 @@ class Chances:
 
 
 def measure_prospect(
-    passes: Passes,
+    votes: AskedRows,
     mechanism: ScoredMechanism,
     plan: TargetPlan,
     *,
@@ -115,7 +115,7 @@ def measure_prospect(
     """How a target would fare on votes of which the first so many are asked.
 
     Args:
-        passes: over at least the queries that are asked.
+        votes: over at least the queries that are asked.
         mechanism: the aggregator.
         plan: the target.
         bound: how the cost of the votes is bounded.
@@ -130,7 +130,7 @@ def measure_prospect(
         states_for(bound, mechanism, highest_order=float(plan.at(plan.epsilon / 8.0).orders[-1])),
         in_order=True,
     )
-    for states in passes.over(mechanism, OnCounts(profile.states.of)):
+    for states in votes.over(mechanism, OnCounts(profile.states.of)):
         profile.add_rows(states)
     chances = Chances(mechanism, profile, queries=queries, max_answers=max_answers)
     worst = data_independent_cost(

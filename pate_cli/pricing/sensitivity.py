@@ -16,7 +16,7 @@ from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.run.passes import OnCounts, Passes, TallyCells
+from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
 
 # So far from the votes costs within a distance are told; a test of a target looks at 64.
 _NEAR = 256
@@ -24,19 +24,19 @@ _NOWHERE = np.zeros(0)
 
 
 def price_votes(
-    passes: Passes, mechanism: ScoredMechanism, *, order: float, beta: float
+    votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float
 ) -> tuple[Price, Floats]:
     """Cost and LS_d at one Rényi order over all queries, and the most they cost within d votes.
 
     Args:
-        passes: over the queries.
+        votes: over the queries.
         mechanism: the aggregator.
         order: λ > 1.
         beta: decides how many distances are kept.
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
-    for part in passes.over(mechanism, OnCounts(TallyCells(table.grid))):
+    for part in votes.over(mechanism, OnCounts(TallyCells(table.grid))):
         parts.add(part)
     tally = parts.total
     distances = np.arange(distances_for(beta, teachers=mechanism.teachers))

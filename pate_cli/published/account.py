@@ -24,7 +24,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.pricing.cost import Priced, price_rows
 from pate_cli.run.accounts import LedgerAccount
-from pate_cli.run.passes import OnCounts, Passes
+from pate_cli.run.fold import AskedRows, OnCounts
 
 
 @dataclass(frozen=True)
@@ -195,9 +195,9 @@ class PublishedCost:
             )
         return known.steps(mechanism, dense(counts), orders)
 
-    def price(self, passes: Passes, mechanism: ScoredMechanism, orders: Floats) -> Priced:
-        """By two passes: the published costs depend on more of a query than its cell."""
-        return price_rows(self, passes, mechanism, orders)
+    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+        """By two readings: the published costs depend on more of a query than its cell."""
+        return price_rows(self, votes, mechanism, orders)
 
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """Theorem 5."""
@@ -281,9 +281,9 @@ class PublishedAccount(LedgerAccount):
         )
 
 
-def published_price(passes: Passes, mechanism: ScoredMechanism, plan: PublishedPlan) -> Price:
+def published_price(votes: AskedRows, mechanism: ScoredMechanism, plan: PublishedPlan) -> Price:
     """Expected cost and published sensitivity by distance (Algorithms 3–5) over all queries."""
     account = PublishedAccount(mechanism, plan)
-    for kept in passes.over(mechanism, OnCounts(account.keep)):
+    for kept in votes.over(mechanism, OnCounts(account.keep)):
         account.add(kept)
     return account.price

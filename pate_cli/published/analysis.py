@@ -22,7 +22,7 @@ from pate_cli.published.account import (
 )
 from pate_cli.published.conditions import check_conditions
 from pate_cli.published.conversion import TABLE_ORDERS
-from pate_cli.run.passes import Passes
+from pate_cli.run.fold import AskedRows
 
 
 class PublishedAnalysis:
@@ -48,7 +48,7 @@ class PublishedAnalysis:
         return PublishedAccount(mechanism, self.plan(plan))
 
     def sensitivity(
-        self, passes: Passes, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
         """By Algorithms 3 to 5, with verdicts on their conditions.
 
@@ -57,7 +57,7 @@ class PublishedAnalysis:
         """
         verdicts = _conditions(mechanism, plan)
         own = self.plan(plan)
-        price = published_price(passes, mechanism, own)
+        price = published_price(votes, mechanism, own)
         return Sensitivity.of(price, own, mechanism, queries=queries, conditions=verdicts)
 
 

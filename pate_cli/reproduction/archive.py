@@ -25,7 +25,7 @@ from urllib.parse import urlsplit
 from pate_cli.core.errors import OutputError, PateError, UsageError, VoteError
 from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.version import __version__
-from pate_cli.files.transaction import Outputs
+from pate_cli.files.outputs import Outputs
 from pate_cli.reproduction.vote_folder import sha256_of
 
 

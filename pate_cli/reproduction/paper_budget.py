@@ -19,8 +19,7 @@ from pate_cli.core.errors import ValidityError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.published.account import PublishedPlan, published_price
-from pate_cli.run.passes import CountsPasses
+from pate_cli.published.account import PublishedAccount, PublishedPlan
 from pate_cli.tuning import Goal, Grid, Setting, VoteSample, Yield
 
 _ORDERS = (3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0)
@@ -115,7 +114,9 @@ class PaperBudget:
         plan = PublishedPlan.of(
             ReleasePlan(ReleaseKind.NONE, self._delta, order, _NO_BETA, _NO_SIGMA)
         )
-        return published_price(CountsPasses(self._sample.counts[:rows]), mechanism, plan)
+        account = PublishedAccount(mechanism, plan)
+        account.add(account.keep(mechanism, self._sample.counts[:rows]))
+        return account.price
 
     def _release(self, price: Price, order: float) -> BestRelease | None:
         return best_release(

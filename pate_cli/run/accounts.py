@@ -1,4 +1,4 @@
-"""What is kept of the votes while they are labelled, and what it says in the end. SECRET.
+"""Accounts of a run: what they keep of the votes as these are labelled, and the report. SECRET.
 
 A run takes any account. One that keeps nothing says what labels cost whatever the votes
 (`PublicAccount`), perhaps after a test before any is drawn (`TargetAccount`). One that keeps a
@@ -8,7 +8,6 @@ of what the published analysis keeps.
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -42,7 +41,7 @@ from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms,
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.run.passes import Passes, TallyCells, nothing_seen
+from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
 from pate_cli.votes.facts import PLAIN, Facts, Group
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -51,7 +50,7 @@ Keep: TypeAlias = Callable[[Any, Histograms], Any]
 
 
 class Account(Protocol):
-    """What is kept of the votes while they are labelled, and what it says in the end. SECRET."""
+    """Keeps what it needs of the votes while they are labelled, and reports in the end. SECRET."""
 
     @property
     def keep(self) -> Keep | None:
@@ -109,7 +108,7 @@ class _TallyStates:
 
 
 class LedgerAccount(ABC):
-    """What is kept becomes a ledger, of which a plan sanitizes what is published. SECRET."""
+    """Keeps a ledger, of which a plan sanitizes what is published. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""
@@ -262,23 +261,19 @@ class PublicAccount:
         return ReportFacts(rounds=[done], terms=self._terms, headline=headline, private=private)
 
 
-class _WholeSteps:
-    """Tells whole steps of so many, from shares of each of several parts."""
+def _in_rows(progress: Callable[[int], None], rows: int, *, parts: int) -> Callable[[float], None]:
+    """Return what tells shares of each of several parts, as whole rows of so many."""
+    done, told = 0.0, 0
 
-    def __init__(self, progress: Callable[[int], None], steps: int, parts: int) -> None:
-        """Nothing is done."""
-        self._progress, self._steps, self._parts = progress, steps, parts
-        self._done, self._told = 0.0, 0
-        self._lock = threading.Lock()
-
-    def __call__(self, share: float) -> None:
-        """So much more of one part is done."""
-        with self._lock:
-            self._done += share / self._parts
-            fresh = min(int(self._done * self._steps + 1e-6), self._steps) - self._told
-            self._told += fresh
+    def tell(share: float) -> None:
+        nonlocal done, told
+        done += share / parts
+        fresh = min(int(done * rows + 1e-6), rows) - told
+        told += fresh
         if fresh:
-            self._progress(fresh)
+            progress(fresh)
+
+    return tell
 
 
 class TargetAccount(PublicAccount):
@@ -324,21 +319,26 @@ class TargetAccount(PublicAccount):
 
     def test(
         self,
-        passes: Passes,
+        rows: AskedRows,
         key: RunKey,
         progress: Callable[[int], None] = nothing_seen,
     ) -> bool:
-        """Tally all rows and draw the coin: the one thing that is ever said about the profile."""
+        """Count all rows and draw the test: the one thing that is ever said about the profile.
+
+        Raises:
+            VoteError: there are more or fewer rows than were priced, or votes have changed since
+                they were read.
+        """
         profile = VoteProfile(self._states)
         orders = self._orders
         ceiling = self._scored.worst_rdp(
             queries=self._queries, answers=self._max_answers, orders=orders
         )
-        for tally in passes.over(self._scored, _TallyStates(self._states), progress=progress):
+        for tally in rows.over(self._scored, _TallyStates(self._states), progress=progress):
             profile.add_tally(tally)
         if profile.queries != self._queries:
             raise VoteError(f"expected {self._queries} queries, the votes hold {profile.queries}")
-        told = _WholeSteps(progress, self._queries, orders.size)
+        told = _in_rows(progress, self._queries, parts=orders.size)
         coin = self.plan.coin(
             lambda order: profile.at(order, progress=told), ceiling, orders=orders
         )

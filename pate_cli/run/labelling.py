@@ -1,30 +1,27 @@
-"""One run: votes in; labels, an account and a public report out.
+"""Draw labels, pay for them, and hand them on: one path for every mechanism and engine.
 
-Every mechanism takes this path, whoever does the work and wherever the labels go.
+A session draws its answers by the same functions, a few queries at a time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import field, replace
-from typing import Any, Protocol
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.arrays import NO_LABEL, SOURCES, Histograms, Ids, LabelArray, row_width
-from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import VoteError
+from pate_cli.core.arrays import NO_LABEL, SOURCES, Ids, LabelArray
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.run.engine import beside
-from pate_cli.run.passes import Passes, nothing_seen
+from pate_cli.run.fold import AskedRows, nothing_seen
+from pate_cli.run.publication import Publication
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
 
@@ -32,112 +29,135 @@ _TEACHERS, _STUDENT, _NOBODY = map(SOURCES.index, ("teachers", "student", "none"
 
 
 @dataclass(frozen=True)
-class Aggregation:
-    """Everything a run produces.
+class Drawn:
+    """Labels of consecutive rows, as if no cap had been reached. SECRET until the cap is applied.
 
     Attributes:
-        labels: released labels with the mechanism's public parameters; none where they went to a
-            file. Public.
-        report: what may be published about them. Public.
-        ledger: what they cost; None where nothing was kept of the votes. SECRET.
-        checkpoint: what the run would have gone on from, for whoever puts labels and report in
-            place to `end`; None where the run has done so. SECRET.
+        ids: of the queries.
+        labels: classes, or NO_LABEL, [rows].
+        sources: places in SOURCES, [rows].
+        kept: what an account keeps of the votes. SECRET.
     """
 
-    labels: Labels
-    report: Report
-    ledger: Ledger | None
-    checkpoint: Checkpoint | None = None
+    ids: Ids
+    labels: LabelArray
+    sources: NDArray[np.uint8]
+    kept: Any = None
 
-    def _repr_html_(self) -> str:
-        # A frozen dataclass says nothing in a notebook that its parts do not say better.
-        kept = [part for part in (self.labels, self.report, self.ledger) if part is not None]
-        return "".join(part._repr_html_() for part in kept)
+    @property
+    def answers(self) -> int:
+        """How many labels the teachers gave."""
+        return int(np.count_nonzero(self.sources == _TEACHERS))
+
+    def until(self, left: int) -> Drawn:
+        """Return the labels until the teachers gave so many answers, and none thereafter."""
+        if self.answers < left:
+            return self
+        answered = self.sources == _TEACHERS
+        stopped = np.cumsum(answered) - answered >= left
+        labels = np.where(stopped, np.int32(NO_LABEL), self.labels)
+        return replace(
+            self, labels=labels, sources=np.where(stopped, np.uint8(_NOBODY), self.sources)
+        )
+
+    def table(self, metadata: Mapping[str, str], facts: Facts = PLAIN) -> Labels:
+        """Return the labels with the public parameters that go with them."""
+        return Labels(
+            np.asarray(self.ids),
+            self.labels,
+            self.sources,
+            metadata,
+            facts.label_names,
+            label_set=facts.label_set,
+        )
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """The labels of a run, as they are drawn.
+class DrawLabels:
+    """Task that draws the labels of a batch; the noise of a row follows from key and row alone.
 
-    Where the teachers give no answer before the stop, the mechanism's own public label, if it has
-    one, takes its place.
+    Where the teachers give no answer, the mechanism's own public label, if it has one, takes its
+    place.
 
     Attributes:
-        passes: over the rows that are asked.
-        mechanism: the aggregator.
         key: what all noise follows from.
-        max_answers: the public cap: no label thereafter.
-        keep: what is kept of each batch for the account, if anything.
-        metadata: public parameters that go with the labels.
-        facts: what else is public about the votes.
-        progress: called with the number of rows of each finished part.
+        keep: what an account keeps of the votes; None for nothing.
+        under_way: the labeller of a mechanism whose rows depend on those before.
     """
 
-    passes: Passes
-    mechanism: Mechanism
     key: RunKey
-    max_answers: int
     keep: Keep | None = None
-    metadata: Mapping[str, str] = field(default_factory=dict)
-    facts: Facts = PLAIN
-    progress: Callable[[int], None] = nothing_seen
+    under_way: Labeller | None = None
 
-    def batches(self) -> Iterator[tuple[Labels, Any]]:
-        """Labels of all rows, a batch at a time and in order, each with what was kept of it."""
-        under_way = self.mechanism.start()
-        look = LabelBatch(self.key, self.keep, None if under_way is self.mechanism else under_way)
-        answered = 0
-        for drawn in self.passes.over(
-            self.mechanism, look, progress=self.progress, in_order=look.in_order
-        ):
-            table = drawn.until(self.max_answers - answered, self.metadata, self.facts)
-            answered += table.answers
-            yield table, drawn.kept
+    def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> Drawn:
+        """Return the labels of a batch."""
+        labeller = self.under_way or mechanism
+        labels = labeller.label(batch.counts, self.key.rows(batch.first_row, labeller.draws))
+        sources = np.where(labels == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+        student = mechanism.fallback()
+        if student is not None:
+            free = (labels == NO_LABEL) & (student != NO_LABEL)
+            labels[free], sources[free] = student[free], _STUDENT
+        kept = None if self.keep is None else self.keep(mechanism, batch.counts)
+        return Drawn(batch.ids, labels, sources, kept)
 
 
-class LabelSink(Protocol):
-    """Where the labels go."""
-
-    def fill(self, drawing: Drawing, add: Callable[[Any], None]) -> tuple[int, int]:
-        """Draw them all and take them in: how many rows, and how many answers of the teachers.
-
-        `add` is given what was kept of each batch, in order.
-        """
-        ...
+def drawn(
+    rows: AskedRows,
+    mechanism: Mechanism,
+    key: RunKey,
+    *,
+    max_answers: int,
+    keep: Keep | None = None,
+    checkpoint: Checkpoint | None = None,
+    progress: Callable[[int], None] = nothing_seen,
+) -> Iterator[Drawn]:
+    """Yield the labels of all rows in order, none after the public cap on answers."""
+    start = mechanism.start()
+    under_way = None if start is mechanism else start
+    left = max_answers
+    draw = DrawLabels(key, keep, under_way)
+    in_order = under_way is not None
+    for found in rows.over(
+        mechanism, draw, progress=progress, in_order=in_order, checkpoint=checkpoint
+    ):
+        capped = found.until(left)
+        left -= capped.answers
+        yield capped
 
 
 def run(
-    passes: Passes,
+    rows: AskedRows,
     mechanism: Mechanism,
     account: Account,
     *,
-    queries: int,
     max_answers: int,
     key: RunKey,
-    into: LabelSink,
+    into: Publication,
+    checkpoint: Checkpoint | None = None,
     progress: Callable[[int], None] = nothing_seen,
     facts: Facts = PLAIN,
 ) -> Settlement:
-    """Label every row, stopping at the public cap; charge *all* rows; release.
+    """Label every row, stopping at the public cap; charge *all* rows; settle.
 
     Rows after the stop get no label and are charged all the same: charging up to a stop that
     depends on the votes is not RDP.
 
     Args:
-        passes: over exactly the `queries` histograms to be asked.
+        rows: those that are asked.
         mechanism: the aggregator.
         account: how it is charged, fixed before any vote was seen.
-        queries: k1, fixed before any vote was seen.
-        max_answers: k2, the public cap on answers.
+        max_answers: the public cap on answers.
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
-        progress: called with the number of rows of each finished part.
+        checkpoint: where what is drawn is kept until the run has ended, if anywhere.
+        progress: called with the number of rows of each finished range.
         facts: what else is public about the votes.
 
     Raises:
-        VoteError: from the passes, at the first row that is no vote, or when there are fewer
-            or more rows than `queries`.
+        VoteError: at the first row that is no vote, or where votes changed since they were read.
     """
+    queries = rows.queries
     cap = min(max_answers, queries)
     settings = Settings(
         mechanism=mechanism.parameters(),
@@ -148,10 +168,25 @@ def run(
         **facts.of_round,
     )
     metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
-    drawing = Drawing(passes, mechanism, key, cap, account.keep, metadata, facts, progress)
-    rows, answers = into.fill(drawing, account.add)
-    if rows != queries:
-        raise VoteError(f"expected {queries} queries, the votes hold {rows}")
+    answers = 0
+
+    def tables() -> Iterator[Labels]:
+        nonlocal answers
+        parts = drawn(
+            rows,
+            mechanism,
+            key,
+            max_answers=cap,
+            keep=account.keep,
+            checkpoint=checkpoint,
+            progress=progress,
+        )
+        for found in parts:
+            account.add(found.kept)
+            answers += found.answers
+            yield found.table(metadata, facts)
+
+    into.fill(tables(), queries=queries)
     done = Round(
         id=key.name("round"),
         mechanism=mechanism.parameters(),
@@ -162,62 +197,3 @@ def run(
     )
     settled = account.settle(done, key)
     return replace(settled, facts=replace(settled.facts, label_names=facts.label_names))
-
-
-@dataclass(frozen=True)
-class DrawnBatch:
-    """A batch as if no cap had been reached."""
-
-    ids: Ids
-    labels: LabelArray
-    sources: NDArray[np.uint8]
-    kept: Any
-
-    def until(self, left: int, metadata: Mapping[str, str], facts: Facts) -> Labels:
-        """The labels until so many answers were given; none thereafter."""
-        labels, sources = self.labels, self.sources
-        hits = sources == _TEACHERS
-        if np.count_nonzero(hits) >= left:
-            stopped = np.cumsum(hits) - hits >= left
-            labels = np.where(stopped, np.int32(NO_LABEL), labels)
-            sources = np.where(stopped, np.uint8(_NOBODY), sources)
-        return Labels(
-            np.asarray(self.ids),
-            labels,
-            sources,
-            metadata,
-            facts.label_names,
-            label_set=facts.label_set,
-        )
-
-
-@dataclass(frozen=True)
-class LabelBatch:
-    """Labels and what is kept of a batch; rows that depend on others have a labeller under way."""
-
-    key: RunKey
-    keep: Keep | None
-    under_way: Labeller | None
-
-    @property
-    def in_order(self) -> bool:
-        """Whether batches must come one after the other."""
-        return self.under_way is not None
-
-    def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> DrawnBatch:
-        """The labels of a batch."""
-        labeller = self.under_way or mechanism
-        noise = self.key.rows(batch.first_row, labeller.draws)
-        # Most of the time goes into the noise and into what is kept, which do not need each other.
-        entries = 0 if self.keep is None else len(batch.counts) * row_width(batch.counts)
-        with beside(lambda: self._kept(mechanism, batch.counts), entries=entries) as kept:
-            labels = labeller.label(batch.counts, noise)
-        sources = np.where(labels == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
-        student = mechanism.fallback()
-        if student is not None:
-            free = (labels == NO_LABEL) & (student != NO_LABEL)
-            labels[free], sources[free] = student[free], _STUDENT
-        return DrawnBatch(batch.ids, labels, sources, kept())
-
-    def _kept(self, mechanism: Mechanism, counts: Histograms) -> Any:
-        return None if self.keep is None else self.keep(mechanism, counts)

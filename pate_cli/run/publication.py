@@ -1,15 +1,18 @@
-"""Where a run publishes: labels, report and perhaps the ledger appear together, or not at all."""
+"""Outputs of a run: labels, report and perhaps a ledger appear together, or not at all."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from os import PathLike, fspath
 from pathlib import Path, PurePosixPath
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
+import numpy as np
+
+from pate_cli.core.arrays import NO_LABEL, each_once
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.words import LabelFormat, LabelsAs
@@ -17,18 +20,19 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
-from pate_cli.files.inputs import current, watched
-from pate_cli.files.transaction import Outputs
+from pate_cli.files.digest import Hashed
+from pate_cli.files.existing import a_report, labels_in
+from pate_cli.files.inputs import current, note, watched
+from pate_cli.files.outputs import Outputs
 from pate_cli.labels.forms import LabelForm
-from pate_cli.labels.labels import NOTHING, Labels
-from pate_cli.run.labelling import LabelSink
-from pate_cli.run.sinks import InFile, InMemory
+from pate_cli.labels.labels import NOTHING, Labels, joined, write_labels
+from pate_cli.votes.names import ClassNames
 from pate_cli.votes.vote_file import VoteFile
 
 
 @dataclass(frozen=True, repr=False)
 class Destination:
-    """Where labels go, with what belongs to them.
+    """Names of the files that a run writes: labels, report and perhaps a ledger.
 
         pate.aggregate("votes.parquet", into=pate.Destination("labels.csv", report="report.json"))
 
@@ -41,7 +45,7 @@ class Destination:
             query and a label, one a row. Lists if left out, pairs in CSV.
         escape_formulas: in CSV, an apostrophe before ids and names of classes that begin as
             formulas of a spreadsheet do: =, +, -, @, a tab or a carriage return.
-        force: replace what is there, but never what was read.
+        force: replace what is there if it begins as the new file does, and nobody's input.
 
     Raises:
         UsageError: `labels` is a folder, nothing tells the format, or labels and report both go to
@@ -105,33 +109,44 @@ class Destination:
             )
 
     def reserve(
-        self, out: Outputs, *, to_look: bool = False, keeps_report: bool = True
+        self,
+        out: Outputs,
+        *,
+        to_look: bool = False,
+        keeps_report: bool = True,
+        resumed: bool = False,
     ) -> Publication:
-        """Promise all of it, before any private work.
+        """Promise all of it, before any private work: the report first, the labels last.
 
         Args:
             out: the transaction it is part of.
             to_look: only see whether there could be such outputs, and mind none that are there.
             keeps_report: False where the report is not written.
+            resumed: whether the run was cut short before, perhaps while it put them in place.
 
         Raises:
             OutputError, UsageError: as Outputs.
         """
         if self.ledger is not None:
-            out.reserve(self.ledger, mode=0o600, replace=to_look)
-        out.reserve(self.labels, replace=to_look, tried=False)
+            out.reserve(self.ledger, mode=0o600, resumed=resumed or to_look)
         if keeps_report and self.report is not None:
-            out.reserve(self.report, tried=False)
+            out.reserve(self.report, replaces=a_report, resumed=resumed, tried=False)
+        like = labels_in(self.form.label_format)
+        out.reserve(self.labels, replaces=like, resumed=resumed or to_look, tried=False)
         return Publication(self, out)
 
 
 class Publication:
-    """What a run publishes, in a transaction that is under way; or labels kept in memory."""
+    """Labels, report and ledger of one run on their way to their places; or labels in memory."""
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
-        """Of outputs that are reserved already; of memory without."""
+        """Take outputs that are reserved already; without any, labels stay in memory."""
         self._to, self._out = to, out
-        self._sink: InMemory | InFile = InMemory()
+        self._vocabulary: ClassNames | None = None
+        self.labels = NOTHING
+        """The labels, where they go to no file."""
+        self.written: LabelFile | None = None
+        """The file of labels as a report tells of it, once it is whole."""
         self.done = False
         """Whether all of it is in place."""
 
@@ -142,39 +157,36 @@ class Publication:
 
     def check(self, file: VoteFile) -> None:
         """UsageError where it does not go with these votes, or would replace them."""
-        names = file.names if file.unlisted else None
-        if self._to is None or self._out is None:
-            self._sink = InMemory(names)
-            return
-        form = self._to.form
-        form.check(file.label_set, unlisted=file.unlisted)
-        current().include(file.inputs)
-        self._sink = InFile(self._out, fspath(self._to.labels), form, names)
+        # What the classes are called, where nobody listed them. SECRET.
+        self._vocabulary = file.names if file.unlisted else None
+        if self._to is not None:
+            self._to.form.check(file.label_set, unlisted=file.unlisted)
+            current().include(file.inputs)
 
-    def try_out(self) -> None:
-        """OutputError where nothing could be written; the last look before anything is paid."""
-        if self._out is not None:
-            self._out.try_out()
+    def try_out(self, rows: int) -> None:
+        """OutputError where labels of so many rows cannot be written; asked before paying."""
+        if self._to is not None and self._out is not None:
+            size = rows * _LEAST_BYTES[self._to.form.label_format]
+            self._out.try_out({fspath(self._to.labels): size})
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
         """See Destination."""
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
-    @property
-    def sink(self) -> LabelSink:
-        """Takes the labels that are drawn."""
-        return self._sink
-
-    @property
-    def labels(self) -> Labels:
-        """Those that are kept."""
-        return self._sink.labels if isinstance(self._sink, InMemory) else NOTHING
-
-    @property
-    def written(self) -> LabelFile | None:
-        """Those that were written."""
-        return None if isinstance(self._sink, InMemory) else self._sink.written
+    def fill(self, tables: Iterator[Labels], *, queries: int) -> None:
+        """Take in the labels of all queries, which come in tables of consecutive rows."""
+        if self._to is None or self._out is None:
+            self.labels = _named(list(tables), self._vocabulary)
+            return
+        form = self._to.form
+        with self._out.open(fspath(self._to.labels)) as draft:
+            file = Hashed(draft)
+            if self._vocabulary is not None:
+                # Which names came out is known once all labels are drawn.
+                tables = iter([_named(list(tables), self._vocabulary)])
+            write_labels(tables, file, form, rows=queries)
+        self.written = LabelFile.of(file.digest, form.label_format)
 
     def note(self, note: Callable[[BaseException], None]) -> None:
         """As Outputs: what is to be said if all that is put in place from now on fails."""
@@ -191,12 +203,23 @@ class Publication:
             self._out.write(self._to.report, report.to_json().encode())
 
 
+_LEAST_BYTES: Final = {
+    LabelFormat.PARQUET: 0,
+    LabelFormat.NPY: 1,
+    LabelFormat.CSV: 8,
+    LabelFormat.JSONL: 30,
+    LabelFormat.ARROW: 12,
+}
+"""Bytes that a row of labels has at least, in every format."""
+
 Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
 """Where labels go: a Destination, or its `labels` alone; None keeps them in memory."""
 
 
 @contextlib.contextmanager
-def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publication]:
+def publishing(
+    into: Into, *, records: Sequence[Path] = (), resumed: bool = False
+) -> Iterator[Publication]:
     """Promise the outputs, and put them in place when the block ends without an error.
 
     A refusal publishes its report. What is a Publication already is left to whoever made it.
@@ -204,6 +227,7 @@ def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publicat
     Args:
         into: where to.
         records: files that no output may replace.
+        resumed: whether the run was cut short before, perhaps while it put outputs in place.
 
     Raises:
         OutputError, UsageError: an output is there, cannot be written, or was read.
@@ -226,8 +250,8 @@ def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publicat
     # What is read in the block is known to the outputs, which replace none of it.
     with watched(), Outputs(force=into.force) as out:
         for record in records:
-            out.protect(record, "the record of what was spent")
-        place = into.reserve(out)
+            note("the record of what was spent", (record, None))
+        place = into.reserve(out, resumed=resumed)
         try:
             with _refusal_published(place):
                 yield place
@@ -236,6 +260,24 @@ def publishing(into: Into, *, records: Sequence[Path] = ()) -> Iterator[Publicat
     if refused is not None:
         raise refused
     place.done = True
+
+
+def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
+    """All labels in one table, under the names that came out where nobody listed the names."""
+    found = joined(drawn)
+    if vocabulary is None:
+        return found
+    given = found.labels != NO_LABEL
+    # Labels are renumbered, for the place of a name among all that were said tells of the others.
+    places = each_once(found.labels[given])
+    return replace(
+        found,
+        labels=np.where(given, np.searchsorted(places, found.labels), NO_LABEL),
+        sources=found.source_codes,
+        label_names=tuple(
+            vocabulary.names[place] if vocabulary.names else str(place) for place in places.tolist()
+        ),
+    )
 
 
 def _refuse_folder(labels: str) -> None:

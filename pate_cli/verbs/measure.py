@@ -22,7 +22,7 @@ from pate_cli.pricing.cost import Cost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity
-from pate_cli.run.passes import FilePasses
+from pate_cli.run.fold import AskedRows
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     CompareWords,
@@ -92,10 +92,10 @@ def cost(
             )
         scored = request.scored
         wanted, charged = _orders(orders, analysis), analysis_of(analysis).cost
-        summary = measure_cost(request.passes, scored, orders=wanted, delta=delta, analysis=charged)
+        summary = measure_cost(request.rows, scored, orders=wanted, delta=delta, analysis=charged)
         rows = None
         if per_query:
-            rows = rows_at(charged, request.passes, scored, order=summary.order)
+            rows = rows_at(charged, request.rows, scored, order=summary.order)
         spent = [Spending(scored, request.queries, request.max_answers)]
         return Cost(
             summary=summary,
@@ -137,7 +137,7 @@ def compare(
     choice, analysis = mechanism_of(mechanism, asked), Analysis(asked["analysis"])
     with requested(votes, choice, {**asked, **nothing(ParameterWords)}) as request:
         summary = measure_cost(
-            request.passes,
+            request.rows,
             request.scored,
             orders=_orders(orders, analysis),
             delta=request.delta,
@@ -173,7 +173,7 @@ def accuracy(votes: Votes, truth: Any, **asked: Unpack[VoteWords]) -> Accuracy:
     with opened(votes, asked) as (file, place):
         rows = file.rows_for("max_queries", asked["max_queries"])
         points = measure_accuracy(
-            FilePasses(file, rows, place),
+            AskedRows(file, rows, place),
             truth_of(truth, file, rows),
             teachers=file.teachers,
             classes=file.classes,
@@ -216,7 +216,7 @@ def growth(
             request = whole.under(other)
             if other.takes(file.classes) and not other.composed:
                 curves[name.value] = measure_growth(
-                    request.passes, request.scored, delta=request.delta
+                    request.rows, request.scored, delta=request.delta
                 )
         return curves
 
@@ -256,7 +256,7 @@ def smooth_sensitivity(
             beta=beta,
         )
         return analysis_of(asked["analysis"]).sensitivity(
-            request.passes, scored, plan, queries=request.queries
+            request.rows, scored, plan, queries=request.queries
         )
 
 
@@ -273,7 +273,7 @@ def _prospect(request: Request, plan: TargetPlan, bound: Bound) -> Prospect:
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
     rows = min(further * request.queries, request.file.queries)
     return measure_prospect(
-        replace(request, queries=rows).passes,
+        replace(request, queries=rows).rows,
         scored,
         plan,
         bound=bound,
@@ -296,5 +296,5 @@ def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comp
         def build(refusals: int) -> Any:
             return request.under(choice.affording(refusals)).mechanism
 
-        return compare_composed(request.passes, build, answers=answers, delta=request.delta)
-    return compare_scored(request.passes, request.scored, answers=answers, delta=request.delta)
+        return compare_composed(request.rows, build, answers=answers, delta=request.delta)
+    return compare_scored(request.rows, request.scored, answers=answers, delta=request.delta)

@@ -52,7 +52,7 @@ from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
 from pate_cli.files.sealed_json import content_of, named
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     ReleasedWords,
     ReleaseWords,
@@ -370,7 +370,7 @@ def _planned(
         beta=drawn["beta"],
         sigma=drawn["sigma_release"],
     )
-    plan = charging_of(analysis).plan(plan)
+    plan = analysis_of(analysis).plan(plan)
     return plan, External.of(parts, order=order)
 
 

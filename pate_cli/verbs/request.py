@@ -22,9 +22,9 @@ from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.accounts import Account, PublicAccount
-from pate_cli.run.engine import HERE, Engine, engine_for
-from pate_cli.run.passes import FilePasses
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.run.engine import Engine, engine_of, here
+from pate_cli.run.fold import AskedRows
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
@@ -50,7 +50,7 @@ class Request:
     queries: int
     max_answers: int
     delta: float
-    engine: Engine = HERE
+    engine: Engine = here
 
     @functools.cached_property
     def mechanism(self) -> Mechanism:
@@ -143,12 +143,12 @@ class Request:
         return replace(self, file=file, choice=choice, queries=rows, max_answers=cap)
 
     @functools.cached_property
-    def passes(self) -> FilePasses:
-        """Over the rows that are asked."""
-        return FilePasses(self.file, self.queries, self.engine)
+    def rows(self) -> AskedRows:
+        """The rows that are asked."""
+        return AskedRows(self.file, self.queries, self.engine)
 
     def described(self, settings: Any) -> str:
-        """A digest of everything that decides what a run gives, votes included."""
+        """Return a digest of all that decides what a run gives, its votes included, once read."""
         mechanism, names = self.mechanism, self.file.names
         content = (
             __version__,
@@ -159,7 +159,7 @@ class Request:
             if names is None
             else (names.names, names.normalise, sorted(names.aliases.items())),
             settings,
-            self.passes.fingerprint(mechanism),
+            self.rows.digest,
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
@@ -206,7 +206,7 @@ class Request:
             beta=beta,
             sigma=sigma,
         )
-        return charging_of(analysis).account(scored, plan)
+        return analysis_of(analysis).account(scored, plan)
 
 
 @contextlib.contextmanager
@@ -271,7 +271,7 @@ def opened(
     work, reading = only(WorkWords, asked), only(ReadingWords, asked)
     unlisted = any_name and not isinstance(votes, VoteFile)  # which says so itself
     with (
-        engine_for(work["engine"], workers=work["workers"]) as place,
+        engine_of(work["engine"], workers=work["workers"]) as place,
         open_votes(votes, any_name=unlisted, **reading) as file,
     ):
         if file.prior is not None and "prior" not in asked:

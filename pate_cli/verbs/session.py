@@ -52,18 +52,19 @@ from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
-from pate_cli.files.undisturbed import undisturbed
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.run.labelling import DrawLabels, Drawn
 from pate_cli.verbs.keywords import ParameterWords
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
-from pate_cli.votes.facts import Group
+from pate_cli.votes.facts import Facts, Group
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import Aliases, ClassNames, LabelNames
 from pate_cli.votes.unmatched import Unmatched
+from pate_cli.votes.vote_file import VoteBatch
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
@@ -272,6 +273,7 @@ class Session:
             ids = [str(name) for name in ids]
         given = np.array([label for _, label in self._given], dtype=np.int32)
         sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+        names = None if self._names is None else tuple(self._names)
         parameters = self._mechanism.parameters()
         settings = Settings(
             mechanism=parameters,
@@ -284,13 +286,8 @@ class Session:
             prior=self._asks.prior(parameters),
             rule=self.rule,
         )
-        return Labels(
-            np.array(ids, dtype=np.int64 if not ids or isinstance(ids[0], int) else None),
-            given,
-            sources,
-            settings.texts(),
-            None if self._names is None else tuple(self._names),
-        )
+        column = np.array(ids, dtype=np.int64 if not ids or isinstance(ids[0], int) else None)
+        return Drawn(column, given, sources).table(settings.texts(), Facts(label_names=names))
 
     def ask(
         self,
@@ -610,9 +607,10 @@ class Session:
                 break
             part = ballots[len(drawn) : len(drawn) + size]
             # No two queries take the same noise, whatever becomes of them.
-            noise = self._key.rows(self._row, self._mechanism.draws)
+            rows = np.arange(self._row, self._row + size)
+            batch = VoteBatch(self._row, rows, self._ballots.histograms(part))
             self._row += size
-            labels = self._mechanism.label(self._ballots.histograms(part), noise).tolist()
+            labels = DrawLabels(self._key)(self._mechanism, batch).labels.tolist()
             drawn += [
                 None if label == NO_LABEL else (ballot.names[label] if ballot.names else label)
                 for ballot, label in zip(part, labels, strict=True)
@@ -629,16 +627,15 @@ class Session:
         """
         lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         self._noted = False
-        with undisturbed():  # what is on disk is known here, too
-            if self._file is not None and lines:
-                try:
-                    self._file.ask(self._run, lines)
-                except OutputError as error:
-                    self._noted = True  # nothing was, and what is known stays known
-                    raise OutputError(f"{error}; nothing was answered") from None
-            for line in lines:
-                self._asks.add(line)
-                self._note(line.get("id"), line["label"])
+        if self._file is not None and lines:
+            try:
+                self._file.ask(self._run, lines)
+            except OutputError as error:
+                self._noted = True  # nothing was, and what is known stays known
+                raise OutputError(f"{error}; nothing was answered") from None
+        for line in lines:
+            self._asks.add(line)
+            self._note(line.get("id"), line["label"])
         self._noted = True
 
     def _line(self, ask: Ask, label: str | int | None) -> dict[str, Any]:

@@ -20,18 +20,19 @@ from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
-from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, RowsAsked, Run
 from pate_cli.disclosure.record_place import Places
-from pate_cli.disclosure.report import Quote
+from pate_cli.disclosure.report import Quote, RefusedError, Report
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import left_of
+from pate_cli.disclosure.total import Spent, left_of
+from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
-from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.run.labelling import Aggregation, run
-from pate_cli.run.passes import nothing_seen
+from pate_cli.run.checkpoint import Checkpoint, reached
+from pate_cli.run.fold import nothing_seen
+from pate_cli.run.labelling import run
 from pate_cli.run.publication import Into, publishing
 from pate_cli.verbs.keywords import (
     AggregateWords,
@@ -46,6 +47,31 @@ from pate_cli.verbs.keywords import (
     takes_keywords,
 )
 from pate_cli.verbs.request import Progress, Request, Votes, requested
+from pate_cli.votes.vote_file import VoteBatch
+
+
+@dataclass(frozen=True)
+class Aggregation:
+    """Everything a run produces.
+
+    Attributes:
+        labels: released labels with the mechanism's public parameters; none where they went to a
+            file. Public.
+        report: what may be published about them. Public.
+        ledger: what they cost; None where nothing was kept of the votes. SECRET.
+        checkpoint: what the run would have gone on from, for whoever puts labels and report in
+            place to `end`; None where the run has done so. SECRET.
+    """
+
+    labels: Labels
+    report: Report
+    ledger: Ledger | None
+    checkpoint: Checkpoint | None = None
+
+    def _repr_html_(self) -> str:
+        # A frozen dataclass says nothing in a notebook that its parts do not say better.
+        kept = [part for part in (self.labels, self.report, self.ledger) if part is not None]
+        return "".join(part._repr_html_() for part in kept)
 
 
 @takes_keywords
@@ -91,50 +117,45 @@ def aggregate(
         promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
     target = _Target.of(promise, delta=asked["delta"])
     with (
-        publishing(into, records=places.paths) as place,
+        publishing(
+            into, records=places.paths, resumed=reached(asked["checkpoint"]) is not None
+        ) as place,
         requested(votes, mechanism, asked) as request,
     ):
         place.check(request.file)
         place.refuse_ledger(composed=request.composed, tested=target is not None)
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
         request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
+        tested = account if isinstance(account, TargetAccount) and account.needed else None
+        if target is not None:
+            # Rows are read, counted and priced for the test, and labelled.
+            progress(0, (1 if tested is None else 4) * request.queries)
+        if asked["checkpoint"] is not None:
+            _read(request, nothing_seen if tested is None else progress)
         key, resumed = _key(asked, request, promise, (target, *places.paths[:1]))
         # What a record would tell of a run takes time, and nobody asks without one.
         planned = _run_of(request, account, key, began) if places.paths else None
         entry = Entry(places, planned, budget=budget)
         _warn_of_twin(places, request, told=isinstance(asked["record"], Places))
-        tested = account if isinstance(account, TargetAccount) and account.needed else None
-        place.try_out()
-        if target is not None:
-            # Whether a file holds votes is told for nothing, and nothing that follows fails by
-            # what they are. They are read, read again for the test, priced and labelled.
-            progress(0, (2 if tested is None else 4) * request.queries)
-            request.passes.fingerprint(request.mechanism, progress=progress)
+        place.try_out(request.queries)
+        if tested is not None and resumed is None:
+            _read(request, progress)
         entry.enter()
         with entry.standing(until_read=tested is None):
-            passed = tested is None or tested.test(request.passes, key, progress)
+            passed = tested is None or tested.test(request.rows, key, progress)
             spent = None if passed else entry.settle(Outcome.REFUSED)
         if tested is not None and not passed:
             place.note(entry.note)
-            refusal = tested.refusal(
-                private=key.private, facts=request.file.facts, run=key.run_id, began=began,
-                spent=spent,
-            )  # fmt: skip
-            try:
-                if resumed is not None:
-                    resumed.end(refused=True)
-            except OutputError as error:  # what the coin cost is said and published all the same
-                refusal.add_note(str(error))
-            raise refusal
+            raise _refusal(tested, request, key, began=began, spent=spent, resumed=resumed)
         with entry.standing(until_read=tested is None):
             settled = run(
-                request.passes,
+                request.rows,
                 request.mechanism,
                 account,
-                queries=request.queries,
                 max_answers=request.max_answers,
                 key=key,
-                into=place.sink,
+                into=place,
+                checkpoint=resumed,
                 progress=progress,
                 facts=request.file.facts,
             )
@@ -152,6 +173,41 @@ def aggregate(
         resumed.end()
         resumed = None
     return Aggregation(place.labels, report, ledger, resumed)
+
+
+def _read(request: Request, progress: Progress) -> None:
+    """Read all rows before the run is entered, and make nothing of them.
+
+    Whether a file holds votes is told for nothing, and nothing that follows fails by what they are.
+    Whoever changes them before they are labelled is found out.
+    """
+    for _ in request.rows.read(request.mechanism, _nothing, progress=progress):
+        pass
+
+
+def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
+    """Make nothing of a batch."""
+
+
+def _refusal(
+    tested: TargetAccount,
+    request: Request,
+    key: RunKey,
+    *,
+    began: str,
+    spent: Spent | None,
+    resumed: Checkpoint | None,
+) -> RefusedError:
+    """Return what is raised of labels that did not pass, and end their checkpoint."""
+    refusal = tested.refusal(
+        private=key.private, facts=request.file.facts, run=key.run_id, began=began, spent=spent
+    )
+    try:
+        if resumed is not None:
+            resumed.end()
+    except OutputError as error:  # what the test cost is said and published all the same
+        refusal.add_note(str(error))
+    return refusal
 
 
 def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
@@ -235,7 +291,6 @@ def _key(
         promise["keep_ledger"],
     )
     resumed = Checkpoint.of(folder, request.described((*settings, seed, *charged)), seed=seed)
-    request.passes.checkpoint = resumed
     return resumed.key, resumed
 
 

@@ -34,7 +34,7 @@ from pate_cli.files.digest import digest_of
 from pate_cli.files.results import Result
 from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.votes.join import content_of
 
 HOLDS, FAILS = "holds", "does not hold"
@@ -185,7 +185,7 @@ def own_checks(read: ReadReport, record: SpendRecord | None = None) -> Iterator[
     """Yield the checks of a report by itself, and by the record if there is one."""
 
     def planned(plan: ReleasePlan) -> ReleasePlan:
-        return charging_of(read.report.analysis).plan(plan)
+        return analysis_of(read.report.analysis).plan(plan)
 
     yield from checks_of(read.report, read.data, planned=planned, record=record)
 

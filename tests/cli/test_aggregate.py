@@ -177,13 +177,18 @@ def test_without_a_seed_runs_differ(pate, votes, folder):
 
 
 def test_existing_outputs_are_refused_unless_forced(pate, votes, folder):
-    (folder / "l.csv").write_text("precious")
-    result = pate("aggregate", votes, "-o", "l.csv")
-    assert result.exit_code == 6
-    assert result.stderr == "pate: l.csv exists already; use --force to replace it\n"
-    assert (folder / "l.csv").read_text() == "precious"
-    assert pate("aggregate", votes, "-o", "l.csv", "--force").exit_code == 0
-    assert (folder / "l.csv").read_text().startswith("query_id")
+    old = "query_id,label,source\n"
+    for content, remedy, code in (
+        ("precious", "give the output another name", 2),
+        (old, "use --force to replace it", 0),
+    ):
+        (folder / "l.csv").write_text(content)
+        result = pate("aggregate", votes, "-o", "l.csv")
+        assert result.exit_code == 6
+        assert result.stderr == f"pate: l.csv exists already; {remedy}\n"
+        assert (folder / "l.csv").read_text() == content
+        assert pate("aggregate", votes, "-o", "l.csv", "--force").exit_code == code
+    assert (folder / "l.csv").read_text().startswith(old + "0,")
 
 
 def test_an_output_in_the_way_stops_all_of_them(pate, votes, folder, leftovers):
@@ -199,7 +204,10 @@ def test_votes_are_never_replaced(pate, votes, option):
     words = ["--format", "npy"] if option == "--output" else ["-o", "l.npy"]
     result = pate("aggregate", votes, option, votes, *words, "--force")
     assert result.exit_code == 2
-    assert result.stderr == f"pate: {votes} is among the votes; give the output another name\n"
+    assert result.stderr == (
+        f"pate: {votes} is no earlier output of this kind, so not even --force replaces it; give "
+        "the output another name\n"
+    )
     assert votes.read_bytes() == before
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from changes import CHANGES
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.run import engine, passes
+from pate_cli.run import engine, fold
 from pate_cli.votes.source import Copying
 
 NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3]
@@ -95,7 +95,7 @@ def changing(monkeypatch, tmp_path):
 def test_votes_that_change_between_two_batches(
     name, change, tmp_path, counts, told, changing, monkeypatch
 ):
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     path = tmp_path / name
     READ_IN_PLACE[name](path, counts)
     changing(path, change, ConfidentGNMax, "label")
@@ -104,7 +104,7 @@ def test_votes_that_change_between_two_batches(
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_a_part_of_a_folder_that_changes(change, tmp_path, counts, told, changing, monkeypatch):
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     (tmp_path / "d").mkdir()
     for number, rows in enumerate(np.array_split(counts, 3)):
         pq.write_table(_table(rows), tmp_path / "d" / f"{number}.parquet")
@@ -128,37 +128,34 @@ def test_workers_see_that_a_file_changed(
     name, change, tmp_path, counts, told, changing, monkeypatch
 ):
     """Each opens it by itself, after another has been put there, say."""
-    monkeypatch.setattr(engine.Processes, "worth", 0)
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    monkeypatch.setattr(fold, "_WORTH", 0)
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     path = tmp_path / name
     READ_IN_PLACE[name](path, counts)
-    changing(path, change, engine.Processes, "_started", time=1)
+    changing(path, change, engine, "_context", time=1)
     told(path, "aggregate", path, *OUTPUTS, *NOISE, "--workers", 2)
 
 
 @pytest.mark.parametrize("name", READ_IN_PLACE)
-def test_a_worker_that_cannot_open_a_file_says_where(
+def test_a_worker_that_cannot_open_a_file_says_so(
     name, tmp_path, counts, pate, refused, changing, monkeypatch
 ):
-    monkeypatch.setattr(engine.Processes, "worth", 0)
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    monkeypatch.setattr(fold, "_WORTH", 0)
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     monkeypatch.setitem(CHANGES, "removed", Path.unlink)
     path = tmp_path / name
     READ_IN_PLACE[name](path, counts)
-    changing(path, "removed", engine.Processes, "_started", time=1)
+    changing(path, "removed", engine, "_context", time=1)
     line = refused(pate("aggregate", path, *OUTPUTS, *NOISE, "--workers", 2), 3)
-    assert line == (
-        f"pate: {path}: no such file or folder on a worker, which must see the votes by the same "
-        "name"
-    )
+    assert line == f"pate: {path}: no such file or folder"
 
 
 @pytest.mark.parametrize("command", ["cost", "smooth-sensitivity"])
 def test_every_command_that_reads_votes(command, tmp_path, counts, told, changing, monkeypatch):
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * counts.shape[1])
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * counts.shape[1])
     path = tmp_path / "v.npy"
     _npy(path, counts)
-    changing(path, "shrunk", passes._OneRange, "__call__", time=2)
+    changing(path, "shrunk", fold._Range, "__call__", time=2)
     told(path, command, path, *NOISE[:-2])
 
 

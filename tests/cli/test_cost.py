@@ -247,12 +247,13 @@ def test_ids_that_are_formulas_in_a_table_of_costs(pate, refused, tmp_path):
 
 
 def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, folder, leftovers):
-    (folder / "rows.csv").write_text("precious")
+    old = '"query_id","plurality"\n'
+    (folder / "rows.csv").write_text(old)
     result = pate("cost", votes, "--per-query", "rows.csv")
     assert (result.exit_code, result.stdout) == (6, "")
-    assert (folder / "rows.csv").read_text() == "precious"
+    assert (folder / "rows.csv").read_text() == old
     assert pate("cost", votes, "--per-query", "rows.csv", "--force").exit_code == 0
-    assert (folder / "rows.csv").read_text() != "precious"
+    assert (folder / "rows.csv").read_text() != old
     assert leftovers() == ["rows.csv"]
     assert pate("cost", votes, "--per-query", "rows.npy").exit_code == 2
     assert pate("cost", votes, "--per-query", "rows.txt").exit_code == 2
@@ -264,7 +265,8 @@ def test_rows_per_query_never_replace_the_votes(pate, refused, parquet):
     refused(
         pate("cost", parquet, "--per-query", parquet, "--force"),
         2,
-        f"{parquet} is among the votes; give the output another name",
+        f"{parquet} is no earlier output of this kind, so not even --force replaces it; give the "
+        "output another name",
     )
     assert parquet.read_bytes() == before
 

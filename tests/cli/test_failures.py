@@ -75,12 +75,32 @@ def counted(line):
 
 
 @needs_full
-def test_a_full_disk_releases_nothing(shell, votes, leftovers):
+def test_a_full_device_releases_no_labels(shell, votes, leftovers):
     words = ["-o", FULL, "--format", "csv", "--report", "r.json", "--ledger", "l.json"]
     result = shell("aggregate", votes, *words)
     assert (result.returncode, result.stdout) == (6, b"")
     assert counted(result.stderr.decode().splitlines()[-1]) == (
-        "pate: cannot write /dev/full: No space left on device; nothing was released"
+        "pate: cannot write /dev/full: No space left on device; what went to l.json, r.json stays"
+    )
+    assert leftovers() == ["l.json", "r.json"]
+
+
+@pytest.mark.parametrize("out", ["labels.csv", "-"])
+def test_a_disk_without_room_for_labels_is_known_before_anything_is_paid(
+    patched, tmp_path, folder, leftovers, out
+):
+    """The kernel refuses files of more than 100,000 bytes: the record fits, the labels do not."""
+    votes = tmp_path / "many.npy"
+    np.save(votes, np.tile(np.array([30, 10], np.int16), (20_000, 1)))
+    limit = "import resource\nresource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+    words = ["--layout", "counts", "--mechanism", "gnmax", "--sigma2", 4, "--max-epsilon", 1e9]
+    words += ["-o", out, "--format", "csv", "--report", "r.json", "--spend", "s.json"]
+    process = patched(limit, "aggregate", votes, *words, cwd=folder)
+    code, written, said = _finish(process)
+    assert (code, written) == (6, b"")
+    name = "standard output" if out == "-" else out
+    assert said.splitlines()[-1] == (
+        f"pate: cannot write {name}: File too large: it will have 160000 bytes or more"
     )
     assert leftovers() == []
 

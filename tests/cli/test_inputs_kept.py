@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.files.transaction import Outputs
+from pate_cli.files.outputs import Outputs
 
 NOISE = ["--threshold", 20, "--sigma1", 8, "--sigma2", 4, "--seed", 3, "--force"]
 OTHER = ["--report", "r.json"]
@@ -19,12 +20,17 @@ OTHER = ["--report", "r.json"]
 
 @pytest.fixture
 def kept(pate, refused):
-    """Run `pate`, which must refuse in one line that names `output`, and change no file."""
+    """Run `pate`, which must refuse in one line that names `output`, and change no file.
+
+    Where `--force` would replace the file, what lies there is looked at before anything is read.
+    """
 
     def run(*words, output, what="among the votes", **rest):
         before = contents()
         line = refused(pate(*words, **rest), 2)
-        assert f"{output} is {what}; give the output another name" in line
+        read = f"{output} is {what}; give the output another name"
+        there = f"{output} is (no earlier output of this kind|a record|a ledger), so not even"
+        assert read in line or re.search(there, line)
         assert contents() == before
 
     return run
@@ -70,7 +76,7 @@ def test_votes_from_standard_input(shell, npy):
     with npy.open("rb") as stdin:
         done = shell("aggregate", "-", "-o", "v.npy", *OTHER, *NOISE, stdin=stdin)
     assert done.returncode == 2
-    assert b"v.npy is among the votes" in done.stderr
+    assert b"v.npy is no earlier output of this kind" in done.stderr
     assert npy.read_bytes() == before
 
 
@@ -134,9 +140,31 @@ def test_ledgers(pate, kept, npy):
     Path("hard.json").hardlink_to("a.json")
     words = ["--report", "hard.json", "--force"]
     kept("release", "a.json", *words, output="hard.json", what="one of the files to be released")
+    words = ["-o", "l.npy", *OTHER, "--ledger", "a.json"]
+    kept("aggregate", "v.npy", *words, *NOISE, output="a.json")
 
 
-def test_what_becomes_an_input_during_the_run_is_seen_at_the_rename(pate, npy, monkeypatch):
+def test_no_other_output_replaces_what_pate_has_not_written(pate, kept, npy, folder, counts):
+    """Whatever is forced: votes, ledgers and records that the command itself does not read."""
+    pytest.importorskip("matplotlib")
+    made = pate("aggregate", "v.npy", "-o", "l.csv", *OTHER, "--ledger", "a.json", *NOISE[:-1])
+    assert made.exit_code == 0, made.stderr
+    for suffix in ("html", "pdf", "json", "csv"):
+        (folder / f"w.{suffix}").write_bytes(npy.read_bytes())
+        (folder / f"a.{suffix}").write_bytes((folder / "a.json").read_bytes())
+    small = ["--sigma2", 4, "--mechanism", "gnmax"]
+    for name in ("w", "a"):
+        page, picture, table = (f"{name}.{suffix}" for suffix in ("html", "pdf", "csv"))
+        kept("explain", "r.json", "--html", page, "--force", output=page)
+        kept("spent", "v.npy.spent.json", "--plot", picture, "--force", output=picture)
+        kept("cost", "v.npy", *small, "--plot", picture, "--force", output=picture)
+        kept("cost", "v.npy", *small, "--per-query", table, "--force", output=table)
+        curve = ["--export-rdp", f"{name}.json", "-o", "n.csv", "--report", "n.json"]
+        kept("aggregate", "v.npy", *curve, *NOISE[:6], "--force", output=f"{name}.json")
+        kept("release", "r.json", "--report", f"{name}.json", "--force", output=f"{name}.json")
+
+
+def test_what_becomes_an_input_during_the_run_is_seen_at_the_end(pate, npy, monkeypatch):
     write = Outputs.write
 
     def late(self, path, data):

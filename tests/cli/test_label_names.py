@@ -80,7 +80,7 @@ def test_names_from_a_file_and_labels_as_a_dictionary(pate, ballots, tmp_path, f
         tmp_path / "names",
     )
     assert result.exit_code == 2
-    assert "is the names of the labels; give the output another name" in result.stderr
+    assert "no earlier output of this kind, so not even --force replaces it" in result.stderr
     assert (tmp_path / "names").read_text().split() == NAMES
 
 

@@ -185,7 +185,8 @@ def test_predictions_are_never_replaced_by_labels(pate, refused, votes, student)
     refused(
         pate("aggregate", votes, *STUDENT, "-o", "student.parquet", "--force"),
         2,
-        "student.parquet is the student's predictions; give the output another name",
+        "student.parquet is no earlier output of this kind, so not even --force replaces it; give "
+        "the output another name",
     )
     assert path.read_bytes() == before
 

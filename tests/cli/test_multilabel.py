@@ -14,7 +14,7 @@ import pytest
 import pate_cli as library
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.pricing import accuracy
-from pate_cli.run import passes
+from pate_cli.run import fold
 from pate_cli.votes.join import truth as truth_of
 from pate_cli.votes.opening import open_votes
 from slices import some
@@ -74,7 +74,7 @@ def test_a_run_and_what_is_said_of_it(votes, run, ballots):
 
 @pytest.mark.parametrize("kind", some(["parquet", "csv", "npy", "arrow"], 2))
 def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
-    monkeypatch.setattr(passes, "_ENTRIES", 300)
+    monkeypatch.setattr(fold, "_ENTRIES", 300)
     shown = () if kind == "npy" else ("--labels-as", "pairs")
     flags = ("--format", kind, *shown, "--threshold", 18, "--sigma1", 2, "--sigma2", 2)
     run(votes, "-o", f"one.{kind}", *flags, "--max-answers", 31)
@@ -91,7 +91,7 @@ def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
 
 
 def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, monkeypatch):
-    monkeypatch.setattr(passes, "_ENTRIES", 300)
+    monkeypatch.setattr(fold, "_ENTRIES", 300)
     line = ["aggregate", votes, *TOLD, "--seed", 5, "-o", "l.csv", "--report", "r.json"]
     with monkeypatch.context() as broken:
         broken.setattr("pate_cli.run.publication.Publication.publish", lambda *_: 1 / 0)

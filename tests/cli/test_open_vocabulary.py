@@ -18,7 +18,7 @@ from scipy.stats import norm
 import pate_cli
 from pate_cli.core.errors import UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.run import passes, sinks
+from pate_cli.run import fold, publication
 
 TEACHERS, QUERIES = 400, 20
 OPEN = ("--mechanism", "open-vocabulary")
@@ -152,21 +152,21 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
     line = ("aggregate", ballots, *OPEN, "--seed", 4, "--report", "r.json", "--force")
     assert pate(*line, "-o", "one.csv").exit_code == 0
     wanted = Path("one.csv").read_bytes()
-    monkeypatch.setattr(passes, "_ENTRIES", 4 * TEACHERS)
+    monkeypatch.setattr(fold, "_ENTRIES", 4 * TEACHERS)
     assert pate(*line, "-o", "two.csv", "--workers", 3).exit_code == 0
     assert Path("two.csv").read_bytes() == wanted
     with monkeypatch.context() as broken:
-        broken.setattr(sinks, "_named", lambda *_: 1 / 0)
+        broken.setattr(publication, "_named", lambda *_: 1 / 0)
         assert pate(*line, "-o", "three.csv", "--checkpoint", "kept").exit_code != 0
     kept = list(Path("kept").iterdir())
     assert len(kept) > 4
     assert {path.stat().st_mode & 0o777 for path in kept} == {0o600}
     assert not any(b"hush" in path.read_bytes() for path in kept)
     with monkeypatch.context() as idle:
-        idle.setattr("pate_cli.run.labelling.LabelBatch.__call__", lambda *_: 1 / 0)
+        idle.setattr("pate_cli.run.labelling.DrawLabels.__call__", lambda *_: 1 / 0)
         done = pate(*line, "-o", "three.csv", "--checkpoint", "kept")
         assert done.exit_code == 0
-    last = max(int(path.stem.split("-")[2]) for path in kept if path.suffix == ".bin")
+    last = max(int(path.stem.split("-")[1]) for path in kept if path.suffix == ".bin")
     assert f"pate: goes on with the run in kept, which had come to row {last}\n" in done.stderr
     assert Path("three.csv").read_bytes() == wanted
 
@@ -175,7 +175,7 @@ def test_a_run_does_not_go_on_with_other_names(pate, words, ballots, monkeypatch
     """Of the same histograms: what was drawn of one name is no label of another."""
     line = ("aggregate", ballots, *OPEN, "-o", "l.csv", "--checkpoint", "kept")
     with monkeypatch.context() as broken:
-        broken.setattr(sinks, "_named", lambda *_: 1 / 0)
+        broken.setattr(publication, "_named", lambda *_: 1 / 0)
         assert pate(*line).exit_code != 0
     words[words == "heron"] = "herons"
     write(words, ballots)

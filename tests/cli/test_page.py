@@ -37,11 +37,11 @@ def test_a_page_for_a_pipe(pate, released):
 
 
 def test_a_page_that_is_there_is_kept(pate, refused, released):
-    Path("page.html").write_text("mine")
+    Path("page.html").write_text("<!doctype html>mine")
     told = pate("explain", released, "--html", "page.html")
     assert told.exit_code == 6
     assert "page.html" in told.stderr
-    assert Path("page.html").read_text() == "mine"
+    assert Path("page.html").read_text() == "<!doctype html>mine"
     assert pate("explain", released, "--html", "page.html", "--force").exit_code == 0
     assert Path("page.html").read_text().startswith("<!DOCTYPE html>")
 
@@ -53,7 +53,7 @@ def test_the_report_is_never_replaced(pate, released, more):
     for name in (released, f"./{released}", "other.html"):
         told = pate("explain", released, "--html", name, *more)
         assert told.exit_code == (2 if more else 6)
-        assert "is the report; give the output another name" in told.stderr or not more
+        assert "so not even --force replaces it" in told.stderr or not more
         assert Path(released).read_bytes() == before
 
 

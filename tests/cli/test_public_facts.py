@@ -205,7 +205,8 @@ def test_a_list_goes_with_long_form_alone(pate, refused, votes, folder):
     refused(
         pate("aggregate", votes, "--queries", "q.npy", "-o", "q.npy", "--force"),
         2,
-        "q.npy is the list of queries; give the output another name",
+        "q.npy is no earlier output of this kind, so not even --force replaces it; give the output "
+        "another name",
     )
 
 

@@ -136,6 +136,7 @@ ADMISSIBLE = [
     (["--beta", -0.1], "beta must be positive and finite, got -0.1"),
     (["--order", 1], "a Renyi order must be finite and above 1, got 1.0"),
     (["--order", "inf"], "a Renyi order must be finite and above 1, got inf"),
+    (["--order", "1e300"], "a Renyi order must be at most 1000000000000000.0, got 1e+300"),
     (["--sigma-release", 0], "sigma_release must be positive and finite, got 0.0"),
     (["--max-queries", 0], "--max-queries must be at least 1, got 0"),
     (["--max-answers", -1], "--max-answers must be at least 1, got -1"),

@@ -466,7 +466,7 @@ def test_a_ledger_is_never_replaced_by_an_output(kept, pate, refused, folder):
     refused(
         pate("release", "a.json", *DRAW, "--report", "a.json", "--force"),
         2,
-        "a.json is one of the files to be released; give the output another name",
+        "a.json is a ledger, so not even --force replaces it; give the output another name",
     )
     assert (folder / "a.json").read_bytes() == before
 
@@ -550,10 +550,11 @@ def test_a_seed_anywhere_takes_the_claims_back(kept, released, forget):
 
 def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, refused, folder):
     kept("a.json")
-    (folder / "r.json").write_text("precious")
+    old = '{\n  "schema_version": 1}'
+    (folder / "r.json").write_text(old)
     words = ["a.json", *DRAW, "--report", "r.json", "--spend", "s.json"]
     refused(pate("release", *words), 6, "r.json exists already; use --force to replace it")
-    assert (folder / "r.json").read_text() == "precious"
+    assert (folder / "r.json").read_text() == old
     assert not (folder / "s.json").exists()
     assert pate("release", *words, "--force").exit_code == 0
     assert json.loads((folder / "r.json").read_text())["releasable"] is True
@@ -816,9 +817,10 @@ def test_no_output_takes_the_place_of_the_record(kept, pate, refused, record, fo
     kept("a.json")
     before = record.read_bytes()
     taken = "{} is the record of what was spent; give the output another name"
+    there = "{} is a record, so not even --force replaces it"
     for words in (["a.json"], ["a.json", *DRAW], [record]):
         line = refused(pate("release", *words, "--report", record, "--force"), 2)
-        assert taken.format(record) in line
+        assert there.format(record) in line
         assert record.read_bytes() == before
     line = refused(pate("release", "a.json", "--spend", "s.json", "--report", "s.json"), 2)
     assert taken.format("s.json") in line

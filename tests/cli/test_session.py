@@ -111,25 +111,47 @@ def test_names_that_nobody_listed(pate):
         ("\xff", "line 2: no query: it is not valid JSON"),
     ],
 )
-def test_a_line_that_is_no_query_ends_it_and_what_came_before_is_answered(pate, text, message):
+def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate, text, message):
     source = line("a").encode() + text.encode("latin-1") + b"\n" + line("c").encode()
     done = pate(*SETTINGS, input=source)
-    assert done.exit_code == 3
-    assert [each["id"] for each in answers(done.stdout)] == ["a"]
-    assert done.stderr.splitlines()[-1].startswith(f"pate: {message}")
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 1
+    assert done.exit_code == 0
+    first, second, third = answers(done.stdout)
+    assert (first["id"], third["id"]) == ("a", "c")
+    assert second.pop("error").startswith(message)
+    assert second == ({"id": "x"} if '"id": "x"' in text else {})
+    assert first["remaining"] >= third["remaining"] == 73
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 2
 
 
 @pytest.mark.parametrize(
-    ("more", "message"),
-    [({"id": ""}, "an id is a text"), ({"id": 1, "prior": 2}, "a guess has no votes")],
+    ("more", "code", "message"),
+    [
+        ({"id": ""}, 2, "an id is a text"),
+        ({"id": 1, "prior": 2}, 2, "a guess has no votes: say --prior-weight"),
+        ({"id": "x", "votes": []}, 3, "no query: it has either counts or votes"),
+    ],
 )
-def test_so_does_an_id_or_a_guess_that_is_none(pate, more, message):
+def test_a_strict_session_ends_there_and_what_came_before_is_answered(pate, more, code, message):
     bad = json.dumps({"counts": [3, 240, 7], **more}) + "\n"
-    done = pate(*SETTINGS, input=line("a") + bad + line("c"))
-    assert done.exit_code == 2
+    source = line("a") + bad + line("c")
+    done = pate(*SETTINGS, "--strict", input=source)
+    assert done.exit_code == code
     assert [each["id"] for each in answers(done.stdout)] == ["a"]
     assert done.stderr.splitlines()[-1].startswith(f"pate: line 2: {message}")
+    assert SpendRecord.read("r.json").runs[0].asked.queries == 1
+    done = pate(*SETTINGS, input=source)
+    assert done.exit_code == 0
+    told = answers(done.stdout)[1]
+    assert told["error"].startswith(f"line 2: {message}")
+    assert told == {"id": more["id"], "error": told["error"]}
+
+
+def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pate):
+    done = pate(*SETTINGS, input=line() * 75 + "{\n" + line())
+    told = answers(done.stdout)
+    assert done.exit_code == 5
+    assert [*told[-1]] == ["error"]
+    assert len(told) == 76
 
 
 @pytest.mark.parametrize(

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
-from pate_cli.files.stored_file import StoredFile
+from pate_cli.files.stores import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.run import engine, passes
+from pate_cli.run import fold
 from slices import some, whole
 
 CLASSES, QUERIES = 4, 60
@@ -58,9 +58,9 @@ def listed(address):
 )
 def test_a_store_gives_and_takes_what_a_disk_does(cap, elsewhere, store, pate, monkeypatch):
     address, client, bucket, parts = store
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * CLASSES)
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)
     if elsewhere:
-        monkeypatch.setattr(engine.Processes, "worth", 0)
+        monkeypatch.setattr(fold, "_WORTH", 0)
     workers = ["--workers", 2 if elsewhere else 1, "--max-answers", cap, *NOISE]
     here = pate("aggregate", parts, "-o", "here.parquet", "--report", "here.json", *workers)
     assert here.exit_code == 0, here.stderr
@@ -108,7 +108,7 @@ def test_a_file_on_a_store(store, pate):
     assert again.exit_code == 6
     assert (
         again.stderr
-        == f"pate: s3://{bucket}/labels.csv exists already; use --force to replace it\n"
+        == f"pate: s3://{bucket}/report.json exists already; use --force to replace it\n"
     )
     found = client.get_file_info(FileSelector(bucket, recursive=True))
     assert not [info.path for info in found if ".pate-" in info.path]
@@ -117,9 +117,21 @@ def test_a_file_on_a_store(store, pate):
 @pytest.mark.parametrize(
     ("votes", "labels", "said"),
     [
-        ("votes/part-0.parquet", "votes/part-0.parquet", "is among the votes; give"),
-        ("votes", "votes/part-1.parquet", "is among the votes; give"),
-        ("*/part-*.parquet", "votes/part-1.parquet", "is among the votes; give"),
+        (
+            "votes/part-0.parquet",
+            "votes/part-0.parquet",
+            "is no earlier output of this kind, so not even --force",
+        ),
+        (
+            "votes",
+            "votes/part-1.parquet",
+            "is no earlier output of this kind, so not even --force",
+        ),
+        (
+            "*/part-*.parquet",
+            "votes/part-1.parquet",
+            "is no earlier output of this kind, so not even --force",
+        ),
     ],
 )
 def test_votes_on_a_store_are_never_replaced(votes, labels, said, store, pate):
@@ -158,7 +170,7 @@ def test_a_store_that_takes_nothing_is_known_before_anything_is_paid(store, pate
     words = ["-o", address("new/l.csv"), "--report", "r.json", "--max-epsilon", 500, *NOISE[:-2]]
     done = pate("aggregate", parts, *words)
     assert done.exit_code == 6
-    said = f"cannot write s3://{bucket}/new/l.csv: it cannot be reached: AWS Error ACCESS_DENIED"
+    said = f"s3://{bucket}/new/l.csv: cannot be reached: AWS Error ACCESS_DENIED"
     assert said in done.stderr
     assert not list(parts.parent.rglob("*.spent.json"))
 
@@ -224,7 +236,7 @@ def test_ledgers_are_read_from_disk_alone(scheme, pate):
 
 def test_votes_on_a_store_that_change(store, pate, monkeypatch):
     address, client, bucket, _ = store
-    monkeypatch.setattr(passes, "_ENTRIES", 10 * CLASSES)
+    monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)
     label = ConfidentGNMax.label
 
     def changing(self, *given):

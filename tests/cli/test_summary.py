@@ -101,7 +101,7 @@ def test_a_pipe_gets_what_it_always_got(pate, votes, folder):
 
 
 def test_a_report_that_is_there_is_not_replaced(screen, pate, votes, folder, monkeypatch):
-    (folder / "votes.report.json").write_text("mine")
+    (folder / "votes.report.json").write_text('{\n  "schema_version": 0}')
     monkeypatch.setattr("pate_cli.cli.terminal.read_by_person", lambda: True)
     result = pate("aggregate", votes)
     assert result.exit_code == 6

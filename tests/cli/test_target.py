@@ -109,7 +109,8 @@ def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, clas
 
 def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
     heads(refuse=True)
-    (folder / "old.csv").write_text("what was there")
+    old = "query_id,label,source\n"
+    (folder / "old.csv").write_text(old)
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "-o", "old.csv", "--force")
     assert done.exit_code == 8
     assert "did not pass" in done.stderr
@@ -118,7 +119,7 @@ def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
     assert (report["answers"], report["tested"]["passed"]) == (0, False)
     assert "none are released" in report["guarantee"]["summary"]
     assert spent_of(report) == (1, 0.75, 1e-5)
-    assert (folder / "old.csv").read_text() == "what was there"
+    assert (folder / "old.csv").read_text() == old
     assert names(folder) == ["old.csv", RECORD]
 
 

@@ -823,9 +823,19 @@ def test_a_coin_compares_all_its_bits():
     most = coin_of(*[2**64 - 1] * 4)
     assert most.comes_up(0.0)
     assert not most.comes_up(np.log1p(-1e-15))
-    # However unlikely, it can happen; at most what underflows cannot.
-    assert coin_of(0, 0, 0, 0).comes_up(-700.0)
-    assert not coin_of(1, 0, 0, 0).comes_up(-700.0)
+
+
+@pytest.mark.parametrize("chance", [-178.0, -700.0, -745.0, -746.0, -1e4, -1e308, -np.inf])
+def test_however_unlikely_a_coin_can_come_up(chance):
+    """A release test that could not fail would tell of votes whose neighbours may fail it."""
+    assert coin_of(0, 0, 0, 0).comes_up(chance)
+    assert not coin_of(1, 0, 0, 0).comes_up(chance)
+
+
+@pytest.mark.parametrize("chance", [np.nan, 1e-300, 1.0, np.inf])
+def test_no_coin_is_drawn_for_what_is_no_chance(chance):
+    with pytest.raises(ParameterError):
+        coin_of(0, 0, 0, 0).comes_up(chance)
 
 
 @pytest.mark.parametrize("chance", some([0.004, 0.3, 0.85], 2))

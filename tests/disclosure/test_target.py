@@ -23,8 +23,8 @@ from pate_cli.disclosure.profile import (
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
 from pate_cli.pricing.prospect import measure_prospect
-from pate_cli.run.passes import CountsPasses
 from refusals import refusal
+from runs import CountsRows
 from slices import some, whole
 
 GOLDEN = json.loads(
@@ -54,7 +54,7 @@ def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     """1.310 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
     plan = TargetPlan(1.32, 1e-5, 1.32)
     found = measure_prospect(
-        CountsPasses(mnist_histograms),
+        CountsRows(mnist_histograms),
         MNIST,
         plan,
         bound=Bound.TWO_TAIL,
@@ -77,7 +77,7 @@ def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
     mechanism = GNMax(40, 4, sigma2=11.0)
     counts = np.random.default_rng(3).multinomial(40, [0.8, 0.1, 0.05, 0.05], size=60)
     found = measure_prospect(
-        CountsPasses(counts),
+        CountsRows(counts),
         mechanism,
         TargetPlan.of(2.0, delta=1e-5),
         bound=Bound.TWO_TAIL,

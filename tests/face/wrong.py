@@ -294,7 +294,7 @@ WRONG = {
     "an output that is there": Wrong(
         f"aggregate counts.npy --mechanism gnmax --sigma2 30 -o old.csv --report r.json {SEEDED}",
         ("old.csv", "exists already", "--force"),
-        {"old.csv": b"old\n"},
+        {"old.csv": b"query_id,label,source\n"},
     ),
     "an output in no folder": Wrong(
         f"aggregate counts.npy --mechanism gnmax --sigma2 30 -o no/l.csv --report r.json {SEEDED}",

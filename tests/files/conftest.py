@@ -1,16 +1,15 @@
-"""Fixtures for the tests of outputs."""
+"""Fixtures for the tests of outputs: kinds of file systems, and transactions that must fail."""
 
 from __future__ import annotations
 
-import errno
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from pate_cli.files.transaction import Outputs
+from pate_cli.files import delivery
+from pate_cli.files.outputs import Outputs
 
 
 @pytest.fixture
@@ -22,18 +21,22 @@ def umask():
 
 
 @pytest.fixture
-def no_links(monkeypatch):
-    """A file system without hard links."""
+def no_tmpfile(monkeypatch):
+    """A file system that has no files without a name."""
+    monkeypatch.setattr(delivery, "_NAMELESS", 0)
 
-    def refuse(self, target):
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(Path, "hardlink_to", refuse)
+@pytest.fixture(params=["nameless", "hidden"])
+def drafts(request):
+    """Both kinds of drafts, one after the other: every file system has one of them."""
+    if request.param == "hidden":
+        request.getfixturevalue("no_tmpfile")
+    return request.param
 
 
 @pytest.fixture
 def fails():
-    """Run `body(out)` as a transaction that must end in `kind`: the error and the transaction."""
+    """Run `body(out)` as a transaction that must end in `kind`: the words, and the transaction."""
 
     def run(kind, body, *, force=False):
         def transact():
@@ -43,7 +46,7 @@ def fails():
         out = Outputs(force=force)
         with pytest.raises(kind) as caught:
             transact()
-        return caught.value, out
+        return str(caught.value), out
 
     return run
 
@@ -55,9 +58,8 @@ def run_child():
     def run(body, **rest):
         program = (
             "import os, sys\n"
-            "from pathlib import Path\n"
             "from pate_cli.core.errors import PateError\n"
-            "from pate_cli.files.transaction import Outputs\n"
+            "from pate_cli.files.outputs import Outputs\n"
             "out = Outputs()\n"
             "try:\n"
             "    with out:\n"

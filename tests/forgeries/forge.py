@@ -20,7 +20,7 @@ from pate_cli.disclosure.facts import facts_of, report_of
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.verify import LABELS, RUN_SETTINGS, SETTINGS, verify
 
 # Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
@@ -88,7 +88,7 @@ def consistent(data):
     """The document with all that follows from what it states computed anew; None if none does."""
     try:
         report = parse_report(json.dumps(data).encode()).report
-        charging = charging_of(Analysis.PAPER if report.analysis == "paper" else Analysis.TIGHT)
+        charging = analysis_of(Analysis.PAPER if report.analysis == "paper" else Analysis.TIGHT)
         found = report_of(facts_of(_as_told(report), charging.plan))
     except (PateError, ArithmeticError, ValueError):
         return None
@@ -113,7 +113,7 @@ def _as_told(report):
     epsilon = run.epsilon
     try:
         alone = replace(report, spent=None)
-        charging = charging_of(Analysis.TIGHT)
+        charging = analysis_of(Analysis.TIGHT)
         found = report_of(facts_of(alone, charging.plan))
         epsilon = found.data_independent.epsilon if tested is None else tested.target
     except (PateError, ArithmeticError, ValueError):

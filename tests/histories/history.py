@@ -31,8 +31,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.disclosure import record, record_place
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.files import owner, unfinished
-from pate_cli.run import passes
+from pate_cli.run import fold
 
 TEACHERS: Final = 8
 VOTES: Final = np.array([[6, 2, 0], [3, 3, 2], [0, 8, 0], [1, 1, 6], [4, 4, 0], [7, 1, 0]])
@@ -177,12 +176,9 @@ class History:
             (noise, "random_bytes", lambda size: self.watch.made(random_bytes(size))),
             (entropy, "random_bytes", random_bytes),
             (RunKey, "_noise", self.watch.spying(RunKey._noise)),
-            (unfinished, "_system", lambda: f"{system.boot:08x}"),
-            (owner, "this_system", lambda: f"{system.boot:08x}"),
-            (owner, "_state", self._state),
             (record, "remember", lambda keys, seen: None),  # what the user's folder knows
             (record_place, "remember", lambda keys, seen: None),
-            (passes, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
+            (fold, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
         ]
         environment = {"SOURCE_DATE_EPOCH": "1700000000", "XDG_STATE_HOME": self._path("home")}
         before = {name: os.environ.get(name) for name in environment}
@@ -216,10 +212,6 @@ class History:
             names[name] = FileNode(0o644, data, data, [data], guarded=True)
         self.system.tree = FolderNode(0o755, names, dict(names))
 
-    def _state(self, number: int) -> tuple[str, str] | None:
-        known = self.system.processes.get(number)
-        return ("S", "1") if known is not None and known.alive else None
-
     def _path(self, name: str) -> str:
         return f"{self.system.root}/{name}"
 
@@ -252,6 +244,9 @@ class History:
             node = self.system.node(name)
             if not isinstance(node, FileNode) or node.data != data:
                 raise BrokenError(f"{name} was an input, or somebody else's")
+        for name in ("a", "b"):
+            if self.system.node(f"{name}.csv") and not self.system.node(f"{name}.report.json"):
+                raise BrokenError(f"{name}.csv is there without its report")
 
     def _process(self, doing: str, records: tuple[str, ...] = ()) -> Process:
         """A new one, which may have bad luck."""
@@ -611,7 +606,6 @@ class History:
         self._close()
         self._check()
         self._read(reports=self.chance.random() < 0.25)
-        self._swept()
         if not self.opened:
             return
         self._quietly_open()
@@ -633,17 +627,6 @@ class History:
                 self.session = pate.Session(teachers=TEACHERS, **self._where, **self.kind)
             except PateError as error:
                 raise BrokenError(f"cannot be opened again: {error}") from error
-
-    def _swept(self) -> None:
-        """Whoever writes next removes what dead processes of this boot have left there."""
-        process = self.system.process("the last one")
-        with self.system.running(process):
-            unfinished.sweep(Path(self.system.root))
-            self.system.end(process)
-        left = [name for name in self.system.tree.names if unfinished._NAME.fullmatch(name)]
-        mine = [name for name in left if f"-{self.system.boot:08x}-" in name]
-        if mine:
-            raise BrokenError(f"{mine[0]} is left, and nobody's")
 
 
 def fault_of(seed: int, told: Callable[[str], None] = lambda _: None) -> str | None:

@@ -14,14 +14,15 @@ from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure import record as records
+from pate_cli.disclosure import record_place
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
-from pate_cli.files import destinations, draft, journal, transaction, unfinished
-from pate_cli.files.destinations import File
+from pate_cli.files import delivery, journal, outputs
+from pate_cli.files.delivery import File, Output
 from pate_cli.files.journal import Journal
-from pate_cli.files.transaction import Outputs
+from pate_cli.files.outputs import Outputs
 from pate_cli.run import checkpoint
-from pate_cli.run.checkpoint import Checkpoint, Pieces
+from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.publication import Publication
 from pate_cli.verbs import spend
 from pate_cli.verbs.session import Session
@@ -44,24 +45,27 @@ def bug(name: str) -> Iterator[None]:
 
 
 def _unsynced_files() -> list[Place]:
-    @contextlib.contextmanager
-    def on_disk(descriptor: int) -> Iterator[draft.Draft]:
-        try:
-            with draft.Draft(lambda view: os.write(descriptor, view)) as file:
-                yield file
-            file.raise_failure()
-        finally:
-            os.close(descriptor)
-
-    return [(destinations, "on_disk", on_disk)]
+    return [(File, "finish", Output.finish)]
 
 
 def _unsynced_folders() -> list[Place]:
-    return [(transaction, "sync_folder", _nothing)]
+    deliver = File.deliver
+
+    def delivered(self: File) -> None:
+        with replaced((delivery, "sync_folder", _nothing)):
+            deliver(self)
+
+    return [(File, "deliver", delivered)]
 
 
 def _unsynced_home() -> list[Place]:
-    return [(destinations, "sync_folder", _nothing)]
+    make = record_place.make_folder
+
+    def made(folder: Path, mode: int) -> None:
+        with replaced((delivery, "sync_folder", _nothing)):
+            make(folder, mode)
+
+    return [(record_place, "make_folder", made)]
 
 
 def _known_before_it_is_safe() -> list[Place]:
@@ -77,7 +81,7 @@ def _given_up_lines() -> list[Place]:
                 opened = os.open(self.path, os.O_RDONLY)
                 os.fsync(opened)
                 os.close(opened)
-                destinations.sync_folder(self.path.parent)
+                delivery.sync_folder(self.path.parent)
             except OSError as error:
                 raise OutputError(f"cannot write {self.name}: {error.strerror}") from None
             self._safe = self._size
@@ -86,23 +90,22 @@ def _given_up_lines() -> list[Place]:
 
 
 def _stays_and_was_not_released() -> list[Place]:
-    after = transaction.after
-    return [
-        (transaction, "after", lambda left: f"{after(left)}; {after([])}" if left else after(left))
-    ]
+    after = outputs.after
+    return [(outputs, "after", lambda left: f"{after(left)}; {after([])}" if left else after(left))]
 
 
 def _stays_untold() -> list[Place]:
-    after = transaction.after
-    return [(transaction, "after", lambda left: after([]))]
+    after = outputs.after
+    return [(outputs, "after", lambda left: after([]))]
 
 
 def _paid_for_untold() -> list[Place]:
     return [(Publication, "note", _nothing)]
 
 
-def _nothing_comes_back() -> list[Place]:
-    return [(File, "withdraw", lambda self: True)]
+def _labels_before_their_report() -> list[Place]:
+    turn = outputs._turn
+    return [(outputs, "_turn", lambda output: (turn(output), not output.name.endswith("csv")))]
 
 
 # --- the record ----------------------------------------------------------------------------------
@@ -208,30 +211,26 @@ def _another_key() -> list[Place]:
 
 
 def _torn_pieces() -> list[Place]:
-    def find(self: Pieces, start: int) -> Any:
+    def find(self: Checkpoint, start: int) -> Any:
         return pickle.loads(self._path(start).read_bytes()[checkpoint._SEAL :])  # noqa: S301
 
-    return [(Pieces, "find", find)]
+    return [(Checkpoint, "find", find)]
 
 
 # --- who may read or write -----------------------------------------------------------------------
 
 
-def _open_drafts() -> list[Place]:
-    return [(module, "PRIVATE", 0o644) for module in (unfinished, destinations)]
-
-
 def _open_files() -> list[Place]:
     reserve = Outputs.reserve
 
-    def reserved(self: Outputs, path: Any, mode: int = 0o644, **more: bool) -> None:
-        reserve(self, path, 0o644, **more)
+    def reserved(self: Outputs, path: Any, mode: int = 0o644, **more: Any) -> None:
+        reserve(self, path, mode=0o644, **more)
 
     return [(Outputs, "reserve", reserved)]
 
 
 def _inputs_are_replaced() -> list[Place]:
-    return [(Outputs, "_refuse_read", _nothing)]
+    return [(Outputs, "_refuse_read", _nothing), (File, "_kept", _nothing)]
 
 
 # --- a session -----------------------------------------------------------------------------------
@@ -311,7 +310,7 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "what stays is also not released": _stays_and_was_not_released,
     "what stays is not told of": _stays_untold,
     "what is paid for is not told of": _paid_for_untold,
-    "nothing is taken back": _nothing_comes_back,
+    "labels before their report": _labels_before_their_report,
     "the strike after the coin": _strike_after_the_coin,
     "the debit after the labels": _debit_after_the_labels,
     "a refusal costs nothing": _refusals_are_free,
@@ -322,7 +321,6 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "a checkpoint of another question": _another_question,
     "a resumed run under another key": _another_key,
     "pieces that are torn": _torn_pieces,
-    "drafts that all may read": _open_drafts,
     "files that all may read": _open_files,
     "an input that is replaced": _inputs_are_replaced,
     "an answer before its debit": _noted_before,

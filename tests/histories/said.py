@@ -18,9 +18,9 @@ _ENDED: Final = "its labels stand"
 _ENTERED: Final = re.compile(r"the run(?: at epsilon (\S+))? stays in (.+?) and counts")
 _NOT_ENTERED: Final = "the record of what was spent lies there"
 _NOT_ASKED: Final = re.compile(r"cannot write (\S+): [^;]+; nothing was asked")
-_APPEARED: Final = re.compile(r"cannot write (\S+): it appeared during the run")
 _THERE: Final = re.compile(
-    r"\S+(?= exists already| is in use)|(?<=cannot remove )[^\s:]+|(?<=the checkpoint in )\S+"
+    r"\S+(?= exists already| is in use|: another file is there)|(?<=cannot remove )[^\s:]+"
+    r"|(?<=the checkpoint in )\S+"
 )
 _Lies = tuple[Node | None, Any]
 
@@ -89,8 +89,6 @@ class Said:
         if self._alone:
             missing = (name for name in _THERE.findall(text) if self._is(name) == _lies(None))
             yield from (f"there is no {name}" for name in missing)
-            # Nobody else could have made it.
-            yield from (f"{name} did not" for name in _APPEARED.findall(text))
 
     def _was(self, name: str) -> _Lies:
         return self._before.get(name, _lies(None))

@@ -292,6 +292,8 @@ class System:
             else:
                 return _real_open(path, flags, mode, dir_fd=dir_fd)
         place = f"{self.root}/{at}"
+        if flags & os.O_TMPFILE == os.O_TMPFILE:
+            return self._step("draft in", at or ".", lambda: self._draft(at, flags, mode))
         if flags & os.O_CREAT and self.node(at) is None:
             return self._step("create", at, lambda: self._create(at, flags, mode), errno.ENOSPC)
         if not self.me.alive:
@@ -308,6 +310,11 @@ class System:
         folder.change({name: node})
         self.changed(at, node)
         return self._number(number, at, node)
+
+    def _draft(self, at: str, flags: int, mode: int) -> int:
+        """A file without a name, which goes with its process."""
+        number = _real_open(f"{self.root}/{at}", flags, mode)
+        return self._number(number, f"{at}/a draft".lstrip("/"), FileNode(mode & ~0o022))
 
     def _number(self, number: int, at: str, node: Node) -> int:
         self._next += 1
@@ -443,13 +450,18 @@ class System:
 
     def link(self, old, new, *, src_dir_fd=None, dst_dir_fd=None, follow_symlinks=True):
         before, after = self._at(old), self._at(new)
-        if before is None or after is None:
+        if src_dir_fd in self._opened:
+            known = self._known(src_dir_fd)
+            source, node, before = f"/proc/self/fd/{known.number}", known.node, known.path
+        elif before is None or after is None:
             return _real_link(old, new)
+        else:
+            source, node = f"{self.root}/{before}", self.node(before)
+        assert after is not None
+        assert node is not None
 
         def link() -> None:
-            _real_link(f"{self.root}/{before}", f"{self.root}/{after}")
-            node = self.node(before)
-            assert node is not None
+            _real_link(source, f"{self.root}/{after}", src_dir_fd=0)  # or links are not followed
             folder, name = self._folder(after)
             folder.change({name: node})
             self._touched(after, node)

@@ -67,7 +67,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.run.labelling import Drawing
+from pate_cli.run.labelling import drawn
 from refusals import refusal
 from runs import Given, cut, same_tally, single_curves
 from slices import some
@@ -467,10 +467,10 @@ def labelled(mechanism, votes, *, seed=5, cap=ROWS):
     def keep(bound, counts):
         return bound, counts
 
-    parts = list(Drawing(votes, mechanism, key=key, max_answers=cap, keep=keep).batches())
-    labels = np.concatenate([table.labels for table, _ in parts])
-    sources = np.concatenate([table.sources for table, _ in parts])
-    return labels, sources, [kept for _, kept in parts]
+    parts = list(drawn(votes, mechanism, key, max_answers=cap, keep=keep))
+    labels = np.concatenate([part.labels for part in parts])
+    sources = np.concatenate([part.table({}).sources for part in parts])
+    return labels, sources, [part.kept for part in parts]
 
 
 @each(Mechanism)

@@ -20,7 +20,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.run.accounts import TightAccount
-from pate_cli.run.labelling import Drawing
+from pate_cli.run.labelling import drawn
 from runs import aggregated, cut
 from slices import some, tries
 
@@ -167,9 +167,8 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
         confidence=0.9,
         predictions=a_student(shares),
     )
-    ((table, _),) = Drawing(
-        cut(np.full((5, 2), 5), 5), mechanism, key=RunKey.from_seed(1), max_answers=5
-    ).batches()
+    (part,) = drawn(cut(np.full((5, 2), 5), 5), mechanism, RunKey.from_seed(1), max_answers=5)
+    table = part.table({})
     assert table.labels.tolist() == [0, NO_LABEL, 1, NO_LABEL, NO_LABEL]
     assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
 
@@ -193,7 +192,6 @@ def test_no_student_label_after_the_stop(cap, size):
         cut(counts, size),
         mechanism,
         TightAccount(mechanism, PLAN),
-        queries=12,
         max_answers=cap,
         key=RunKey.from_seed(2),
     )
@@ -218,9 +216,8 @@ def test_a_student_who_agrees_costs_only_the_checks():
     orders = np.array([4.0])
     score = mechanism.for_rows(range(300), 0).score(counts)
     assert np.abs(score[:, 0]).max() < 1e-9
-    ((labels, _),) = Drawing(
-        cut(counts, 300), mechanism, key=RunKey.from_seed(3), max_answers=300
-    ).batches()
+    (part,) = drawn(cut(counts, 300), mechanism, RunKey.from_seed(3), max_answers=300)
+    labels = part.table({})
     # 4 standard deviations from the threshold: 0.01 answers expected.
     assert np.sum(labels.sources == "teachers") <= 3
     assert set(labels.sources.tolist()) <= {"none", "teachers"}

@@ -17,8 +17,8 @@ from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.pricing.cost import measure_cost
 from pate_cli.pricing.sensitivity import price_votes
-from pate_cli.run.passes import CountsPasses
 from refusals import refusal
+from runs import CountsRows
 
 # Every check below is of two sides; all of them together raise a false alarm with 1e-6 at most.
 FALSE_ALARM = 5e-9
@@ -149,13 +149,13 @@ def test_costs_and_sensitivities_are_those_of_dense_histograms():
     ):
         orders = np.array([3.0, 6.0])
         one, other = (
-            measure_cost(CountsPasses(counts), mechanism, orders=orders, delta=1e-5)
+            measure_cost(CountsRows(counts), mechanism, orders=orders, delta=1e-5)
             for counts in (votes, votes.dense())
         )
         np.testing.assert_allclose(one.rdp, other.rdp, rtol=1e-12)
         assert one.expected_answers == pytest.approx(other.expected_answers, rel=1e-12)
         one, other = (
-            price_votes(CountsPasses(counts), mechanism, order=5.0, beta=0.02)
+            price_votes(CountsRows(counts), mechanism, order=5.0, beta=0.02)
             for counts in (votes, votes.dense())
         )
         assert one[0].rdp == pytest.approx(other[0].rdp, rel=1e-12)

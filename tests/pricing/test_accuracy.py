@@ -18,8 +18,7 @@ from pate_cli.pricing import accuracy as label_accuracy
 from pate_cli.pricing.accuracy import measure_accuracy
 from pate_cli.pricing.cost import TIGHT_ORDERS, measure_cost
 from pate_cli.pricing.growth import measure_growth
-from pate_cli.run.passes import CountsPasses
-from runs import cut
+from runs import CountsRows, cut
 from slices import some
 
 COUNTS, LABELS = SyntheticEnsemble(teachers=60, classes=4, queries=90).draw(1)
@@ -32,15 +31,15 @@ MECHANISMS = [
 
 @pytest.mark.parametrize("mechanism", some(MECHANISMS, 2), ids=lambda one: one.name)
 def test_growth_ends_at_the_cost_of_the_file_however_it_is_cut(mechanism):
-    whole = measure_growth(CountsPasses(COUNTS), mechanism, delta=1e-5)
+    whole = measure_growth(CountsRows(COUNTS), mechanism, delta=1e-5)
     parts = measure_growth(cut(COUNTS, [1, 89]), mechanism, delta=1e-5)
     np.testing.assert_allclose(parts.epsilon, whole.epsilon, rtol=1e-12)
     np.testing.assert_allclose(parts.answers, whole.answers, rtol=1e-12)
-    cost = measure_cost(CountsPasses(COUNTS), mechanism, orders=TIGHT_ORDERS, delta=1e-5)
+    cost = measure_cost(CountsRows(COUNTS), mechanism, orders=TIGHT_ORDERS, delta=1e-5)
     assert whole.epsilon[-1] == pytest.approx(cost.epsilon, rel=1e-12)
     assert whole.answers[-1] == pytest.approx(cost.expected_answers, rel=1e-12)
     assert np.all(np.diff(whole.epsilon) >= 0.0)
-    some = measure_cost(CountsPasses(COUNTS[:30]), mechanism, orders=TIGHT_ORDERS, delta=1e-5)
+    some = measure_cost(CountsRows(COUNTS[:30]), mechanism, orders=TIGHT_ORDERS, delta=1e-5)
     assert whole.epsilon[29] == pytest.approx(some.epsilon, rel=1e-12)
 
 
@@ -49,7 +48,7 @@ def test_accuracy_of_two_classes_is_a_normal_probability(monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", shares)
     counts = np.tile([34, 26], (2000, 1))
     truth = true_labels(np.zeros(2000, dtype=np.int64))
-    points = measure_accuracy(CountsPasses(counts), truth, teachers=60, classes=2, delta=1e-5)
+    points = measure_accuracy(CountsRows(counts), truth, teachers=60, classes=2, delta=1e-5)
     assert [one.deviation for one in points[::2]] == [60 * share for share in shares]
     for one in points:
         if one.mechanism == "gnmax":
@@ -68,7 +67,7 @@ def test_more_noise_costs_less(monkeypatch):
     monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.2, 0.5))
     counts, labels = SyntheticEnsemble(teachers=60, classes=2, queries=15).draw(1)
     points = measure_accuracy(
-        CountsPasses(counts), true_labels(labels), teachers=60, classes=2, delta=1e-5
+        CountsRows(counts), true_labels(labels), teachers=60, classes=2, delta=1e-5
     )
     for name in ("lnmax", "gnmax"):
         epsilon = [one.epsilon for one in points if one.mechanism == name]
@@ -80,11 +79,11 @@ def test_unknown_labels_do_not_count(monkeypatch):
     counts = np.tile([60, 0], (50, 1))
     half = np.where(np.arange(50) < 25, 0, -1)
     points = measure_accuracy(
-        CountsPasses(counts), true_labels(half), teachers=60, classes=2, delta=1e-5
+        CountsRows(counts), true_labels(half), teachers=60, classes=2, delta=1e-5
     )
     assert points[0].accuracy == 1.0
     with pytest.raises(VoteError) as caught:
         measure_accuracy(
-            CountsPasses(counts), true_labels(np.full(50, -1)), teachers=60, classes=2, delta=1e-5
+            CountsRows(counts), true_labels(np.full(50, -1)), teachers=60, classes=2, delta=1e-5
         )
     assert str(caught.value) == "no query of the votes has a true label"

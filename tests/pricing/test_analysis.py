@@ -12,7 +12,7 @@ from pate_cli.pricing.analysis import TightAnalysis
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.run.accounts import TightAccount
-from pate_cli.run.passes import CountsPasses
+from runs import CountsRows
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
 MECHANISM = GNMax(20, 3, sigma2=3.0)
@@ -37,7 +37,7 @@ def test_its_orders_are_its_own_or_those_of_the_moments():
 
 
 def test_sensitivity_comes_with_the_best_release_and_the_nearest_costs():
-    plan, passes = plan_of(), CountsPasses(COUNTS)
+    plan, passes = plan_of(), CountsRows(COUNTS)
     found = TIGHT.sensitivity(passes, MECHANISM, plan, queries=70)
     price, within = price_votes(passes, MECHANISM, order=4.0, beta=0.05)
     np.testing.assert_array_equal(found.price.curve, price.curve)

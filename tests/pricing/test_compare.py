@@ -22,8 +22,7 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.pricing.compare import compare_composed, compare_scored
 from pate_cli.pricing.cost import TIGHT_ORDERS
-from pate_cli.run.passes import CountsPasses
-from runs import cut
+from runs import CountsRows, cut
 from slices import some
 
 COUNTS = np.random.default_rng(3).multinomial(30, [0.7, 0.2, 0.1], size=80).astype(np.int64)
@@ -138,7 +137,7 @@ def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
         given = {"refusals": refusals, "query_delta": 1e-3 / refusals}
         return SparseVector.for_run(RunShape(30, 3, queries=80, delta=0.2), given)
 
-    found = compare_composed(CountsPasses(COUNTS), build, answers=30.0, delta=0.2)
+    found = compare_composed(CountsRows(COUNTS), build, answers=30.0, delta=0.2)
     refusals = int(found.note.split()[0])
     assert refusals == np.ceil(found.queries - found.expected_answers) > 1
     price = build(refusals).privacy(found.queries, 0.2).epsilon

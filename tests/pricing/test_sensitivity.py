@@ -15,9 +15,8 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.published.account import PublishedPlan, published_price
-from pate_cli.run.passes import CountsPasses
 from refusals import refusal
-from runs import charged, cut
+from runs import CountsRows, charged, cut
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
 CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=5.0)
@@ -48,7 +47,7 @@ def test_it_is_what_a_run_would_have_charged(mechanism, beta):
 
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
 def test_the_cost_within_a_distance_starts_at_the_cost_and_ends_at_most_at_the_worst(mechanism):
-    price, within = price_votes(CountsPasses(COUNTS), mechanism, order=4.0, beta=0.05)
+    price, within = price_votes(CountsRows(COUNTS), mechanism, order=4.0, beta=0.05)
     assert within.shape == price.curve.shape
     assert within[0] == pytest.approx(price.rdp, rel=1e-14)
     assert np.all(np.diff(within) >= 0.0)

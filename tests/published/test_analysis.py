@@ -17,8 +17,8 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.published.account import PublishedPlan, published_price
 from pate_cli.published.analysis import PublishedAnalysis
-from pate_cli.run.passes import CountsPasses
 from refusals import refusal
+from runs import CountsRows
 
 COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=40)
 MECHANISM = GNMax(20, 3, sigma2=5.0)
@@ -41,7 +41,7 @@ def test_its_orders_are_those_of_the_tables_or_of_the_moments():
 
 
 def test_sensitivity_comes_with_its_conversion_and_its_conditions():
-    plan, passes = plan_of(), CountsPasses(COUNTS)
+    plan, passes = plan_of(), CountsRows(COUNTS)
     found = PAPER.sensitivity(passes, MECHANISM, plan, queries=40)
     price = published_price(passes, MECHANISM, PublishedPlan.of(plan))
     np.testing.assert_array_equal(found.price.curve, price.curve)
@@ -58,7 +58,7 @@ def test_sensitivity_comes_with_its_conversion_and_its_conditions():
 
 
 def test_no_sensitivity_without_its_conditions():
-    passes = CountsPasses(COUNTS)
+    passes = CountsRows(COUNTS)
     text = refusal(
         ValidityError, PAPER.sensitivity, passes, MECHANISM, plan_of(order=9.0), queries=40
     )

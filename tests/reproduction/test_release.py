@@ -17,8 +17,7 @@ from pate_cli.pricing.prospect import Chances
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, FileVotes
 from pate_cli.run.accounts import TightAccount
-from pate_cli.run.passes import CountsPasses
-from runs import aggregated
+from runs import CountsRows, aggregated
 from slices import some
 
 PARAMETERS = {"threshold": 96.0, "sigma1": 72.0, "sigma2": 20.0}
@@ -58,10 +57,9 @@ def test_what_is_offered_is_what_aggregate_publishes(asked, no_search):
     upper = figures.upper
     undrawn = replace(upper.plan, kind=ReleaseKind.NONE)  # a ledger nothing was drawn from yet
     done = aggregated(
-        CountsPasses(counts),
+        CountsRows(counts),
         mechanism,
         TightAccount(mechanism, undrawn),
-        queries=len(counts),
         max_answers=len(counts),
         key=RunKey.from_seed(1),
     )

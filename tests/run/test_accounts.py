@@ -20,8 +20,8 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.run.accounts import TargetAccount
-from pate_cli.run.passes import CountsPasses
 from refusals import refusal
+from runs import CountsRows
 from slices import some
 
 GNMAX = GNMax(40, 2, sigma2=10.0)
@@ -53,7 +53,7 @@ def drawn(mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, m
         queries=rows,
         max_answers=rows if max_answers is None else max_answers,
     )
-    return account.test(CountsPasses(counts), RunKey.from_seed(1))
+    return account.test(CountsRows(counts), RunKey.from_seed(1))
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,10 @@ from typer.testing import CliRunner
 
 import pate_cli as pate
 from pate_cli.cli.app import app
-from pate_cli.core.errors import EngineError, VoteError
+from pate_cli.core.errors import VoteError
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.run import engine, passes
-from pate_cli.run.engine import Cluster
-from refusals import refusal
+from pate_cli.run import engine, fold
+from pate_cli.run.engine import engine_of
 from slices import some
 from tasks import squared
 
@@ -37,22 +36,21 @@ COUNTS = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agr
     5
 )[0]
 CONFIDENT = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0}
+TARGET = {"target_epsilon": 10.5, "max_queries": ROWS, "bound": "two-tail"}
 # What a worker runs first: each range then takes long enough to be caught at it.
 SLOW = """
 import time
 from pate_cli.run import engine
-if engine._work.__name__ == "_work":  # it is loaded more than once
-    def slowly(*given, work=engine._work):
+if engine._on_worker.__name__ == "_on_worker":  # it is loaded more than once
+    def slowly(*given, work=engine._on_worker):
         time.sleep(0.15)
         return work(*given)
-    engine._work = slowly
+    engine._on_worker = slowly
 """
 STRANGE = """
 from pate_cli.run import engine
 engine.__version__ = "0.0.0"
 """
-
-
 # What a process does all the time though nobody asks it to.
 IDLE = {
     "DASK_DISTRIBUTED__WORKER__PROFILE__ENABLED": "False",
@@ -61,7 +59,7 @@ IDLE = {
 
 
 class Cast:
-    """A scheduler and its workers, as processes of their own."""
+    """A scheduler and its workers, as processes of their own; a worker runs some lines first."""
 
     def __init__(self, folder, *preloads):
         self.folder = folder
@@ -70,18 +68,14 @@ class Cast:
             port = free.getsockname()[1]
         self.address = f"tcp://127.0.0.1:{port}"
         self.scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", str(port))
-        self.workers = [self.join(preload) for preload in preloads]
+        self.workers = [self._join(preload) for preload in preloads]
 
-    def join(self, preload=""):
-        """Another worker, of one thread, that runs these lines first."""
-        extra = []
-        if preload:
-            path = self.folder / f"preload{len(list(self.folder.iterdir()))}.py"
-            path.write_text(preload)
-            extra = ["--preload", str(path)]
+    def _join(self, preload):
+        path = self.folder / f"preload{len(list(self.folder.iterdir()))}.py"
+        path.write_text(preload)
         return self._start(
             "worker", self.address, "--no-nanny", "--nthreads", "1", "--name",
-            os.urandom(4).hex(), "--local-directory", str(self.folder), *extra,
+            os.urandom(4).hex(), "--local-directory", str(self.folder), "--preload", str(path),
         )  # fmt: skip
 
     def _start(self, role, *more):
@@ -94,13 +88,13 @@ class Cast:
             stderr=subprocess.DEVNULL,
         )
 
-    def ready(self, workers):
-        """Once so many workers have joined."""
+    def ready(self):
+        """Once all workers have joined."""
         import distributed
 
         with distributed.Client(self.address, timeout=60, set_as_default=False) as client:
-            if workers:
-                client.wait_for_workers(workers, timeout=60)
+            if self.workers:
+                client.wait_for_workers(len(self.workers), timeout=60)
         return self
 
     def end(self):
@@ -115,7 +109,7 @@ def cast(tmp_path_factory):
     """A scheduler with two workers."""
     cast = Cast(tmp_path_factory.mktemp("dask"), "", "")
     try:
-        yield cast.ready(2)
+        yield cast.ready()
     finally:
         cast.end()
 
@@ -129,27 +123,29 @@ def troupe(tmp_path):
             (tmp_path / "dask").mkdir()
             cast = Cast(tmp_path / "dask", *preloads)
             held.callback(cast.end)
-            return cast
+            return cast.ready()
 
         yield start
 
 
-@pytest.fixture(scope="module")
-def votes(tmp_path_factory):
-    """A Parquet data set of three parts, with ids."""
-    folder = tmp_path_factory.mktemp("votes") / "votes"
-    save(folder, COUNTS)
-    return folder
-
-
-def save(folder, counts):
+def save(folder, counts, parts="abc"):
+    """A Parquet data set of three parts, with ids, or some parts of it."""
     folder.mkdir(exist_ok=True)
     columns = {f"class_{c}": counts[:, c] for c in range(CLASSES)}
     table = pa.table({"query_id": [f"q{row}" for row in range(ROWS)], **columns})
     for name, start, stop in (("a", 0, 100), ("b", 100, 106), ("c", 106, ROWS)):
-        pq.write_table(
-            table.slice(start, stop - start), folder / f"{name}.parquet", row_group_size=A_RANGE
-        )
+        if name not in parts:
+            continue
+        draft = folder / f"{name}.draft"
+        pq.write_table(table.slice(start, stop - start), draft, row_group_size=A_RANGE)
+        draft.replace(folder / f"{name}.parquet")
+
+
+@pytest.fixture(scope="module")
+def votes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("votes") / "votes"
+    save(folder, COUNTS)
+    return folder
 
 
 @pytest.fixture(autouse=True)
@@ -157,46 +153,40 @@ def small(tmp_path, monkeypatch):
     """Ranges of a few rows, and a folder to run in."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    monkeypatch.setattr(passes, "_ENTRIES", A_RANGE * CLASSES)
+    monkeypatch.setattr(fold, "_ENTRIES", A_RANGE * CLASSES)
 
 
-def line(votes, *more):
-    always = ["aggregate", str(votes), "-o", "labels.csv", "--report", "report.json", "--seed", "5"]
-    flags = [f"--{name}={value:g}" for name, value in CONFIDENT.items()]
-    return [*always, *flags, *map(str, more)]
+def flags(settings):
+    return [f"--{name.replace('_', '-')}={value}" for name, value in settings.items()]
+
+
+def aggregated(votes, *more):
+    """A run by the command line, which is to leave nothing here where it fails."""
+    line = ["aggregate", str(votes), "-o", "labels.csv", "--report", "report.json"]
+    return CliRunner().invoke(app, [*line, *flags(CONFIDENT), *map(str, more)])
 
 
 def left():
-    return sorted(path.name for path in Path().iterdir())
+    return sorted(path.name for path in Path().rglob("*"))
 
 
-def without_names(text):
+def without_names(data):
     """What a run gives apart from its name, which is its own even under a seed."""
     # Checksums follow from names.
-    return re.sub(rb'"([0-9a-f]{32}|[0-9a-f]{64})"', b'"name"', text)
-
-
-QUICK = ["--bound", "two-tail"]
-RUNS = {
-    "default": [],
-    "upper": ["--release", "upper", "--ledger", "ledger.json"],
-    "target": [
-        "--target-epsilon",
-        "10.5",
-        "--spend",
-        "spent.json",
-        "--max-queries",
-        str(ROWS),
-        *QUICK,
-    ],
-    "capped": ["--max-answers", "25"],
-}
+    return re.sub(rb'"([0-9a-f]{32}|[0-9a-f]{64})"', b'"name"', data)
 
 
 # ---------------------------------------------------------------- the same bits
 
+RUNS = {
+    "default": [],
+    "upper": ["--release", "upper", "--ledger", "ledger.json"],
+    "target": [*flags(TARGET), "--spend", "spent.json"],
+    "capped": ["--max-answers", "25"],
+}
 
-@pytest.mark.parametrize("kind", some(["default", "upper", "target", "capped"], 2))
+
+@pytest.mark.parametrize("kind", some(list(RUNS), 2))
 def test_a_cluster_gives_what_this_machine_gives(kind, cast, votes):
     found = []
     for name, where in (("local", "local"), ("cluster", cast.address)):
@@ -204,22 +194,17 @@ def test_a_cluster_gives_what_this_machine_gives(kind, cast, votes):
         with contextlib.chdir(name):
             # Workers have another working directory.
             near = os.path.relpath(votes)
-            done = CliRunner().invoke(app, line(near, *RUNS[kind], "--engine", where))
+            done = aggregated(near, *RUNS[kind], "--seed", 5, "--engine", where)
             assert done.exit_code == 0, done.output
-            found.append(
-                {
-                    str(path): without_names(path.read_bytes())
-                    for path in sorted(Path().rglob("*"))
-                    if path.is_file()
-                }
-            )
+            found.append({name: without_names(Path(name).read_bytes()) for name in left()})
     assert found[0] == found[1]
     assert len(found[0]) == {"upper": 3, "target": 3}.get(kind, 2)
 
 
 def test_a_cluster_of_its_own(votes):
-    wanted = pate.aggregate(votes, seed=5, keep_ledger=True, **CONFIDENT)
-    found = pate.aggregate(votes, seed=5, keep_ledger=True, engine="dask", workers=2, **CONFIDENT)
+    asked = {"seed": 5, "keep_ledger": True, **CONFIDENT}
+    wanted = pate.aggregate(votes, **asked)
+    found = pate.aggregate(votes, engine="dask", workers=2, **asked)
     np.testing.assert_array_equal(found.labels.labels, wanted.labels.labels)
     np.testing.assert_array_equal(found.labels.ids, wanted.labels.ids)
     assert found.ledger.rdp.tobytes() == wanted.ledger.rdp.tobytes()
@@ -228,65 +213,68 @@ def test_a_cluster_of_its_own(votes):
 
 @pytest.mark.parametrize("verb", some([["cost"], ["smooth-sensitivity", "--order", "5"]], 2))
 def test_a_cluster_measures_what_this_machine_measures(verb, cast, votes):
-    flags = [f"--{name}={value:g}" for name, value in CONFIDENT.items()]
-    said = [
-        CliRunner().invoke(
-            app, [verb[0], str(votes), *verb[1:], *flags, "--json", "--engine", where]
-        )
-        for where in ("local", cast.address)
-    ]
+    line = [verb[0], str(votes), *verb[1:], *flags(CONFIDENT), "--json", "--engine"]
+    said = [CliRunner().invoke(app, [*line, where]) for where in ("local", cast.address)]
     assert [one.exit_code for one in said] == [0, 0], said[0].output
     assert said[0].stdout == said[1].stdout
-
-
-def test_results_come_in_order_and_errors_as_themselves(cast):
-    with Cluster(cast.address) as cluster:
-        found = list(cluster.map(squared, range(9)))
-        assert [square for square, _ in found] == [n * n for n in range(9)]
-        assert os.getpid() not in {process for _, process in found}
-        with pytest.raises(ZeroDivisionError):
-            list(cluster.map(divided, [1, 0]))
 
 
 def divided(number):
     return 1 // number
 
 
-# ---------------------------------------------------------------- what dies
+def test_results_come_in_order_and_errors_as_themselves(cast):
+    with engine_of(cast.address, workers=1) as cluster:
+        found = list(cluster(squared, range(9)))
+        assert [square for square, _ in found] == [n * n for n in range(9)]
+        assert os.getpid() not in {process for _, process in found}
+        with pytest.raises(ZeroDivisionError):
+            list(cluster(divided, [1, 0]))
 
 
-def once(holds):
-    deadline = time.monotonic() + 30.0
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+# ---------------------------------------------------------------- what is not there, or dies
 
 
-def killed_in_mid_run(run, process, seen):
-    """The result of `run`, during which a process is killed once some ranges are done."""
+@pytest.mark.parametrize("preloads", [None, [], [STRANGE]])
+def test_a_cluster_that_cannot_work_is_found_before_anything_is_spent(
+    preloads, troupe, votes, tmp_path, monkeypatch
+):
+    """Without a seed, so that the run would stand in the record beside the votes."""
+    monkeypatch.setattr(engine, "_PATIENCE", 1)
+    save(tmp_path / "own", COUNTS)
+    where = "tcp://127.0.0.1:9" if preloads is None else troupe(*preloads).address
+    done = aggregated(tmp_path / "own", "--engine", where, "--max-epsilon", 99)
+    assert done.exit_code == 9, done.output
+    wanted = f"no scheduler with a worker answers at {where} within 1 seconds; is it running?"
+    if preloads:
+        wanted = f"a worker has pate 0.0.0, this is {pate.__version__}; install the same"
+    assert done.stderr.splitlines()[-1] == f"pate: {wanted}"
+    assert left() == []
+    assert not list(tmp_path.glob("own*.json"))
+
+
+def when_killed(process, once):
+    """A thread that kills a process once something holds."""
 
     def kill():
-        once(lambda: len(seen) >= 2)
+        deadline = time.monotonic() + 30.0
+        while not once() and time.monotonic() < deadline:
+            time.sleep(0.02)
         process.send_signal(signal.SIGKILL)
 
-    killer = threading.Thread(target=kill)
-    killer.start()
-    try:
-        return run()
-    finally:
-        seen += [0, 0]
-        killer.join()
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
 
 
 def test_a_worker_that_is_killed_changes_no_label(troupe, votes):
-    cast = troupe(SLOW, SLOW).ready(2)
+    cast = troupe(SLOW, SLOW)
     wanted = pate.aggregate(votes, seed=5, **CONFIDENT)
     seen = []
-
-    def run():
-        return pate.aggregate(votes, seed=5, engine=cast.address, progress=seen.append, **CONFIDENT)
-
-    found = killed_in_mid_run(run, cast.workers[0], seen)
+    killer = when_killed(cast.workers[0], once=lambda: len(seen) >= 2)
+    asked = {"engine": cast.address, "progress": seen.append, **CONFIDENT}
+    found = pate.aggregate(votes, seed=5, **asked)
+    killer.join()
     assert sum(seen) == ROWS
     assert cast.workers[0].wait() == -signal.SIGKILL
     np.testing.assert_array_equal(found.labels.labels, wanted.labels.labels)
@@ -294,79 +282,27 @@ def test_a_worker_that_is_killed_changes_no_label(troupe, votes):
 
 def test_a_scheduler_that_is_killed_ends_the_run_and_nothing_is_left(troupe, votes, monkeypatch):
     monkeypatch.setattr(engine, "_PATIENCE", 1)
-    cast = troupe(SLOW).ready(1)
-
-    def kill():
-        time.sleep(1.0)
-        cast.scheduler.send_signal(signal.SIGKILL)
-
-    killer = threading.Thread(target=kill)
-    killer.start()
-    done = CliRunner().invoke(app, line(votes, "--engine", cast.address))
+    cast = troupe(SLOW)
+    began = time.monotonic()
+    killer = when_killed(cast.scheduler, once=lambda: time.monotonic() > began + 1.0)
+    done = aggregated(votes, "--seed", 5, "--engine", cast.address)
     killer.join()
     assert done.exit_code == 9, done.output
-    assert re.fullmatch(r"pate: .* queries x .*\npate: [^\n]*\n", done.stderr), done.stderr
+    assert re.fullmatch(r"pate: .* queries x .*\npate: the cluster was lost [^\n]*\n", done.stderr)
     assert left() == []
-
-
-def test_no_scheduler(votes, monkeypatch):
-    monkeypatch.setattr(engine, "_PATIENCE", 1)
-    done = CliRunner().invoke(app, line(votes, "--engine", "tcp://127.0.0.1:9"))
-    assert done.exit_code == 9
-    assert done.stderr.splitlines()[1:] == [
-        "pate: no scheduler with a worker answers at tcp://127.0.0.1:9 within 1 seconds; is it "
-        "running?"
-    ]
-    assert left() == []
-
-
-def test_no_workers(troupe, votes, monkeypatch):
-    monkeypatch.setattr(engine, "_PATIENCE", 1)
-    cast = troupe().ready(0)
-    message = refusal(EngineError, pate.aggregate, votes, seed=5, engine=cast.address, **CONFIDENT)
-    assert message.startswith(f"no scheduler with a worker answers at {cast.address}")
-
-
-def test_a_worker_of_another_version(troupe, votes):
-    cast = troupe(STRANGE).ready(1)
-    done = CliRunner().invoke(app, line(votes, "--engine", cast.address))
-    assert done.exit_code == 9, done.output
-    assert done.stderr.splitlines()[-1] == (
-        f"pate: a worker has pate 0.0.0, this is {pate.__version__}; install the same"
-    )
-    assert left() == []
-
-
-# ---------------------------------------------------------------- votes that change
 
 
 @pytest.mark.parametrize("part", some(["a", "b", "c"], 2))
-def test_votes_that_change_between_two_passes_are_refused(part, cast, tmp_path):
-    folder = tmp_path / "votes"
+def test_votes_that_change_between_two_readings_are_refused(part, cast, tmp_path):
+    folder, seen = tmp_path / "votes", []
     save(folder, COUNTS)
-    seen = []
 
     def change(rows, of=None):
         del of
         seen.append(rows)
         if sum(seen) == ROWS:  # the test of the target has read them all
-            path = folder / f"{part}.parquet"
-            table = pq.read_table(path)
-            columns = {name: table[name] for name in table.column_names}
-            columns["class_0"], columns["class_1"] = columns["class_1"], columns["class_0"]
-            draft = path.with_suffix(".draft")
-            pq.write_table(pa.table(columns), draft, row_group_size=A_RANGE)
-            draft.replace(path)
+            save(folder, COUNTS[:, [1, 0, 2]], parts=part)
 
     with pytest.raises(VoteError, match="chang") as caught:
-        pate.aggregate(
-            folder,
-            seed=5,
-            engine=cast.address,
-            target_epsilon=10.5,
-            bound="two-tail",
-            max_queries=ROWS,
-            progress=change,
-            **CONFIDENT,
-        )
+        pate.aggregate(folder, seed=5, engine=cast.address, progress=change, **TARGET, **CONFIDENT)
     assert f"{part}.parquet" in str(caught.value) or "rows" in str(caught.value)

@@ -1,4 +1,4 @@
-"""A run from batches to report, for every kind of account: caps, batches, charges, refusals."""
+"""A run from batches to report, for every kind of account: caps, batches, charges, sessions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from scipy.special import ndtr
 
+import pate_cli as pate
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL
-from pate_cli.core.errors import ParameterError, UnreachableError, VoteError
+from pate_cli.core.errors import ParameterError, UnreachableError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
@@ -24,19 +25,18 @@ from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.run.accounts import PublicAccount, TightAccount
-from pate_cli.run.labelling import Drawing
-from pate_cli.run.passes import TallyCells
-from refusals import refusal
+from pate_cli.run.fold import TallyCells
+from pate_cli.run.labelling import drawn
 from runs import aggregated, cut, same_tally
 from slices import some
 
+ROWS = 90
 MECHANISM = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=3.0)
-COUNTS = np.random.default_rng(6).multinomial(20, [0.6, 0.3, 0.1], size=90).astype(np.int64)
+COUNTS = np.random.default_rng(6).multinomial(20, [0.6, 0.3, 0.1], size=ROWS).astype(np.int64)
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=5.0, beta=0.04, sigma=9.0)
-STABLE_COUNTS = SyntheticEnsemble(teachers=100, classes=3, queries=90, agreement=0.85).draw(3)[0]
+STABLE_COUNTS = SyntheticEnsemble(teachers=100, classes=3, queries=ROWS, agreement=0.85).draw(3)[0]
 STABILITY = Stability(100, 3, query_epsilon=0.5, query_delta=1e-4)
 SPARSE = SparseVector(100, 3, query_epsilon=1.0, query_delta=1e-3, refusals=7)
-SCORED = [MECHANISM, GNMax(20, 3, sigma2=3.0)]
 COMPOSED = [STABILITY, SPARSE]
 
 
@@ -44,7 +44,7 @@ def by_name(mechanisms):
     return pytest.mark.parametrize("mechanism", mechanisms, ids=lambda one: one.name)
 
 
-def account_for(mechanism, *, queries=90, plan=PLAN, delta=0.05):
+def account_for(mechanism, *, queries=ROWS, plan=PLAN, delta=0.05):
     if isinstance(mechanism, ComposedMechanism):
         return PublicAccount(mechanism, queries=queries, max_answers=queries, delta=delta)
     return TightAccount(mechanism, plan)
@@ -54,44 +54,29 @@ def votes_for(mechanism):
     return STABLE_COUNTS if isinstance(mechanism, ComposedMechanism) else COUNTS
 
 
-def ran(mechanism, counts=None, *, size=32, queries=None, cap=None, plan=PLAN, key=None, **rest):
+def ran(mechanism, counts=None, *, size=32, cap=ROWS, plan=PLAN, key=None, **rest):
     counts = votes_for(mechanism) if counts is None else counts
-    queries = len(counts) if queries is None else queries
-    return aggregated(
-        cut(counts, size),
-        mechanism,
-        account_for(mechanism, queries=queries, plan=plan),
-        queries=queries,
-        max_answers=len(counts) if cap is None else cap,
-        key=RunKey.from_seed(3) if key is None else key,
-        **rest,
-    )
+    account = account_for(mechanism, queries=len(counts), plan=plan)
+    key = RunKey.from_seed(3) if key is None else key
+    return aggregated(cut(counts, size), mechanism, account, max_answers=cap, key=key, **rest)
 
 
 def labelled(mechanism, *, size=1000, cap=1000):
     """(label, source) columns and, where there is a lattice, the tally."""
     composed = isinstance(mechanism, ComposedMechanism)
-    parts = list(
-        Drawing(
-            cut(votes_for(mechanism), size),
-            mechanism,
-            key=RunKey.from_seed(3),
-            max_answers=cap,
-            keep=None if composed else TallyCells(mechanism.cost_table(5.0).grid),
-        ).batches()
-    )
-    labels, sources = (
-        np.concatenate([getattr(table, name) for table, _ in parts])
-        for name in ("labels", "sources")
-    )
-    return labels, sources, None if composed else sum((kept for _, kept in parts), Tally.empty())
+    keep = None if composed else TallyCells(mechanism.cost_table(5.0).grid)
+    rows = cut(votes_for(mechanism), size)
+    parts = list(drawn(rows, mechanism, RunKey.from_seed(3), max_answers=cap, keep=keep))
+    labels = np.concatenate([part.labels for part in parts])
+    sources = np.concatenate([part.table({}).sources for part in parts])
+    return labels, sources, None if composed else sum((p.kept for p in parts), Tally.empty())
 
 
 # ---------------------------------------------------------------- labels
 
 
 @by_name([MECHANISM, *COMPOSED])
-@pytest.mark.parametrize("size", some([1, 7, 89, 90], 3))
+@pytest.mark.parametrize("size", some([1, 7, 89, 90], 2))
 @pytest.mark.parametrize("cap", [90, 11])
 def test_batches_change_nothing(mechanism, size, cap):
     labels, sources, tally = labelled(mechanism, cap=cap)
@@ -102,38 +87,40 @@ def test_batches_change_nothing(mechanism, size, cap):
         same_tally(parts[2], tally)
 
 
-@by_name([MECHANISM, *COMPOSED])
-def test_batches_change_nothing_of_a_whole_run(mechanism):
-    whole, parts = (ran(mechanism, cap=11, size=size) for size in (1000, 7))
-    np.testing.assert_array_equal(parts.labels.labels, whole.labels.labels)
-    np.testing.assert_array_equal(parts.labels.ids, np.arange(90))
-    assert parts.report.to_json() == whole.report.to_json()
-    if whole.ledger is not None:
-        np.testing.assert_array_equal(parts.ledger.rdp, whole.ledger.rdp)
-        np.testing.assert_array_equal(parts.ledger.sensitivity, whole.ledger.sensitivity)
-
-
-@by_name([*SCORED, *COMPOSED])
+@by_name([MECHANISM, GNMax(20, 3, sigma2=3.0), *COMPOSED])
 def test_labels_are_those_of_the_mechanism(mechanism):
     counts, done = votes_for(mechanism), ran(mechanism)
     wanted = mechanism.label(counts, RunKey.from_seed(3).rows(0, 1))
     np.testing.assert_array_equal(done.labels.labels, wanted)
+    np.testing.assert_array_equal(done.labels.ids, np.arange(ROWS))
     answered = wanted != NO_LABEL
     np.testing.assert_array_equal(done.labels.sources, np.where(answered, "teachers", "none"))
     report = done.report
-    assert (report.answers, report.queries, report.max_answers) == (answered.sum(), 90, 90)
+    assert (report.answers, report.queries, report.max_answers) == (answered.sum(), ROWS, ROWS)
     assert report.mechanism == mechanism.parameters()
     assert done.labels.metadata["private"] == "false"
     for name, value in mechanism.parameters().items():
         assert done.labels.metadata[name] == str(value)
     if mechanism in COMPOSED:
-        assert 5 < answered.sum() < 90
         np.testing.assert_array_equal(wanted[answered], counts[answered].argmax(axis=1))
 
 
-@by_name([*SCORED, *COMPOSED])
+@pytest.mark.parametrize("seed", [4, 9])
+def test_a_session_draws_what_a_run_draws(seed):
+    """Query by query, or some at once: the labels of a file are those of its rows, asked."""
+    asked = {"mechanism": "gnmax", "sigma2": 3.0, "seed": seed, "record": False}
+    run = pate.aggregate(COUNTS, layout="counts", max_epsilon=1e3, **asked)
+    with pate.Session(teachers=20, classes=3, max_queries=ROWS, max_epsilon=1e3, **asked) as one:
+        said = [one.ask(COUNTS[0]), *one.ask_all(list(COUNTS[1:7])), *one.ask_all(COUNTS[7:])]
+        assert said == run.labels.labels.tolist()
+        assert one.labels.labels.tolist() == said
+        same = ("name", "sigma2", "teachers", "classes", "queries", "max_answers", "private")
+        assert all(one.labels.metadata[name] == run.labels.metadata[name] for name in same)
+
+
+@by_name([MECHANISM, *COMPOSED])
 @pytest.mark.parametrize("size", [1, 8, 1000])
-@pytest.mark.parametrize("cap", some([1, 2, 13, 27], 3))
+@pytest.mark.parametrize("cap", some([1, 2, 13, 27], 2))
 def test_the_cap_stops_answers_and_not_the_tally(mechanism, size, cap):
     free, _, whole = labelled(mechanism)
     labels, sources, tally = labelled(mechanism, size=size, cap=cap)
@@ -149,19 +136,11 @@ def test_the_cap_stops_answers_and_not_the_tally(mechanism, size, cap):
         same_tally(tally, whole)
 
 
-@by_name([MECHANISM, *COMPOSED])
-def test_a_cap_that_is_not_reached_changes_nothing(mechanism):
-    free, _, _ = labelled(mechanism)
-    answers = np.count_nonzero(free >= 0)
-    assert 0 < answers < 90
-    np.testing.assert_array_equal(labelled(mechanism, cap=answers)[0], free)
-
-
 def test_nothing_is_answered_after_the_last_refusal():
     refused = np.flatnonzero(ran(SPARSE).labels.labels == NO_LABEL)
     seventh = refused[6]
     assert seventh < 80
-    np.testing.assert_array_equal(refused[6:], np.arange(seventh, 90))
+    np.testing.assert_array_equal(refused[6:], np.arange(seventh, ROWS))
 
 
 # ---------------------------------------------------------------- charges
@@ -177,14 +156,6 @@ def test_the_ledger_charges_all_rows_at_any_cap():
     assert capped.report.data_independent.epsilon < free.report.data_independent.epsilon
     cost = MECHANISM.rdp(MECHANISM.score(COUNTS), np.array([5.0])).sum()
     assert free.ledger.rdp[0] == pytest.approx(cost, rel=3e-6)
-
-
-@by_name(COMPOSED)
-@pytest.mark.parametrize("cap", [1, 4])
-def test_a_cap_lowers_no_composition(mechanism, cap):
-    free, capped = ran(mechanism).report, ran(mechanism, cap=cap).report
-    assert (capped.answers, capped.max_answers) == (cap, cap)
-    assert capped.epsilon == free.epsilon
 
 
 def stopped_law(mechanism, rows, cap):
@@ -231,48 +202,41 @@ def test_charging_up_to_the_stop_would_understate_and_is_not_what_is_done():
 @by_name(COMPOSED)
 def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
     done = ran(mechanism, key=RunKey.fresh())
-    report, cost = done.report, mechanism.privacy(90, 0.05)
+    report, cost = done.report, mechanism.privacy(ROWS, 0.05)
     assert done.ledger is None
-    assert report.epsilon == round_up(cost.epsilon) == report.data_independent.epsilon
-    assert report.data_independent.labels_epsilon == report.epsilon
+    assert report.epsilon == round_up(cost.epsilon) == report.data_independent.labels_epsilon
     assert (report.data_independent.method, report.data_independent.order) == (cost.method, None)
     assert (report.analysis, report.sound, report.private) == ("composition", True, True)
-    assert report.sanitized.release == "none"
     assert report.sanitized.epsilon is None
-    held = {statement.id for statement in report.statements if statement.holds}
-    assert held == {"all-votes"}
-    assert report.rounds[0]["mechanism"] == mechanism.parameters() == report.mechanism
-    other = np.roll(STABLE_COUNTS, 1, axis=1)[::-1]
-    assert ran(mechanism, np.ascontiguousarray(other)).report.epsilon == report.epsilon
+    assert {each.id for each in report.statements if each.holds} == {"all-votes"}
+    other = np.ascontiguousarray(np.roll(STABLE_COUNTS, 1, axis=1)[::-1])
+    assert ran(mechanism, other).report.epsilon == report.epsilon
+    assert ran(mechanism, cap=4).report.epsilon == report.epsilon
 
 
 @by_name([MECHANISM, *COMPOSED])
 def test_the_price_before_is_the_price_after(mechanism):
-    account = account_for(mechanism)
-    before = account.quote(queries=90, max_answers=12).to_dict()
+    before = account_for(mechanism).quote(queries=ROWS, max_answers=12).to_dict()
     after = ran(mechanism, cap=12).report.to_dict()
     for field in ("delta", "mechanism", "queries", "max_answers", "data_independent"):
         assert before[field] == after[field]
     assert before["epsilon"] == after["data_independent"]["epsilon"]
     assert before["dry_run"] is True
     assert json.dumps(before, allow_nan=False)
-    if mechanism in COMPOSED:
-        assert before["planned_release"] == {"release": "none"}
-        assert before["threshold"] == mechanism.threshold
-    else:
-        assert before["planned_release"] == {
-            "release": "upper",
-            "order": 5.0,
-            "beta": 0.04,
-            "sigma_release": 9.0,
-        }
-        assert "threshold" not in before
 
 
 def test_the_ledger_remembers_the_draw_of_its_own_report():
     assert ran(MECHANISM).ledger.draws == (PLAN.draw,)
     quiet = ReleasePlan(ReleaseKind.NONE, delta=1e-5, order=5.0, beta=0.04, sigma=9.0)
     assert ran(MECHANISM, plan=quiet).ledger.draws == ()
+
+
+def test_an_impossible_delta_is_refused_before_any_label():
+    """The account cannot be opened, so that no vote is read."""
+    with pytest.raises(UnreachableError):
+        account_for(STABILITY, delta=1e-4)
+    with pytest.raises(ParameterError):
+        account_for(STABILITY, delta=1.0)
 
 
 # ---------------------------------------------------------------- what a run says of itself
@@ -285,8 +249,6 @@ def test_a_seeded_run_repeats_and_says_that_it_is_not_private(mechanism):
     assert one.report.to_json() == two.report.to_json()
     assert one.report.private is False
     assert not any(statement.holds for statement in one.report.statements)
-    assert one.report.summary.startswith("Nothing: the noise came from a fixed seed")
-    assert one.labels.metadata["private"] == "false"
     if one.ledger is not None:
         assert one.ledger.private is False
         assert one.ledger.rounds[0].id != two.ledger.rounds[0].id
@@ -299,12 +261,6 @@ def test_a_run_from_entropy_is_private_and_never_the_same():
     assert one.labels.metadata["private"] == "true"
     # All 90 labels agree by chance with probability far below 1e-6.
     assert one.labels.labels.tolist() != two.labels.labels.tolist()
-
-
-def test_records_of_several_teachers_are_named_in_the_adjacency():
-    shared = Stability(100, 3, query_epsilon=0.5, query_delta=1e-4, teachers_per_record=3)
-    report = ran(shared).report
-    assert report.adjacency.startswith("Neighbouring vote files differ in 3 teachers, ")
 
 
 @pytest.mark.parametrize(("epsilon", "warned"), [(0.05, False), (5.0, True)])
@@ -321,21 +277,3 @@ def test_progress_counts_every_row_once(mechanism):
     seen = []
     ran(mechanism, size=40, cap=1, progress=seen.append)
     assert seen == [40, 40, 10]
-
-
-# ---------------------------------------------------------------- refusals
-
-
-@by_name([MECHANISM, *COMPOSED])
-@pytest.mark.parametrize("queries", [89, 91])
-def test_another_number_of_rows_than_announced_is_refused(mechanism, queries):
-    text = refusal(VoteError, ran, mechanism, queries=queries)
-    assert text == f"expected {queries} queries, the votes hold 90"
-
-
-def test_an_impossible_delta_is_refused_before_any_label():
-    """The account cannot be opened, so that no vote is read."""
-    with pytest.raises(UnreachableError):
-        account_for(STABILITY, delta=1e-4)
-    with pytest.raises(ParameterError):
-        account_for(STABILITY, delta=1.0)

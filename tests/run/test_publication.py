@@ -16,7 +16,7 @@ import pate_cli as pate
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, ParameterError, UsageError
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.transaction import Outputs
+from pate_cli.files.outputs import Outputs
 from pate_cli.votes import vote_file
 
 VOTES = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=60)
@@ -98,8 +98,13 @@ def test_what_is_there_stays_and_nothing_else_comes(tmp_path):
     (tmp_path / "l.report.json").write_text("mine")
     with pytest.raises(OutputError, match=r"l\.report\.json exists already"):
         pate.aggregate(VOTES, **GIVEN, into="l.csv")
+    forced = pate.Destination("l.csv", force=True)
+    with pytest.raises(UsageError, match="not even `force`"):
+        pate.aggregate(VOTES, **GIVEN, into=forced)
     assert names(tmp_path) == ["l.report.json"]
-    pate.aggregate(VOTES, **GIVEN, into=pate.Destination("l.csv", force=True))
+    (tmp_path / "l.report.json").unlink()
+    for _ in range(2):
+        pate.aggregate(VOTES, **GIVEN, into=forced)
     assert json.loads((tmp_path / "l.report.json").read_text())["queries"] == 60
 
 

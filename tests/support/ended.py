@@ -1,12 +1,10 @@
-"""Processes that have ended, and what they called their temporaries."""
+"""Processes that were killed."""
 
 from __future__ import annotations
 
 import os
 import signal
 import warnings
-
-from pate_cli.files.owner import owned_name
 
 
 def killed(step):
@@ -21,12 +19,3 @@ def killed(step):
         finally:
             os._exit(70)
     assert os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == -signal.SIGKILL
-
-
-def ended_owner():
-    """A name that a process made that was killed since."""
-    reading, writing = os.pipe()
-    killed(lambda: os.write(writing, owned_name().encode()))
-    os.close(writing)
-    with os.fdopen(reading) as told:
-        return told.read()

@@ -9,8 +9,9 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.disclosure.ledger import Round
 from pate_cli.run.accounts import charge
-from pate_cli.run.labelling import Aggregation, run
-from pate_cli.run.sinks import InMemory
+from pate_cli.run.labelling import run
+from pate_cli.run.publication import Publication
+from pate_cli.verbs.spend import Aggregation
 from pate_cli.votes.vote_file import VoteBatch
 
 
@@ -52,13 +53,22 @@ class Batches:
         self.votes = list(votes)
         self.queries = sum(len(batch.counts) for batch in self.votes)
 
-    def over(self, mechanism, look, *, progress=lambda _rows: None, in_order=False):
+    def over(self, mechanism, look, *, progress=lambda _rows: None, **_how):
         for batch in self.votes:
             yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
             progress(len(batch.counts))
 
-    def share(self, task, items, *, entries):
+    read = over
+
+    def share(self, task, items):
         return map(task, items)
+
+
+class CountsRows(Batches):
+    """Histograms as one batch whose ids are row numbers."""
+
+    def __init__(self, counts):
+        super().__init__([VoteBatch(0, np.arange(len(counts)), counts)])
 
 
 def cut(counts, sizes, ids=None):
@@ -66,10 +76,10 @@ def cut(counts, sizes, ids=None):
     return Batches(batches(counts, sizes, ids))
 
 
-def aggregated(passes, mechanism, account, **settings):
+def aggregated(rows, mechanism, account, **settings):
     """A run with its labels in one table."""
-    kept = InMemory()
-    settled = run(passes, mechanism, account, into=kept, **settings)
+    kept = Publication()
+    settled = run(rows, mechanism, account, into=kept, **settings)
     return Aggregation(kept.labels, settled.report, settled.ledger)
 
 

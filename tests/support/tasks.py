@@ -5,13 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
-import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from pate_cli.core.errors import VoteError
-from pate_cli.run import engine
 
 
 def squared(number):
@@ -24,13 +22,6 @@ def refused(number):
     if number == 3:
         raise VoteError("row 3 is no vote")
     return number
-
-
-def thread_beside(entries):
-    """Whether work beside a block is left to the block's own thread, though there are cores."""
-    engine.cores = lambda: 2
-    with engine.beside(threading.current_thread, entries=entries) as found:
-        return found() is threading.current_thread()
 
 
 @dataclass(frozen=True)

@@ -21,9 +21,8 @@ from pate_cli.planning.sample import capped_mean
 from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.pricing.sensitivity import price_votes
 from pate_cli.run.accounts import TightAccount
-from pate_cli.run.passes import CountsPasses
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
-from runs import aggregated
+from runs import CountsRows, aggregated
 from slices import EVERY, some, whole
 
 DELTA = 1e-5
@@ -42,7 +41,7 @@ def _least_published(sample, setting, queries, orders):
     """(the least mean + 2 sd over orders, its plan) on the lattice of a run, at all distances."""
     mechanism, found = sample.mechanism(setting), []
     for order in orders.tolist():
-        passes = CountsPasses(sample.counts[:queries])
+        passes = CountsRows(sample.counts[:queries])
         price, _ = price_votes(passes, mechanism, order=order, beta=0.02 / order)
         found.append(best_release(price, order=order, delta=DELTA))
     best = min(found, key=lambda release: release.value)
@@ -135,10 +134,9 @@ def _aggregate(sample, outcome, seed):
     )
     counts = sample.counts[: outcome.queries]
     return aggregated(
-        CountsPasses(counts),
+        CountsRows(counts),
         mechanism,
         TightAccount(mechanism, plan),
-        queries=len(counts),
         max_answers=outcome.max_answers or len(counts),
         key=RunKey.from_seed(seed),
     )
@@ -345,7 +343,7 @@ def test_a_target_so_large_that_one_order_serves_it(drawn):
 def _prospect(sample, winner, bound):
     """How a run of the winner would fare."""
     return measure_prospect(
-        CountsPasses(sample.counts),
+        CountsRows(sample.counts),
         sample.mechanism(winner.setting),
         winner.target,
         bound=bound,

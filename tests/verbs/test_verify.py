@@ -38,7 +38,7 @@ from pate_cli.disclosure.verification import (
 from pate_cli.disclosure.wording import worded
 from pate_cli.labels.forms import LabelForm, formats_with
 from pate_cli.labels.labels import write_labels
-from pate_cli.verbs.analyses import charging_of
+from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.verify import (
     COUNTS,
     FAILED,
@@ -87,7 +87,7 @@ def put(data, way, value):
 def again(report):
     """The report with all that follows from what it states computed anew."""
 
-    return report_of(facts_of(report, lambda plan: charging_of(report.analysis).plan(plan)))
+    return report_of(facts_of(report, lambda plan: analysis_of(report.analysis).plan(plan)))
 
 
 # ------------------------------------------------------------------------------------- the verdict

@@ -1,4 +1,4 @@
-"""Files on a store: written aside, moved at the commit, and nothing left behind when it fails."""
+"""Outputs on a store: tried by a put and a delete, whole under their name, no secret among them."""
 
 from __future__ import annotations
 
@@ -7,17 +7,18 @@ import secrets
 import pytest
 from pyarrow import fs
 
-from ended import ended_owner
 from pate_cli.core.errors import OutputError, UsageError
-from pate_cli.files import destinations
-from pate_cli.files.transaction import Outputs
+from pate_cli.files import outputs
+from pate_cli.files.existing import beginning
+from pate_cli.files.outputs import Outputs
 from refusals import refusal
-from slices import some
+
+OLD = beginning(b"old")
 
 
 @pytest.fixture(params=["s3", "folders"])
 def store(request, tmp_path, monkeypatch):
-    """An address in a new place, and what lies there: a bucket, or a filesystem with folders."""
+    """Addresses on two kinds of stores, what lies there, and how to put something."""
     if request.param == "s3":
         query, client = request.getfixturevalue("s3_server")
         base = f"b{secrets.token_hex(8)}"
@@ -26,11 +27,8 @@ def store(request, tmp_path, monkeypatch):
         query, base = "x=1", "in"
         client = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
         client.create_dir(base)
-        monkeypatch.setattr(
-            destinations,
-            "filesystem_of",
-            lambda uri: (client, uri.partition("@")[2].partition("?")[0]),
-        )
+        reached = lambda uri: (client, uri.partition("@")[2].partition("?")[0])  # noqa: E731
+        monkeypatch.setattr(outputs, "filesystem_of", reached)
 
     def held():
         found = client.get_file_info(fs.FileSelector(base, recursive=True))
@@ -47,17 +45,17 @@ def store(request, tmp_path, monkeypatch):
     return lambda name: f"s3://x:sesame@{base}/{name}?{query}", held, put
 
 
-def write(*names, force=False, data=b"new", fail=None):
+def write(*names, force=False, data=b"new", fail=None, **more):
     with Outputs(force=force) as out:
         for name in names:
-            out.reserve(name)
+            out.reserve(name, replaces=OLD, **more)
         for name in names:
             out.write(name, data)
         if fail is not None:
             raise fail
 
 
-def test_content_comes_at_the_commit(store):
+def test_content_is_there_whole_before_it_gets_its_name(store):
     address, held, _ = store
     with Outputs() as out:
         out.reserve(address("l.csv"))
@@ -65,30 +63,14 @@ def test_content_comes_at_the_commit(store):
         with out.open(address("l.csv")) as file:
             for _ in range(3):
                 file.write(b"x" * (1 << 20))
+            assert held() == {}
         ((name, content),) = held().items()
         assert name.startswith(".pate-")
         assert len(content) == 3 << 20
     assert list(held()) == ["l.csv"]
 
 
-def test_what_killed_runs_have_left_is_swept(store):
-    address, held, put = store
-    with Outputs() as living:
-        living.reserve(address("l.csv"))
-        living.write(address("l.csv"), b"new")
-        (draft,) = held()
-        folder, _, _ = draft.partition("/")
-        assert folder == ".pate-unfinished-l.csv"
-        put(f"{folder}/{ended_owner()}", b"left")
-        put(f".pate-replaced-l.csv-{ended_owner()}", b"old")  # the only copy there may be
-        with Outputs() as other:
-            other.reserve(address("l.csv"))
-        assert set(held().values()) == {b"new", b"old"}
-    assert set(held().values()) == {b"new", b"old"}
-    assert "l.csv" in held()
-
-
-@pytest.mark.parametrize("fail", some([ValueError("mine"), KeyboardInterrupt()], 2))
+@pytest.mark.parametrize("fail", [ValueError("mine"), KeyboardInterrupt()])
 @pytest.mark.parametrize("force", [False, True])
 def test_nothing_is_left_of_what_fails(fail, force, store):
     address, held, put = store
@@ -99,70 +81,64 @@ def test_nothing_is_left_of_what_fails(fail, force, store):
     assert held() == ({"l.csv": b"old"} if force else {})
 
 
-def test_what_is_there_stays_unless_told(store):
+def test_what_is_there_stays_unless_it_begins_alike_and_is_forced(store):
     address, held, put = store
     put("l.csv", b"old")
+    put("v.csv", b"votes")
     shown = address("l.csv").replace("x:sesame@", "").partition("?")[0]
     message = refusal(OutputError, write, address("l.csv"))
     assert message == f"{shown} exists already; use `force` to replace it"
     write(address("l.csv"), force=True)
-    assert held() == {"l.csv": b"new"}
+    assert "not even `force`" in refusal(UsageError, write, address("v.csv"), force=True)
     with pytest.raises(OutputError, match="it is a folder; name a file in it"):
         write(address("l.csv").replace("/l.csv", ""))
     two = refusal(UsageError, write, address("a"), address("a").replace("sesame", "other"))
     assert two.startswith("two outputs go to the same place, s3://")
     assert "sesame" not in two + message
+    assert held() == {"l.csv": b"new", "v.csv": b"votes"}
+
+
+def test_what_appears_during_the_run_stays_unless_it_is_of_the_same_run(store):
+    address, held, put = store
+
+    def run(theirs):
+        with Outputs() as out:
+            out.reserve(address("l.csv"), resumed=True)
+            out.write(address("l.csv"), b"new")
+            put("l.csv", theirs)
+
+    message = refusal(OutputError, run, b"theirs")
+    assert message.endswith(
+        "another file is there; use `force` to replace it; nothing was released"
+    )
+    assert held() == {"l.csv": b"theirs"}
+    run(b"new")
     assert held() == {"l.csv": b"new"}
 
 
-def test_what_appears_during_the_run_stays(store):
-    address, held, put = store
+@pytest.mark.parametrize("denied", ["delete_file", "open_output_stream"])
+def test_a_store_that_denies_something_is_told_before_anything_is_spent(
+    tmp_path, monkeypatch, denied
+):
+    """Where nothing can be deleted, what was put to try it stays: its name says what it is."""
+    local = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
 
-    def run():
-        with Outputs() as out:
-            out.reserve(address("l.csv"))
-            out.write(address("l.csv"), b"new")
-            put("l.csv", b"theirs")
+    class Denying:
+        type_name = "s3"
 
-    message = refusal(OutputError, run)
-    assert message.endswith(
-        "l.csv: it appeared during the run; use `force` to replace it; nothing was released"
-    )
-    assert held() == {"l.csv": b"theirs"}
+        def __getattr__(self, name):
+            def deny(*_, **__):
+                raise OSError("AWS Error ACCESS_DENIED\nmore")
 
+            return deny if name == denied else getattr(local, name)
 
-@pytest.mark.parametrize("force", some([False, True], 2))
-def test_a_later_output_that_fails_takes_the_earlier_back(force, store, tmp_path, monkeypatch):
-    address, held, put = store
-    if force:
-        put("l.csv", b"old")
-
-    def broken(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(destinations.File, "place", broken)
-    report = str(tmp_path / "report.json")
-    with pytest.raises(OutputError, match="No space left on device; nothing was released"):
-        write(address("l.csv"), report, force=force)
-    assert held() == ({"l.csv": b"old"} if force else {})
-
-
-def test_a_store_that_fails_is_one_line(store, monkeypatch):
-    address, held, _ = store
-    with pytest.raises(OutputError) as caught, Outputs() as out:  # noqa: PT012
-        out.reserve(address("l.csv"))
-        out._files[address("l.csv")]._path += "/no/place"
-
-        def broken(*_, **__):
-            raise OSError("AWS Error ACCESS_DENIED\nmore")
-
-        monkeypatch.setattr("pate_cli.files.stored_file.StoredFile._put", broken)
-        out.write(address("l.csv"), b"new")
-    assert str(caught.value).endswith(
-        "l.csv: it cannot be reached: AWS Error ACCESS_DENIED; nothing was released"
-    )
-    assert "sesame" not in str(caught.value)
-    assert held() == {}
+    monkeypatch.setattr(outputs, "filesystem_of", lambda uri: (Denying(), "l.csv"))
+    with pytest.raises(OutputError) as caught, Outputs() as out:
+        out.reserve("s3://x:sesame@b/l.csv")
+    assert str(caught.value) == ("s3://b/l.csv: cannot be reached: AWS Error ACCESS_DENIED")
+    left = [path.name for path in tmp_path.iterdir()]
+    assert all(name.startswith(".pate-unfinished-l.csv-") for name in left)
+    assert len(left) == (denied == "delete_file")
 
 
 @pytest.mark.parametrize("name", ["s3://k:sesame@b/l.json", "s3:/b/l.json", "gs://b/l"])
@@ -178,8 +154,6 @@ def test_secrets_stay_on_disk(name):
 
 def test_an_address_of_this_disk_is_a_file(tmp_path):
     path = tmp_path / "secret.json"
-    with Outputs() as out:
-        out.reserve(path.as_uri(), mode=0o600)
-        out.write(path.as_uri(), b"new")
+    write(path.as_uri(), data=b"old", mode=0o600)
     assert path.stat().st_mode & 0o777 == 0o600
     assert refusal(UsageError, write, path.as_uri(), str(path), force=True).startswith("two output")

@@ -1,0 +1,283 @@
+"""All outputs of a command as one transaction: a disk, a store, a pipe and standard output alike.
+
+Every output is opened before anything is spent, so that whatever would keep it from its place is
+told in time. Each is written whole before any gets its name: a process that is killed leaves
+nothing half-written. Then they appear in the order in which they were reserved, so that a report is
+there before its labels; what goes to a stream follows, standard output last.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+from pate_cli.core.errors import OutputError, PateError, UsageError
+from pate_cli.files.addresses import (
+    filesystem_of,
+    is_address,
+    public_name,
+    reachable,
+    refuse_address,
+)
+from pate_cli.files.delivery import STDOUT, File, Output, Stream
+from pate_cli.files.draft import Draft
+from pate_cli.files.existing import Replaces, anything, nothing
+from pate_cli.files.inputs import current
+
+_STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
+_DESCRIPTOR: Final = re.compile(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})")
+_ROOM: Final = 1 << 16
+"""Bytes that every output finds room for before anything is spent."""
+
+
+class Outputs:
+    """A transaction of several outputs: leave the block without an error and all appear.
+
+    with Outputs() as out:
+        out.reserve("report.json", replaces=a_report)
+        out.reserve("labels.csv", replaces=labels_in(LabelFormat.CSV))
+        with out.open("labels.csv") as file:
+            ...  # private work, written while it is done
+        out.write("report.json", report)
+
+    Nothing that the command reads is ever replaced (`inputs`), nor a file of another kind
+    (`existing`): not even with `force`, under another name or through a descriptor.
+    """
+
+    def __init__(self, *, force: bool = False) -> None:
+        """`force` allows files to be replaced that begin as the new ones do."""
+        self._force = force
+        self._outputs: dict[str, Output] = {}
+        self._notes: list[Callable[[BaseException], None]] = []
+        self._read = current()
+        self._read.guard(self._refuse_read)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if kind is None:
+                self._commit()
+        except BaseException as failure:
+            self._note(failure)
+            raise
+        finally:
+            self.discard()
+        if error is not None:
+            self._note(error)
+
+    def note(self, note: Callable[[BaseException], None]) -> None:
+        """Have it add to whatever ends the block from now on, if that is an error."""
+        self._notes.append(note)
+
+    def _note(self, error: BaseException) -> None:
+        for note in self._notes:
+            note(error)
+
+    @property
+    def released(self) -> bool:
+        """Whether anything may have left for good."""
+        return any(output.left for output in self._outputs.values())
+
+    def discard(self) -> None:
+        """Let go of all that has no place yet; leaving the block does so."""
+        for output in self._outputs.values():
+            output.close()
+
+    def reserve(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        mode: int = 0o644,
+        replaces: Replaces = nothing,
+        resumed: bool = False,
+        tried: bool = True,
+    ) -> None:
+        """Open an output, after everything was tried that could keep it from its place.
+
+        Args:
+            path: a path, `-` for standard output, or the address of a file on a store, which takes
+                no output that is its owner's alone.
+            mode: permissions less the umask; 0o600 for a secret.
+            replaces: which file makes way under `force`; see `existing`.
+            resumed: the same run may have put this output there before it was cut short.
+            tried: whether to try at once, and not in `try_out`, if there is room, and if a store
+                lets us put and delete, which may leave an empty key there.
+
+        Raises:
+            OutputError: a file is there; the folder is missing, not writable or full; a store
+                cannot be reached, or lets nobody put and delete.
+            UsageError: two outputs go to one place, the command reads this one, or a file is there
+                that no output replaces.
+        """
+        name = os.fspath(path)
+        if not name:
+            raise UsageError("an output needs a name; the path is empty")
+        output = _output_at(name, mode)
+        if any(output.key == other.key for other in self._outputs.values()):
+            if output.key != os.devnull:  # where two outputs may be discarded
+                raise UsageError(
+                    f"two outputs go to the same place, {output.name}; give each its own"
+                )
+            self._outputs.pop(name, output).close()
+        self._refuse_read(output)
+        output.force = self._force or replaces is anything
+        output.replaces, output.resumed = replaces, resumed
+        # Known before it is opened, so that an interruption leaves no file behind.
+        self._outputs[name] = output
+        try:
+            output.open()
+            if tried:
+                output.try_room(_ROOM)
+        except BaseException as error:
+            self._outputs.pop(name).close()
+            if isinstance(error, OSError):
+                raise OutputError(cause(output.name, error)) from error
+            raise
+
+    def try_out(self, sizes: Mapping[str, int]) -> None:
+        """Try all outputs, as the last thing before anything is spent.
+
+        Args:
+            sizes: bytes that outputs will have at least, by path, where that is known.
+
+        Raises:
+            OutputError: a disk has no room for an output, or a store does not let us put and
+                delete.
+        """
+        for name, output in self._outputs.items():
+            size = sizes.get(name, 0)
+            try:
+                output.try_room(max(size, _ROOM))
+            except OSError as error:
+                told = f": it will have {size} bytes or more" if size > _ROOM else ""
+                raise OutputError(f"{cause(output.name, error)}{told}") from error
+
+    def write(self, path: str | os.PathLike[str], data: bytes) -> None:
+        """Give a reserved output its whole content, once; errors as `open`."""
+        with self.open(path) as file:
+            file.write(data)
+
+    @contextlib.contextmanager
+    def open(self, path: str | os.PathLike[str]) -> Iterator[Draft]:
+        """Yield a binary file that takes the whole content of a reserved output, once.
+
+        It is on disk when the block is left. Any error that leaves the block undoes the
+        transaction at once.
+
+        Raises:
+            OutputError: the disk is full or fails.
+        """
+        output = self._outputs[os.fspath(path)]
+        try:
+            with Draft(output.take) as draft:
+                try:
+                    yield draft
+                except Exception as error:
+                    # An error of the block is its own, unless what it wrote to had failed before.
+                    if draft.failure is not None:
+                        raise self._failure(output, draft.failure) from error
+                    raise
+            try:
+                if draft.failure is not None:
+                    raise draft.failure
+                output.finish()
+            except (OSError, OutputError) as error:
+                raise self._failure(output, error) from error
+        except BaseException:
+            self.discard()
+            raise
+        output.written = True
+
+    def _commit(self) -> None:
+        due = [output for output in self._outputs.values() if output.written]
+        for output in sorted(due, key=_turn):
+            try:
+                self._refuse_read()  # files change, and so does what names stand for
+                output.deliver()
+            except BrokenPipeError:
+                raise
+            except (OSError, PateError) as error:
+                raise self._failure(output, error) from error
+
+    def _failure(self, output: Output, error: OSError | PateError) -> PateError:
+        """Return an error that says what has left."""
+        left = after([output.name for output in self._outputs.values() if output.left])
+        if isinstance(error, PateError):
+            return type(error)(f"{error}; {left}")
+        return OutputError(f"{cause(output.name, error)}; {left}")
+
+    def _refuse_read(self, *outputs: Output) -> None:
+        """UsageError for an output that the command reads; all by default."""
+        for output in outputs or tuple(self._outputs.values()):
+            what = self._read.what(output.places)
+            if what is not None:
+                raise UsageError(f"{output.name} is {what}; give the output another name")
+
+
+def cause(name: str, error: OSError) -> str:
+    """Return why `name` cannot be written, in the words of the operating system."""
+    if isinstance(error, FileExistsError):
+        return f"cannot write {name}: another file is there; use `force` to replace it"
+    return f"cannot write {name}: {error.strerror or error}"
+
+
+def after(left: Sequence[str]) -> str:
+    """Return what a failure has left in place, by name."""
+    return f"what went to {', '.join(left)} stays" if left else "nothing was released"
+
+
+def _turn(output: Output) -> int:
+    """Return when an output appears: files first, then streams, standard output last."""
+    if not isinstance(output, Stream):
+        return 0
+    return 2 if output.descriptor == STDOUT else 1
+
+
+def _output_at(name: str, mode: int) -> Output:
+    """Return what a name stands for.
+
+    Raises:
+        OutputError: it is neither a file, a device nor a store that can be reached.
+        UsageError: the address of a store for an output that is its owner's alone.
+    """
+    if not mode & 0o077:
+        refuse_address(name)
+    shown = public_name(name)
+    if is_address(name):
+        with reachable(shown, OutputError):
+            filesystem, path = filesystem_of(name)
+        if filesystem.type_name != "local":
+            from pate_cli.files.stores import StoredFile
+
+            return StoredFile(shown, filesystem, path)
+        return File(shown, Path(path).resolve(), mode)
+    match = _DESCRIPTOR.fullmatch(name)
+    if name in _STANDARD or match:
+        descriptor = int(match[1]) if match else _STANDARD[name]
+        return Stream(name, f"descriptor {descriptor}", descriptor)
+    try:
+        kind = Path(name).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = stat.S_IFREG
+    except OSError as error:
+        raise OutputError(cause(shown, error)) from error
+    # Links are followed: the link stays and what it names is replaced, or made.
+    resolved = Path(name).resolve()
+    if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
+        return Stream(name, str(resolved))
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
+    return File(shown, resolved, mode)

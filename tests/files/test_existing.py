@@ -1,0 +1,123 @@
+"""Which files `force` replaces: labels, reports and pages of pate, and no votes of any layout."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import pate_cli as pate
+from pate_cli.core.errors import OutputError, UsageError
+from pate_cli.core.words import LabelFormat
+from pate_cli.files.existing import PAGE, a_report, columns_in, kept, labels_in
+
+COUNTS = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=20)
+SAID = np.random.default_rng(5).integers(0, 3, size=(20, 9))
+
+
+def written(columns, kind):
+    """The bytes of a table."""
+    from pate_cli.files.results import encode_columns
+
+    return encode_columns(columns, kind)
+
+
+def saved(array):
+    file = io.BytesIO()
+    np.save(file, array)
+    return file.getvalue()
+
+
+def votes_in(kind):
+    """Votes in a format, by layout."""
+    if kind is LabelFormat.NPY:
+        several = np.zeros((4, 3, 5), np.int8)
+        return {
+            "few labels": saved(SAID.astype(np.int8)),
+            "damaged": b"\x93NUMPY\x01\x00v\x00{'descr': '<i4', 'fort",
+            "counts": saved(COUNTS.astype("<i4")),
+            "labels": saved(SAID),
+            "several": saved(several),
+            "truth": saved(COUNTS.argmax(axis=1)),
+        }
+    ids = np.arange(20)
+    tables = {
+        "counts": {"query_id": ids, **{f"class_{j}": COUNTS[:, j] for j in range(3)}},
+        "labels": {"query_id": ids, **{f"teacher_{j}": SAID[:, j] for j in range(9)}},
+        "long": {"query_id": ids, "teacher": ids % 4, "label": SAID[:, 0]},
+        "truth": {"query_id": ids, "label": SAID[:, 0]},
+    }
+    found = {name: written(table, kind) for name, table in tables.items()}
+    return found | {"damaged": b"\x00", "text": b"label,source\n"}
+
+
+def refused(content, replaces):
+    return kept(io.BytesIO(content), replaces) is not None
+
+
+CASES = [(kind, layout) for kind in LabelFormat for layout in votes_in(kind)]
+
+
+@pytest.mark.parametrize(("kind", "layout"), CASES)
+def test_votes_never_pass_for_labels_nor_for_anything_else(kind, layout):
+    content = votes_in(kind)[layout]
+    likes = [a_report, PAGE, columns_in(kind, "query_id", "plurality"), labels_in(kind)]
+    assert all(refused(content, like) for like in likes)
+
+
+@pytest.mark.parametrize("kind", list(LabelFormat))
+@pytest.mark.parametrize("several", [False, True])
+def test_labels_make_way_for_labels_of_the_same_format(tmp_path, kind, several):
+    votes = (SAID > 0)[:, :, None].repeat(2, axis=2).astype(np.int8) if several else COUNTS
+    path = tmp_path / f"l.{kind}"
+    layout = "multilabel" if several else "counts"
+    pate.aggregate(votes, "gnmax", layout=layout, sigma2=9.0, seed=1, into=path)
+    if several and kind is LabelFormat.NPY:  # votes of teachers could look like this
+        assert refused(path.read_bytes(), labels_in(kind))
+        return
+    for other in LabelFormat:
+        assert refused(path.read_bytes(), labels_in(other)) == (other is not kind)
+    assert refused(path.read_bytes(), a_report)
+    done = pate.aggregate(votes, "gnmax", layout=layout, sigma2=9.0, seed=1)
+    with pytest.raises(OutputError, match="exists already; use `force`"):
+        done.labels.save(path)
+    done.labels.save(path, force=True)
+
+
+def test_reports_and_results_make_way_for_their_like(tmp_path):
+    done = pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, seed=1)
+    paths = [tmp_path / name for name in ("r.json", "c.json", "c.csv", "p.html")]
+    report, curve, table, page = paths
+    done.report.save(report)
+    found = pate.rdp_curve(pate.quote(COUNTS, "gnmax", layout="counts", sigma2=30.0))
+    found.save(curve)
+    found.save(table)
+    for force in (False, True):
+        pate.explain(done.report).save(page, force=force)
+    assert not refused(report.read_bytes(), a_report)
+    assert not refused(curve.read_bytes(), a_report)
+    assert not refused(page.read_bytes(), PAGE)
+    for path in (curve, table):
+        found.save(path, force=True)
+    for one, other in itertools.permutations([report, curve], 2):
+        before = one.read_bytes()
+        with pytest.raises(UsageError, match="not even `force`"):
+            (done.report if other is report else found).save(one, force=True)
+        assert one.read_bytes() == before
+
+
+def test_the_column_of_ids_may_have_any_name():
+    table = pa.table({"case": [1], "label": [0], "source": ["teachers"]})
+    content = written({name: np.array(table[name]) for name in table.column_names}, LabelFormat.CSV)
+    assert not refused(content, labels_in(LabelFormat.CSV))
+
+
+@pytest.mark.parametrize("kind", ["ledger", "cost-ledger", "spend-record", "record", "checkpoint"])
+def test_what_pate_keeps_is_never_replaced(kind):
+    for indent in (None, 1, 2):
+        content = json.dumps({"kind": f"pate-{kind}", "schema_version": 1}, indent=indent)
+        assert refused(content.encode(), lambda _: True)

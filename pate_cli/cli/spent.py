@@ -47,7 +47,7 @@ def spent(
         list[str] | None,
         typer.Option(
             "--verify",
-            metavar="a_report",
+            metavar="REPORT",
             help="Hold a report against the record (exit 10 if it is charged otherwise, or not at "
             "all). May be given several times.",
             show_default=False,

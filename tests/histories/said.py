@@ -14,7 +14,7 @@ from pate_cli.disclosure.report import RefusedError
 
 _NOTHING: Final = re.compile(r"nothing was released|none are released")
 _STAYS: Final = re.compile(r"what went to (.+?) stays")
-_ENDED: Final = "its labels stand"
+_ENDED: Final = "the run has ended"
 _ENTERED: Final = re.compile(r"the run(?: at epsilon (\S+))? stays in (.+?) and counts")
 _NOT_ENTERED: Final = "the record of what was spent lies there"
 _NOT_ASKED: Final = re.compile(r"cannot write (\S+): [^;]+; nothing was asked")

@@ -24,7 +24,7 @@ def explain(
     report: Annotated[
         str,
         typer.Argument(
-            metavar="a_report",
+            metavar="REPORT",
             help="A report of aggregate or release: a file or an address; - is standard input.",
             show_default=False,
         ),

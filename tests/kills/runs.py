@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from kills.promises import BrokenError
+from kills.promises import BrokenError, events_in
 from pate_cli.cli.app import app
 from pate_cli.core.noise import RunKey
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
@@ -59,6 +59,7 @@ def started(folder: Path, line: Sequence[str], key: RunKey) -> int:
     code = 70
     try:
         os.chdir(folder)
+        os.environ["PATE_HOME"] = os.devnull  # every folder is on its own
         os.environ["SOURCE_DATE_EPOCH"] = "1700000000"  # a report tells when its run began
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, 1)
@@ -170,9 +171,9 @@ def _check_one_answer(found: dict[str, bytes], wanted: dict[str, bytes]) -> None
     """BrokenError unless it is what a run under this key gives that nobody disturbed."""
     if _nowhere(found) != _nowhere(wanted):
         raise BrokenError("a run that was killed gave something else than one that was not")
-    runs = json.loads(found["spent.json"])["runs"]
-    if [run["outcome"] for run in runs] != ["labelled"]:
-        raise BrokenError(f"the record tells of {len(runs)} runs")
+    events = events_in(found["spent.json"])
+    if [next(iter(event)) for event in events] != ["enter", "settle"]:
+        raise BrokenError(f"the record tells of {events}, and not of one run that was labelled")
 
 
 def _nowhere(found: dict[str, bytes]) -> dict[str, Any]:

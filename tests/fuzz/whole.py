@@ -36,7 +36,7 @@ from pate_cli.disclosure.session_terms import stop_rule
 from pate_cli.disclosure.verification import own_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 
-MARK = 47_118
+MARK = 27_118
 """Votes of these files begin so, that a message that shows one is noticed."""
 
 _ROWS = 24
@@ -46,8 +46,8 @@ _NAMES = ("cat", "dog", "bird")
 def votes() -> np.ndarray[Any, Any]:
     """Histograms [queries, 3] of one total."""
     rng = np.random.default_rng(1)
-    found = MARK * 1000 + rng.integers(0, 900, size=(_ROWS, 3))
-    found[:, 2] = MARK * 3000 + 1500 - found[:, :2].sum(axis=1)
+    found = MARK * 10 + rng.integers(3, 8, size=(_ROWS, 3))
+    found[:, 2] = MARK * 30 + 15 - found[:, :2].sum(axis=1)
     return found
 
 

@@ -224,8 +224,8 @@ class VoteOptions:
         _votes(
             "--id-column",
             metavar="NAME",
-            help="Column of a table that names the queries, instead of query_id; in files beside "
-            "the votes, too, where they have it.",
+            help="Column of a table that names the queries, instead of query_id; in labels and in "
+            "files beside the votes, too, where they have it.",
         ),
     ] = None
     label_names: Annotated[

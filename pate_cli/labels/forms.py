@@ -155,16 +155,18 @@ def read_npy(file: Any) -> pa.Table:
 
 
 def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) -> None:
-    """Write query_id, label (null for none) and source, or the columns of lists or pairs."""
+    """Write the ids, label (null for none) and source, or the columns of lists or pairs."""
     from pyarrow import parquet
 
-    single = outline.several is None
-    repeated = ["source", "labels.list.element", "unanswered.list.element"]
+    single, query = outline.several is None, outline.schema.field(0)
+    repeated = ["source"]
+    if not single:
+        repeated += ["labels.list.element", "unanswered.list.element"]
     if not single or pa.types.is_dictionary(outline.schema.field("label").type):
         repeated.append("label")
     # Numbers of rows are stored as steps of 1: in a third of the time and next to no space.
-    steps = {"query_id": "DELTA_BINARY_PACKED"}
-    numbered = pa.types.is_integer(outline.schema.field("query_id").type)
+    steps = {query.name: "DELTA_BINARY_PACKED"}
+    numbered = pa.types.is_integer(query.type)
     writer = parquet.ParquetWriter(
         file,
         outline.schema,
@@ -211,8 +213,8 @@ def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) ->
         return '"' + text.replace('"', '""') + '"' if _NEEDS_QUOTES.search(text) else text
 
     names = outline.schema.names
-    file.write((",".join(names) + "\n").encode())
-    _write_lines(parts, file, ",".join(["%s"] * len(names)), field)
+    file.write((",".join(map(field, names)) + "\n").encode())
+    _write_lines(parts, file, ["", *[","] * (len(names) - 1), "\n"], field)
 
 
 def read_csv(file: Any) -> pa.Table:
@@ -224,9 +226,9 @@ def read_csv(file: Any) -> pa.Table:
 
 def write_jsonl(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) -> None:
     """Write an object a line with the columns of Parquet; no answer is null."""
-    members = ",".join(f'"{name}":%s' for name in outline.schema.names)
     say = json.JSONEncoder(separators=(",", ":")).encode
-    _write_lines(parts, file, "{" + members + "}", say)
+    first, *others = (f"{say(name)}:" for name in outline.schema.names)
+    _write_lines(parts, file, ["{" + first, *("," + each for each in others), "}\n"], say)
 
 
 def read_jsonl(file: Any) -> pa.Table:
@@ -235,7 +237,8 @@ def read_jsonl(file: Any) -> pa.Table:
     for line in io.BufferedReader(file):
         for name, value in json.loads(line).items():
             columns.setdefault(name, []).append(value)
-    return pa.table({name: columns[name] for name in columns if name != "query_id"})
+    _, *others = columns
+    return pa.table({name: columns[name] for name in others})
 
 
 FORMATS: Final[dict[LabelFormat, FileFormat]] = {
@@ -254,10 +257,10 @@ def formats_with(what: str) -> list[LabelFormat]:
 
 
 def _write_lines(
-    parts: Iterator[pa.RecordBatch], file: Draft, line: str, say: Callable[[Any], str]
+    parts: Iterator[pa.RecordBatch], file: Draft, around: list[str], say: Callable[[Any], str]
 ) -> None:
-    """Write rows as lines: `line` has a place, %s, for what `say` makes of each column."""
-    first, *between, last = f"{line}\n".split("%s")
+    """Write rows as lines: what `say` makes of each column, and before, between and after them."""
+    first, *between, last = around
     for part in parts:
         ids, *others = part.columns
         keys = map(str if pa.types.is_integer(ids.type) else say, ids.to_pylist())

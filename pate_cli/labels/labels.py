@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.arrow import column_of, texts_at, texts_of
-from pate_cli.core.errors import ParameterError
+from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.draft import ByteSink
@@ -29,6 +29,12 @@ _LARGEST: Final = 2**31 - 1
 _TEXT: Final = frozenset({str, np.str_})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text has no UTF-8
 _PREVIEWED: Final = 5
+
+QUERY_ID: Final = "query_id"
+"""What the column of ids is called unless the votes call it otherwise."""
+
+_OTHERS: Final = ("label", "yes", "source", "labels", "unanswered")
+"""The columns behind the ids, in every form."""
 
 
 class _Sources:
@@ -66,6 +72,7 @@ class Labels(Result):
         label_names: what the classes are called in a table, class 0 first; None for their numbers.
         label_set: the labels of a query, where it has several. A row is then a query and a label,
             all of a query one after the other, and labels are 1 for yes and 0 for no.
+        id_column: what the column of ids is called in a table, as the votes call it.
         source_codes: the sources as places in SOURCES, uint8, [queries].
 
     Raises:
@@ -78,6 +85,7 @@ class Labels(Result):
     metadata: Mapping[str, str] = field(default_factory=dict)
     label_names: tuple[str, ...] | None = None
     label_set: LabelSet | None = None
+    id_column: str = QUERY_ID
     source_codes: NDArray[np.uint8] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -104,6 +112,7 @@ class Labels(Result):
             _refuse_row(wrong, "the query id is not that of its query")
         if not all(isinstance(text, str) for item in self.metadata.items() for text in item):
             raise ParameterError("metadata must map text to text")
+        check_id_column(self.id_column)
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
         labels = labels.astype(np.int32, copy=False)
         # Views of the caller's columns that nobody can write through, not copies of them.
@@ -153,14 +162,14 @@ class Labels(Result):
         return int(np.count_nonzero(self.source_codes == SOURCES.index("teachers")))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return query_id, label (None where there is none) and source.
+        """Return the ids, label (None where there is none) and source, by name of the column.
 
-        Where a query has several labels: query_id, label, yes (None where nothing is said) and
-        source, a row a query and label.
+        Where a query has several labels: ids, label, yes (None where nothing is said) and source,
+        a row a query and label.
         """
         _, *said = self.batch(lists=False).to_pydict().items()
         texts = {name: np.array(column, dtype=object) for name, column in said}
-        return {"query_id": self.ids, **texts}
+        return {self.id_column: self.ids, **texts}
 
     def to_dict(self) -> dict[str, Any]:
         """Return how many labels there are and who gave them, with the mechanism's parameters."""
@@ -180,9 +189,9 @@ class Labels(Result):
             yield ("…",) * len(columns)
 
     def to_arrow(self) -> Any:
-        """Return query_id, label (null: no answer) and source as a pyarrow.Table.
+        """Return the ids, label (null: no answer) and source as a pyarrow.Table.
 
-        Its metadata hold the parameters. Where a query has several labels: query_id, labels and
+        Its metadata hold the parameters. Where a query has several labels: ids, labels and
         unanswered, a row a query.
         """
         return pa.Table.from_batches([self.batch(lists=True)])
@@ -214,7 +223,7 @@ class Labels(Result):
         each = self.label_set.count if lists and self.label_set is not None else 1
         ids = self.ids[::each]
         first = column_of(ids) if ids.dtype.kind == "i" else texts_of(ids.tolist())
-        columns = {"query_id": first, **self._said(lists=lists)}
+        columns = {self.id_column: first, **self._said(lists=lists)}
         unanswered = "label" if self.label_set is None else "yes"
         fields = [
             pa.field(name, column.type, nullable=name == unanswered)
@@ -270,6 +279,17 @@ def joined(parts: Sequence[Labels]) -> Labels:
     columns = [(part.ids, part.labels, part.source_codes) for part in parts]
     ids, labels, codes = map(np.concatenate, zip(*columns, strict=True))
     return replace(parts[0], ids=ids, labels=labels, sources=codes)
+
+
+def check_id_column(name: str) -> None:
+    """Raise ParameterError unless a table of labels can have a column of ids of this name."""
+    if not isinstance(name, str) or _SURROGATE.search(name):
+        raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
+    if name in _OTHERS:
+        raise ParameterError(
+            f"the column of query ids is called {quoted(name)}, as another column of the labels "
+            "is; rename it in the votes"
+        )
 
 
 def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ from pate_cli.core.arrays import NO_LABEL, SOURCES, Ids, LabelArray
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import Settings
-from pate_cli.labels.labels import Labels
+from pate_cli.labels.labels import QUERY_ID, Labels
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
 from pate_cli.run.checkpoint import Checkpoint
@@ -69,6 +69,7 @@ class Drawn:
             metadata,
             facts.label_names,
             label_set=facts.label_set,
+            id_column=facts.id_column or QUERY_ID,
         )
 
 

@@ -25,7 +25,14 @@ from pate_cli.files.existing import a_report, labels_in
 from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
 from pate_cli.labels.forms import LabelForm
-from pate_cli.labels.labels import NOTHING, Labels, joined, write_labels
+from pate_cli.labels.labels import (
+    NOTHING,
+    QUERY_ID,
+    Labels,
+    check_id_column,
+    joined,
+    write_labels,
+)
 from pate_cli.votes.names import ClassNames
 from pate_cli.votes.vote_file import VoteFile
 
@@ -156,7 +163,8 @@ class Publication:
         return self._to is not None and self._to.ledger is not None
 
     def check(self, file: VoteFile) -> None:
-        """UsageError where it does not go with these votes, or would replace them."""
+        """UsageError or ParameterError where it does not go with these votes or replaces them."""
+        check_id_column(file.id_column or QUERY_ID)
         # What the classes are called, where nobody listed them. SECRET.
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:

@@ -85,7 +85,8 @@ class VotesWords(TypedDict, total=False):
         Says("public groups of teachers that count differently; each gets an epsilon of its own."),
     ]
     id_column: Annotated[
-        str | None, Says("the column of a table that names the queries, instead of query_id.")
+        str | None,
+        Says("the column of a table that names the queries, instead of query_id; also in labels."),
     ]
 
 

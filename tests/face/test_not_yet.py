@@ -206,13 +206,6 @@ def test_labels_have_a_row_for_every_row_of_votes(here):
     assert all(row.endswith("not asked") for row in rows[10:])
 
 
-@not_yet("the column of ids is called query_id whatever it was")
-def test_the_column_of_ids_keeps_its_name(here):
-    line = "aggregate renamed.csv --id-column name --mechanism gnmax --sigma2 40 --no-record"
-    assert here(f"{line} -o l.csv --report r.json").code == 0
-    assert (here.folder / "l.csv").read_text().startswith("name,")
-
-
 @not_yet("in a pipe the report goes to stdout alone")
 def test_the_report_lies_beside_the_labels(here):
     assert here(f"{RUN} --no-record -o labels.csv").code == 0

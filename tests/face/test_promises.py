@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 
+import pandas as pd
 import pytest
 
 RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
@@ -128,3 +129,14 @@ def test_release_refuses_a_report_that_does_not_verify(here):
     assert read(here, "x.json")["unsettled"] == ["inputs"]
     assert here(f"{VERIFY} x.json").code == 10
     assert here("release x.json --no-record --report y.json").code != 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow"])
+def test_the_column_of_ids_keeps_its_name(here, kind):
+    """Labels join back to the table of votes by the column that names the queries there."""
+    line = "aggregate renamed.csv --id-column name --mechanism gnmax --sigma2 40 --no-record"
+    assert here(f"{line} -o l.{kind} --report r.json").code == 0
+    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "arrow": pd.read_feather}
+    frame = read.get(kind, lambda path: pd.read_json(path, lines=True))(here.folder / f"l.{kind}")
+    assert [*frame] == ["name", "label", "source"]
+    assert here(f"{VERIFY} r.json l.{kind}").code == 0

@@ -9,6 +9,7 @@ import hashlib
 import io
 import itertools
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -137,6 +138,26 @@ def test_other_readers_find_ids_labels_and_sources(kind, labels):
         assert found == labels.labels.tolist()
     else:
         assert found == (list(map(as_csv, rows)) if kind in DELIMITERS else rows)
+
+
+@pytest.mark.parametrize("column", ["name", "a.b", "%s", 'a "b",c', "=1", "é\n", "", "sources"])
+@pytest.mark.parametrize("labels", [NUMBERS, TEXTS, NAMED], ids=["numbers", "texts", "named"])
+def test_the_column_of_ids_has_its_own_name_in_every_format(labels, column):
+    """Whatever it is called, other readers find it first and `verify` reads the rest as ever."""
+    renamed = replace(labels, sources=labels.source_codes, id_column=column)
+    for kind in KINDS:
+        own, usual = encoded(renamed, kind), encoded(labels, kind)
+        if kind == LabelFormat.NPY:
+            assert own == usual
+            continue
+        for row, plain in zip(decoded(own, kind), decoded(usual, kind), strict=True):
+            assert [*row.items()] == [(column, plain.pop("query_id")), *plain.items()]
+        read = FORMATS[kind].read
+        other = read(io.BytesIO(own)).select(read(io.BytesIO(usual)).column_names[1:])
+        assert other.equals(read(io.BytesIO(usual)).select(other.column_names))
+    assert next(iter(renamed.columns())) == column
+    head = decoded(encoded(renamed, "csv", escaped=True), "csv")[0]
+    assert next(iter(head)) == ("'=1" if column == "=1" else column)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -42,6 +42,10 @@ NOT_IDS = "query ids must be whole numbers or text, not"
 OUTSIDE = "a label must be in [0, 2147483647], or -1 for none"
 OTHER = "the source must be one of teachers, student, none"
 NOBODY = "the source must be none exactly where there is no label"
+TWICE = (
+    "the column of query ids is called 'source', as another column of the labels is; rename it in "
+    "the votes"
+)
 CODES = {name: np.zeros((1, 1), np.uint8) for name in ("ids", "labels", "sources")}
 REFUSED = [
     ({"labels": np.array([1])}, f"{NO_COLUMNS} (3,), (1,) and (3,)"),
@@ -60,6 +64,8 @@ REFUSED = [
     ({"sources": np.array(["none", "none", "student"])}, f"row 0: {NOBODY}"),
     ({"sources": np.array(["teachers", "student", "student"])}, f"row 1: {NOBODY}"),
     ({"metadata": {"sigma": 40.0}}, "metadata must map text to text"),
+    ({"id_column": "source"}, TWICE),
+    ({"id_column": None}, "`id_column` must be the name of a column, in valid Unicode"),
 ]
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import stat
 from contextlib import nullcontext
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -215,3 +216,14 @@ def test_votes_are_no_output_whatever_is_forced(tmp_path, opened, output):
         pate.aggregate(given, "gnmax", **asked)
     assert votes.read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["votes.npy"]
+
+
+@pytest.mark.parametrize("dry", [False, True])
+def test_ids_called_as_another_column_of_labels_are_refused_before_anything_is_spent(tmp_path, dry):
+    Path("votes.csv").write_text("source,class_0,class_1\na,38,2\nb,38,2\n")
+    words = ["aggregate", "votes.csv", "--id-column", "source", "--mechanism", "gnmax"]
+    words += ["--sigma2", "9", *(["--dry-run"] if dry else [])]
+    ran = CliRunner().invoke(app, words)
+    assert ran.exit_code == 2
+    assert "called 'source', as another column" in ran.stderr
+    assert names(tmp_path) == ["votes.csv"]

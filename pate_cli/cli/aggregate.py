@@ -29,7 +29,7 @@ from pate_cli.cli.options import (
     in_panel,
     spread,
 )
-from pate_cli.cli.summary import Handling, print_quote, print_report
+from pate_cli.cli.summary import Handling, not_asked, print_quote, print_report
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import CeilingError, UsageError
 from pate_cli.core.words import CEILING, LabelFormat, LabelsAs
@@ -139,7 +139,7 @@ def aggregate(
     beside = report_beside(labels_path, votes)
     to = pate.Destination(
         labels_path,
-        report=report.report if labels_path == "-" else report.place(beside),
+        report=report.report if labels_path == "-" else report.report or beside,
         ledger=ledger,
         label_format=labels.label_format,
         labels_as=labels.labels_as,
@@ -207,6 +207,12 @@ class _CommandLine:
         return str(self.to.report)
 
     @property
+    def _copy(self) -> str | None:
+        """Standard output, where a report goes that lies beside the labels, unless it is shown."""
+        piped = self.report.piped and self.report.report is None and self.to.labels != "-"
+        return "-" if piped else None
+
+    @property
     def summed_up(self) -> bool:
         """Whether a person reads a summary on standard output."""
         return self.report.summed_up and self.to.labels != "-"
@@ -216,8 +222,8 @@ class _CommandLine:
         import pate_cli as pate
 
         output, report = self.output, self.report
-        place = self.report_path if report.report is not None or not self.summed_up else None
-        with output.outputs() as out, self._opened(out, view, to_look=True, place=place) as opened:
+        place = self.report_path if report.report is not None else self._copy
+        with output.outputs() as out, self._opened(out, view, to_look=True) as opened:
             file, rows, _ = opened
             with output.progress("pricing", rows) as advance:
                 quote = pate.quote(file, self.choice, progress=advance, **self.asked)
@@ -241,7 +247,7 @@ class _CommandLine:
         row = reached(engine.checkpoint)
         with (
             output.outputs() as out,
-            self._opened(out, view, place=self.report_path, resumed=row is not None) as opened,
+            self._opened(out, view, resumed=row is not None) as opened,
         ):
             file, rows, place = opened
             twin = self.asked["record"].twin(file.teachers, flag="--ensemble NAME")
@@ -275,19 +281,22 @@ class _CommandLine:
                     done = aggregated(max_epsilon=error.epsilon)
             except pate.RefusedError as error:
                 refused = error
+                if self._copy is not None:
+                    out.write(self._copy, error.report.to_json().encode())
             else:
-                self.report.write(out, None, done.report)
+                self.report.write(out, self._copy, done.report)
         if refused is not None:
             if self.summed_up:
                 print_report(
                     refused.report,
                     Handling([public_name(self.report_path)], self._secret, (), self._records),
+                    rows=available,
                 )
             self._note_account(refused.report)
             raise refused
         if done.checkpoint is not None:
             done.checkpoint.end()
-        self._tell(done.report)
+        self._tell(done.report, available)
         if self.summed_up and done.report.private and done.report.sound and not self.by_rule:
             self._tell_of_others(done.report, available)
 
@@ -311,7 +320,6 @@ class _CommandLine:
         out: Outputs,
         view: ViewOptions,
         *,
-        place: str | None,
         to_look: bool = False,
         resumed: bool = False,
     ) -> Iterator[tuple[VoteFile, int | None, Publication]]:
@@ -320,10 +328,11 @@ class _CommandLine:
         for record in self.asked["record"].paths:
             note("the record of what was spent", (record, None))
         # A dry run looks whether there could be such files, and minds none that are there.
-        self.report.reserve(out, None)
+        self.report.reserve(out, self._copy)
         view.reserve(out)
+        asked = self.report.report is not None
         publication = self.to.reserve(
-            out, to_look=to_look, keeps_report=place is not None, resumed=resumed
+            out, to_look=to_look, keeps_report=asked or not to_look, resumed=resumed
         )
         with reading.open(self.votes, output, any_name=not self.choice.listed) as file:
             publication.check(file)
@@ -392,21 +401,25 @@ class _CommandLine:
                 f"stated in advance as a target: {planned.command}"
             )
 
-    def _tell(self, public: Report) -> None:
-        """What was released, for a person or in a line."""
+    def _tell(self, public: Report, available: int) -> None:
+        """What was released of so many rows of votes, for a person or in a line."""
         from pate_cli.disclosure.figures import pair
 
         labels, output = str(self.to.labels), self.output
         if self.summed_up:
             named = [public_name(name) for name in (labels, self.report_path) if name != os.devnull]
             check = named[::-1] if len(named) == 2 else ()
-            print_report(public, Handling(named, self._secret, check, self._records))
+            files = Handling(named, self._secret, check, self._records)
+            print_report(public, files, rows=available)
         else:
             shown = "standard output" if labels == "-" else public_name(labels)
             output.note(
                 f"answered {public.answers} of {public.queries} {public.rows}, "
                 f"labels in {shown}; {pair(public.epsilon, self.delta)}"
             )
+            left = not_asked(public, available)
+            if left is not None:
+                output.note(f"asked {left}")
             _note_groups(output, public)
         self._note_account(public)
         for warning in public.warnings:

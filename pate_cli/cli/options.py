@@ -794,12 +794,13 @@ class ReportOptions:
         str | None,
         _everyday(
             "--report",
-            help="Public report (JSON); - is stdout. Default: stdout, but at a terminal, where a "
-            "summary is shown, a file: <stem>.report.json beside the labels.",
+            help="Public report (JSON); - is stdout. Default: <stem>.report.json beside the "
+            "labels, and stdout in a pipe; without labels that file at a terminal, stdout in a "
+            "pipe.",
         ),
     ] = None
     as_json: Annotated[
-        bool, _everyday("--json", help="The same as --report -: JSON also on a terminal.")
+        bool, _everyday("--json", help="The report on stdout, also at a terminal.")
     ] = False
     export_rdp: Annotated[
         str | None,

@@ -41,10 +41,24 @@ class Handling:
     records: Sequence[str] = ()
 
 
-def print_report(report: Report, files: Handling) -> None:
-    """What was released, what it is worth, and what to do with the files."""
+def print_report(report: Report, files: Handling, *, rows: int | None = None) -> None:
+    """Print what was released, what it is worth, and what to do with the files.
+
+    Args:
+        report: what was released.
+        files: where it lies.
+        rows: how many rows the votes have, if that is known.
+    """
     claimed = report.private and report.sound
-    _print([*_released(report), *_handled(files, claimed=claimed)])
+    _print([*_released(report, rows), *_handled(files, claimed=claimed)])
+
+
+def not_asked(report: Report, rows: int) -> str | None:
+    """Say how many of the rows of the votes were not asked; None where all were."""
+    left = rows - report.queries
+    if left <= 0:
+        return None
+    return f"the first {report.queries} {report.rows}; the {left} after them were not asked"
 
 
 def print_quote(quote: Quote) -> None:
@@ -52,9 +66,12 @@ def print_quote(quote: Quote) -> None:
     _print(_quoted(quote))
 
 
-def _released(report: Report) -> _Rows:
+def _released(report: Report, rows: int | None) -> _Rows:
     from pate_cli.disclosure.figures import nats, shown
 
+    left = None if rows is None else not_asked(report, rows)
+    if left is not None:
+        yield "asked", left
     yield "answered", f"{report.answers} of {report.queries} {report.rows}"
     yield "epsilon", f"{nats(report.epsilon)} at delta {shown(report.delta)}, {_reading(report)}"
     if report.epsilon_kind == "upper" and report.claims("all-votes"):

@@ -111,9 +111,10 @@ def test_a_full_stdout_says_what_was_released_before(shell, votes, leftovers):
         result = shell("aggregate", votes, "-o", "labels.csv", stdout=full)
     assert result.returncode == 6
     assert counted(result.stderr.decode().splitlines()[-1]) == (
-        "pate: cannot write standard output: No space left on device; what went to labels.csv stays"
+        "pate: cannot write standard output: No space left on device; what went to "
+        "labels.report.json, labels.csv stays"
     )
-    assert leftovers() == ["labels.csv"]
+    assert leftovers() == ["labels.csv", "labels.report.json"]
 
 
 @needs_full
@@ -142,7 +143,7 @@ def test_notes_that_cannot_be_written_do_not_stop_a_run(shell, votes, leftovers)
         result = shell("aggregate", votes, stderr=full)
     assert result.returncode == 0
     assert json.loads(result.stdout)["queries"] == 60
-    assert leftovers() == ["votes.labels.parquet"]
+    assert leftovers() == ["votes.labels.parquet", "votes.report.json"]
 
 
 def test_a_closed_stderr_does_not_stop_a_run(command, votes, leftovers):

@@ -43,7 +43,7 @@ def test_votes_from_a_pipe(shell, counts, folder, leftovers, encode):
     assert json.loads(result.stdout)["queries"] == 60
     assert b"standard input: 60 queries x 4 classes, 40 teachers" in result.stderr
     # The copy of the votes that a pipe needs is gone.
-    assert leftovers() == ["l.csv"]
+    assert leftovers() == ["l.csv", "l.report.json"]
 
 
 def test_what_is_refused_before_votes_are_taken_from_a_pipe(
@@ -161,7 +161,7 @@ def test_no_progress_and_no_control_codes_off_a_terminal(pate, votes):
 def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(pate, refused, votes):
     assert pate("aggregate", votes, "-q").stderr == ""
     line = refused(pate("aggregate", votes, "-q"), 6)
-    assert line.startswith("pate: votes.labels.parquet exists already")
+    assert line.startswith("pate: votes.report.json exists already")
 
 
 def _commands():

@@ -393,7 +393,7 @@ def differ_only_in_what_is_paid_for(one, two):
     streams = [one.stdout, two.stdout]
     for name, content in contents[0].items():
         its_content = contents[1][name]
-        if name == "report.json":
+        if name.endswith("report.json"):
             same_reports(content.decode(), its_content.decode())
         elif name.endswith(RECORD):
             same_records(content, its_content)

@@ -182,7 +182,7 @@ def test_two_outputs_in_one_place(pate, refused, votes):
 
 def test_an_output_in_a_missing_folder(pate, refused, votes):
     line = refused(pate("aggregate", votes, "-o", "nowhere/l.csv"), 6)
-    assert line.startswith("pate: cannot write nowhere/l.csv: there is no folder")
+    assert line.startswith("pate: cannot write nowhere/l.report.json: there is no folder")
 
 
 # 10 * (60 * 5 * cell + 10^4 * 2^-64) * (1 + e^10), rounded up to two digits.

@@ -87,16 +87,29 @@ def test_a_dry_run_writes_nothing(screen, votes, folder):
     assert list(folder.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["--report", "-"], ["--json"]])
-def test_json_is_to_be_had_on_a_terminal(screen, votes, folder, words):
+BOTH = ["votes.labels.parquet", "votes.report.json"]
+
+
+@pytest.mark.parametrize(("words", "files"), [(["--report", "-"], BOTH[:1]), (["--json"], BOTH)])
+def test_json_is_to_be_had_on_a_terminal(screen, votes, folder, words, files):
+    """A report that is sent elsewhere by name is nowhere else; any other lies beside the labels."""
     assert json.loads(screen("aggregate", votes, *words))["queries"] == 60
-    assert [path.name for path in folder.iterdir()] == ["votes.labels.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == files
 
 
-def test_a_pipe_gets_what_it_always_got(pate, votes, folder):
+def test_a_summary_says_which_rows_are_asked(screen, votes):
+    """A person sees that the rest of the votes has no labels, with the first line."""
+    shown = " ".join(screen("aggregate", votes, "--max-queries", 20).split())
+    assert "asked the first 20 queries; the 40 after them were not asked answered" in shown
+    assert "not asked" not in screen("aggregate", votes, "-o", "all.csv")
+
+
+def test_a_pipe_gets_a_copy_of_the_report_beside_the_labels(pate, votes, folder):
+    """Also under cron, where nobody reads standard output, the report is not lost."""
     result = pate("aggregate", votes)
     assert json.loads(result.stdout)["queries"] == 60
-    assert [path.name for path in folder.iterdir()] == ["votes.labels.parquet"]
+    assert sorted(path.name for path in folder.iterdir()) == BOTH
+    assert (folder / "votes.report.json").read_text() == result.stdout
     assert pate("aggregate", votes, "--report", "named.json", "--force").stdout == ""
 
 

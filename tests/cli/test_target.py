@@ -120,7 +120,8 @@ def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
     assert "none are released" in report["guarantee"]["summary"]
     assert spent_of(report) == (1, 0.75, 1e-5)
     assert (folder / "old.csv").read_text() == old
-    assert names(folder) == ["old.csv", RECORD]
+    assert names(folder) == ["old.csv", "old.report.json", RECORD]
+    assert json.loads((folder / "old.report.json").read_text()) == report
 
 
 def test_no_byte_of_a_label_leaves_on_a_refusal(pate, votes, heads):

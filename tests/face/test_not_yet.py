@@ -206,19 +206,6 @@ def test_labels_have_a_row_for_every_row_of_votes(here):
     assert all(row.endswith("not asked") for row in rows[10:])
 
 
-@not_yet("in a pipe the report goes to stdout alone")
-def test_the_report_lies_beside_the_labels(here):
-    assert here(f"{RUN} --no-record -o labels.csv").code == 0
-    assert (here.folder / "labels.report.json").exists()
-
-
-@not_yet("nothing says that the first rows were asked, and how many were not")
-def test_rows_that_were_not_asked_are_told_of(here):
-    ran = here(f"{RUN} --max-queries 10 --no-record -o l.csv --report r.json")
-    assert "first 10" in ran.stderr
-    assert "50" in ran.stderr
-
-
 # Targets and plans.
 
 

@@ -140,3 +140,19 @@ def test_the_column_of_ids_keeps_its_name(here, kind):
     frame = read.get(kind, lambda path: pd.read_json(path, lines=True))(here.folder / f"l.{kind}")
     assert [*frame] == ["name", "label", "source"]
     assert here(f"{VERIFY} r.json l.{kind}").code == 0
+
+
+def test_the_report_lies_beside_the_labels(here):
+    """Where nobody reads standard output the labels still come with what they cost."""
+    ran = here(f"{RUN} --no-record -o labels.csv")
+    assert ran.code == 0
+    assert (here.folder / "labels.report.json").read_bytes() == ran.stdout
+    assert here(f"{VERIFY} labels.report.json labels.csv").code == 0
+
+
+@pytest.mark.parametrize("target", ["", "--target-epsilon 3"])
+def test_rows_that_were_not_asked_are_told_of(here, target):
+    """Nobody takes the labels of the first rows for those of all, whoever chose how many."""
+    line = f"{RUN} --max-queries 10 {target} --no-record -o l.csv --report r.json"
+    assert "asked the first 10 queries; the 50 after them were not asked" in here(line).stderr
+    assert "asked the first" not in here(f"{RUN} --no-record -o all.csv").stderr

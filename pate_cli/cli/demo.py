@@ -63,7 +63,8 @@ def demo(
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
     kept = [f"{votes.name} (if it were yours)"]
-    print_report(done.report, Handling([labels.name, report.name], kept, (), [spent.name]))
+    files = Handling([labels.name, report.name], kept, (), [spent.name])
+    print_report(done.report, files, rows=len(done.labels))
     sys.stdout.write(
         f"\n{right:.0%} of the labels are right. Next: {_PACKAGE / 'docs' / 'tutorial.md'}\n"
     )

@@ -32,8 +32,12 @@ LabelArray: TypeAlias = NDArray[np.int32]
 NO_LABEL: Final = -1
 """Label of a query that was refused."""
 
-SOURCES: Final = ("teachers", "student", "none")
-"""Who gave a label: the teachers' noisy vote, the student itself (Interactive), or nobody."""
+SOURCES: Final = ("teachers", "student", "none", "not asked")
+"""Who gave a label: the teachers' noisy vote, the student itself (Interactive), or nobody.
+
+A query of source "none" was asked and not answered. One that was not asked stands after the rows
+that a run was limited to: nothing of its votes was read, and nothing was spent on it.
+"""
 
 DENSE_CLASSES = 10_000
 """Histograms of more classes are kept by the classes that have votes, whatever file they are from.

@@ -33,14 +33,17 @@ class LabelCounts(NamedTuple):
     """Counts in units of the report, and the metadata of the file.
 
     Attributes:
-        queries: rows that were asked: queries, or pairs of a query and a label.
+        rows: of votes: queries, or pairs of a query and a label.
+        queries: how many of them were asked; None where the file does not tell those that were
+            not from those that nobody answered.
         answers: how many of them the teachers answered; None where the file does not tell theirs
             from a student's.
         labelled: how many have a label.
         metadata: texts, and `label_names` a list of them; None where the file has none.
     """
 
-    queries: int
+    rows: int
+    queries: int | None
     answers: int | None
     labelled: int
     metadata: dict[str, Any] | None = None
@@ -72,9 +75,11 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
     if "unanswered" in table.column_names and label_set is not None:
         pairs = rows * label_set.count
         silent = compute().sum(compute().list_value_length(table["unanswered"])).as_py()
-        return LabelCounts(pairs, None, pairs - (silent or 0), metadata)
+        return LabelCounts(pairs, None, None, pairs - (silent or 0), metadata)
     if "source" not in table.column_names:
-        return LabelCounts(rows, None, rows - table["label"].null_count, metadata)
+        return LabelCounts(rows, None, None, rows - table["label"].null_count, metadata)
     sources = np.asarray(table["source"].to_pylist())
-    answers, silent = (int(np.count_nonzero(sources == who)) for who in ("teachers", "none"))
-    return LabelCounts(rows, answers, rows - silent, metadata)
+    answers, silent, left = (
+        int(np.count_nonzero(sources == who)) for who in ("teachers", "none", "not asked")
+    )
+    return LabelCounts(rows, rows - left, answers, rows - left - silent, metadata)

@@ -25,6 +25,9 @@ from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.files.draft import ByteSink, Draft
 
+BEHIND_IDS: Final = ("label", "yes", "source", "labels", "unanswered")
+"""The columns behind that of ids, in any form."""
+
 _ROW_GROUP: Final = 1 << 20  # fixed here, so that a library's default never changes the bytes
 _TEXT_ROWS: Final = 1 << 16  # rows that are turned into text at a time
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
@@ -237,8 +240,7 @@ def read_jsonl(file: Any) -> pa.Table:
     for line in io.BufferedReader(file):
         for name, value in json.loads(line).items():
             columns.setdefault(name, []).append(value)
-    _, *others = columns
-    return pa.table({name: columns[name] for name in others})
+    return pa.table({name: columns[name] for name in columns if name in BEHIND_IDS})
 
 
 FORMATS: Final[dict[LabelFormat, FileFormat]] = {

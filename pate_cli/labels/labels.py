@@ -22,9 +22,9 @@ from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import LabelForm, Outline, write_form
+from pate_cli.labels.forms import BEHIND_IDS, LabelForm, Outline, write_form
 
-_NOBODY: Final = SOURCES.index("none")
+_NOBODY, _NOT_ASKED = map(SOURCES.index, ("none", "not asked"))
 _LARGEST: Final = 2**31 - 1
 _TEXT: Final = frozenset({str, np.str_})
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text has no UTF-8
@@ -32,9 +32,6 @@ _PREVIEWED: Final = 5
 
 QUERY_ID: Final = "query_id"
 """What the column of ids is called unless the votes call it otherwise."""
-
-_OTHERS: Final = ("label", "yes", "source", "labels", "unanswered")
-"""The columns behind the ids, in every form."""
 
 
 class _Sources:
@@ -58,7 +55,7 @@ class Labels(Result):
 
         >>> labels = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1).labels
         >>> labels
-        <Labels: 163 of 300 queries labelled>
+        <Labels: 163 of 300 queries labelled, 700 not asked>
         >>> labels.ids[:3], labels.labels[:3]
         (array([0, 1, 2]), array([ 5, -1,  1], dtype=int32))
         >>> labels.save("labels.csv")
@@ -66,8 +63,9 @@ class Labels(Result):
     Attributes:
         ids: whole numbers (kept as int64) or texts, [queries].
         labels: classes, kept as int32, [queries]; -1 where the query was not answered.
-        sources: "teachers", "student" or "none", [queries], or uint8 places in SOURCES; "none"
-            exactly where the label is -1. Always read back as texts.
+        sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries],
+            or uint8 places in SOURCES; one of the last two exactly where the label is -1. Always
+            read back as texts.
         metadata: public parameters of the mechanism, text to text.
         label_names: what the classes are called in a table, class 0 first; None for their numbers.
         label_set: the labels of a query, where it has several. A row is then a query and a label,
@@ -102,8 +100,8 @@ class Labels(Result):
         most = most if self.label_set is None else CLASSES - 1
         wrong = (labels < NO_LABEL) | (labels > most)
         _refuse_row(wrong, f"a label must be in [0, {most}], or {NO_LABEL} for none")
-        wrong = (codes == _NOBODY) != (labels == NO_LABEL)
-        _refuse_row(wrong, "the source must be none exactly where there is no label")
+        wrong = (codes >= _NOBODY) != (labels == NO_LABEL)
+        _refuse_row(wrong, "the source must be none or not asked exactly where there is no label")
         if self.label_set is not None:
             each = self.label_set.count
             if ids.size % each:
@@ -161,6 +159,11 @@ class Labels(Result):
         """How many labels come from the teachers."""
         return int(np.count_nonzero(self.source_codes == SOURCES.index("teachers")))
 
+    @property
+    def asked(self) -> int:
+        """How many rows were asked."""
+        return len(self) - int(np.count_nonzero(self.source_codes == _NOT_ASKED))
+
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the ids, label (None where there is none) and source, by name of the column.
 
@@ -172,10 +175,10 @@ class Labels(Result):
         return {self.id_column: self.ids, **texts}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return how many labels there are and who gave them, with the mechanism's parameters."""
+        """Return how many rows were asked and who gave labels, with the mechanism's parameters."""
         counts = np.bincount(self.source_codes, minlength=len(SOURCES)).tolist()
         names = {} if self.label_names is None else {"label_names": list(self.label_names)}
-        counted = {"queries": len(self), **dict(zip(SOURCES, counts, strict=True))}
+        counted = {"queries": self.asked, **dict(zip(SOURCES, counts, strict=True))}
         return {**counted, **self.metadata, **names}
 
     def preview(self) -> Iterator[tuple[object, ...]]:
@@ -210,9 +213,10 @@ class Labels(Result):
         return True
 
     def headline(self) -> str:
-        """Return how many of the queries were answered."""
-        labelled = int(np.count_nonzero(self.labels != NO_LABEL))
-        return f"{labelled} of {len(self)} {rows_of(self.label_set)} labelled"
+        """Return how many of the queries that were asked have a label, and how many were not."""
+        labelled, left = int(np.count_nonzero(self.labels != NO_LABEL)), len(self) - self.asked
+        others = f", {left} not asked" if left else ""
+        return f"{labelled} of {self.asked} {rows_of(self.label_set)} labelled{others}"
 
     def batch(self, *, lists: bool) -> pa.RecordBatch:
         """Return the rows in Arrow, with the metadata and the names of classes under `pate`.
@@ -274,6 +278,16 @@ def write_labels(chunks: Iterable[Labels], file: ByteSink, form: LabelForm, *, r
     write_form(drawn, Outline(form, schema, count, rows), file)
 
 
+def not_asked(ids: NDArray[Any], like: Labels) -> Labels:
+    """Return rows without labels, of a run of which `like` is a part, that were not asked."""
+    return replace(
+        like,
+        ids=ids,
+        labels=np.full(ids.shape, NO_LABEL, np.int32),
+        sources=np.full(ids.shape, _NOT_ASKED, np.uint8),
+    )
+
+
 def joined(parts: Sequence[Labels]) -> Labels:
     """Return the labels of several parts of one run, at least one, in order."""
     columns = [(part.ids, part.labels, part.source_codes) for part in parts]
@@ -285,7 +299,7 @@ def check_id_column(name: str) -> None:
     """Raise ParameterError unless a table of labels can have a column of ids of this name."""
     if not isinstance(name, str) or _SURROGATE.search(name):
         raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
-    if name in _OTHERS:
+    if name in BEHIND_IDS:
         raise ParameterError(
             f"the column of query ids is called {quoted(name)}, as another column of the labels "
             "is; rename it in the votes"

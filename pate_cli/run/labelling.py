@@ -16,7 +16,7 @@ from pate_cli.core.arrays import NO_LABEL, SOURCES, Ids, LabelArray
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import Settings
-from pate_cli.labels.labels import QUERY_ID, Labels
+from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism
 from pate_cli.run.accounts import Account, Keep, Settlement
 from pate_cli.run.checkpoint import Checkpoint
@@ -139,10 +139,10 @@ def run(
     progress: Callable[[int], None] = nothing_seen,
     facts: Facts = PLAIN,
 ) -> Settlement:
-    """Label every row, stopping at the public cap; charge *all* rows; settle.
+    """Label every row that is asked, stopping at the public cap; charge *all* of them; settle.
 
     Rows after the stop get no label and are charged all the same: charging up to a stop that
-    depends on the votes is not RDP.
+    depends on the votes is not RDP. Rows that are not asked are told by their ids alone.
 
     Args:
         rows: those that are asked.
@@ -186,8 +186,11 @@ def run(
             account.add(found.kept)
             answers += found.answers
             yield found.table(metadata, facts)
+        nothing = Drawn(*np.zeros((3, 0), np.uint8)).table(metadata, facts)
+        for ids in rows.file.ids_after(queries):
+            yield not_asked(ids, nothing)
 
-    into.fill(tables(), queries=queries)
+    into.fill(tables(), rows=rows.file.queries)
     done = Round(
         id=key.name("round"),
         mechanism=mechanism.parameters(),

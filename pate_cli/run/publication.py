@@ -182,8 +182,8 @@ class Publication:
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
-    def fill(self, tables: Iterator[Labels], *, queries: int) -> None:
-        """Take in the labels of all queries, which come in tables of consecutive rows."""
+    def fill(self, tables: Iterator[Labels], *, rows: int) -> None:
+        """Take in the labels of all rows of votes, which come in tables of consecutive rows."""
         if self._to is None or self._out is None:
             self.labels = _named(list(tables), self._vocabulary)
             return
@@ -193,7 +193,7 @@ class Publication:
             if self._vocabulary is not None:
                 # Which names came out is known once all labels are drawn.
                 tables = iter([_named(list(tables), self._vocabulary)])
-            write_labels(tables, file, form, rows=queries)
+            write_labels(tables, file, form, rows=rows)
         self.written = LabelFile.of(file.digest, form.label_format)
 
     def note(self, note: Callable[[BaseException], None]) -> None:

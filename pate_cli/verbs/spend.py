@@ -89,7 +89,7 @@ def aggregate(
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
-        <Labels: 163 of 300 queries labelled>
+        <Labels: 163 of 300 queries labelled, 700 not asked>
         >>> done.report
         <Report: epsilon 1.3788 at delta 1e-05, 163 of 300 queries answered>
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="found.csv")
@@ -137,7 +137,7 @@ def aggregate(
         planned = _run_of(request, account, key, began) if places.paths else None
         entry = Entry(places, planned, budget=budget)
         _warn_of_twin(places, request, told=isinstance(asked["record"], Places))
-        place.try_out(request.queries)
+        place.try_out(request.file.queries)
         if tested is not None and resumed is None:
             _read(request, progress)
         entry.enter()

@@ -230,15 +230,19 @@ def _inside(
         yield Check(COUNTS, FAILED, str(error))
         return
     faults = []
-    if counts.queries != report.queries:
-        faults.append(f"{counts.queries} rows, the report says {report.queries}")
+    if counts.queries is None and counts.rows < report.queries:
+        faults.append(f"{counts.rows} rows, the report says that {report.queries} were asked")
+    if counts.queries is not None and counts.queries != report.queries:
+        faults.append(f"{counts.queries} rows that were asked, the report says {report.queries}")
     # A student's labels are no answers, and not every format tells them apart.
     interactive = report.mechanism.get("name") == MechanismName.INTERACTIVE
     mixed = counts.answers is None and interactive
     found = counts.labelled if counts.answers is None else counts.answers
     if found < report.answers or (found > report.answers and not mixed):
         faults.append(f"{found} answers, the report says {report.answers}")
-    told = faults[0] if faults else f"{counts.queries} rows, {report.answers} answers"
+    told = f"{report.queries} of {counts.rows} rows asked, {report.answers} answers"
+    if faults:
+        told = faults[0]
     yield Check(COUNTS, FAILED if faults else OK, told)
     if not FORMATS[label_format].metadata:
         yield Check(

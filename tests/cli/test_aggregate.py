@@ -230,7 +230,9 @@ def test_a_public_cap_lowers_the_price_and_is_kept(pate, votes):
 def test_max_queries_asks_the_first_rows_only(pate, votes, folder):
     report = json.loads(pate("aggregate", votes, "-o", "l.npy", "--max-queries", 11).stdout)
     assert report["queries"] == 11
-    assert np.load(folder / "l.npy").shape == (11,)
+    labels = np.load(folder / "l.npy")
+    assert labels.shape == (60,)
+    assert (labels[11:] == -1).all()
 
 
 def test_gnmax_answers_every_query(pate, votes):

@@ -56,7 +56,7 @@ def test_ids_by_another_name(images, votes, pate, folder):
     done = pate("aggregate", "v.csv.gz", "--id-column", "image", "-o", "l.jsonl", *NOISE)
     assert done.exit_code == 0, done.stderr
     rows = [json.loads(line) for line in Path("l.jsonl").read_text().splitlines()]
-    assert [row["query_id"] for row in rows] == images
+    assert [row["image"] for row in rows] == images
     assert pate("aggregate", votes, "-o", "n.jsonl", "--report", "n.json", *NOISE).exit_code == 0
     same = [json.loads(line) for line in Path("n.jsonl").read_text().splitlines()]
     assert [row["label"] for row in rows] == [row["label"] for row in same]

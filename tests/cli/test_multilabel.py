@@ -107,7 +107,12 @@ def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, 
 def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
     public, _ = run(votes, "-o", "l.jsonl", "--max-queries", 7)
     assert public["queries"] == 21
-    assert len(Path("l.jsonl").read_text().splitlines()) == 7
+    rows = [json.loads(line) for line in Path("l.jsonl").read_text().splitlines()]
+    assert [row["query_id"] for row in rows] == list(range(40))
+    assert all(row["labels"] == [] and len(row["unanswered"]) == LABELS for row in rows[7:])
+    run(votes, "-o", "p.jsonl", "--max-queries", 7, "--labels-as", "pairs")
+    pairs = [json.loads(line) for line in Path("p.jsonl").read_text().splitlines()]
+    assert [row["source"] == "not asked" for row in pairs] == [False] * 21 + [True] * 99
     public, _ = run(votes, "-o", "t.jsonl", "--target-epsilon", 3)
     assert 0 < public["queries"] < 120
     assert public["queries"] % LABELS == 0

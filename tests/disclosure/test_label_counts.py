@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import reports
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.label_counts import count_labels
+from pate_cli.labels.labels import Labels
 from refusals import refusal
+
+
+@pytest.mark.parametrize("label_format", list(LabelFormat))
+def test_rows_that_were_not_asked_are_counted_apart(label_format, tmp_path):
+    """A report counts what was asked; where a format tells no sources, the answers alone."""
+    said = [3, -1, 0, -1, -1]
+    sources = np.array([0, 2, 1, 3, 3], np.uint8)
+    path = tmp_path / f"labels.{label_format}"
+    Labels(np.arange(5), np.array(said), sources).save(path)
+    found = count_labels(path, label_format, None)
+    assert (found.rows, found.labelled) == (5, 2)
+    known = (None, None) if label_format == LabelFormat.NPY else (3, 1)
+    assert (found.queries, found.answers) == known
 
 
 @pytest.mark.parametrize("label_format", ["arrow", "parquet"])

@@ -198,14 +198,6 @@ def test_no_output_replaces_votes(here):
     assert (here.folder / "counts.npy").read_bytes() == before
 
 
-@not_yet("labels end with the rows that were asked")
-def test_labels_have_a_row_for_every_row_of_votes(here):
-    assert here(f"{RUN} --max-queries 10 --no-record -o l.csv --report r.json").code == 0
-    rows = (here.folder / "l.csv").read_text().split()[1:]
-    assert len(rows) == inputs.QUERIES
-    assert all(row.endswith("not asked") for row in rows[10:])
-
-
 # Targets and plans.
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 
+import numpy as np
 import pandas as pd
 import pytest
+
+from face import inputs
 
 RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
 VERIFY = "verify --without-dp-accounting"
@@ -32,6 +35,15 @@ def here(face, tmp_path):
 def read(here, name):
     """A report as its file has it."""
     return json.loads((here.folder / name).read_text())
+
+
+def labels_in(path):
+    """The rows of a file of labels, read without any code of ours; of NPY as numbers."""
+    if path.suffix == ".npy":
+        return np.load(path).tolist()
+    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".arrow": pd.read_feather}
+    frame = read.get(path.suffix, lambda path: pd.read_json(path, lines=True))(path)
+    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def write(here, name, report):
@@ -156,3 +168,21 @@ def test_rows_that_were_not_asked_are_told_of(here, target):
     line = f"{RUN} --max-queries 10 {target} --no-record -o l.csv --report r.json"
     assert "asked the first 10 queries; the 50 after them were not asked" in here(line).stderr
     assert "asked the first" not in here(f"{RUN} --no-record -o all.csv").stderr
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "arrow", "npy"])
+@pytest.mark.parametrize("votes", ["counts.npy", "counts.csv", "long.parquet"])
+def test_labels_have_a_row_for_every_row_of_votes(here, votes, kind):
+    """Labels stand beside the queries they belong to, also of a run that asks the first of them."""
+    asked = f"aggregate {votes} --mechanism gnmax --sigma2 40 --no-record --seed 5"
+    assert here(f"{asked} --max-queries 10 -o first.{kind} --report r.json").code == 0
+    assert here(f"{asked} -o all.{kind} --report all.json").code == 0
+    first, whole = (labels_in(here.folder / f"{name}.{kind}") for name in ("first", "all"))
+    assert len(first) == len(whole) == inputs.QUERIES
+    assert first[:10] == whole[:10]
+    for row, full in zip(first[10:], whole[10:], strict=True):
+        assert row == (-1 if kind == "npy" else {**full, "label": None, "source": "not asked"})
+    found = json.loads(here(f"{VERIFY} r.json first.{kind}").stdout)["checks"]
+    counted = next(check for check in found if check["name"] == "rows and answers of the labels")
+    assert counted["outcome"] == "ok"
+    assert counted["detail"].startswith("10 of 60 rows asked")

@@ -11,7 +11,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.labels.labels import joined
+from pate_cli.labels.labels import joined, not_asked
 from refusals import refusal
 
 TWO = LabelSet(2, ("mild", "severe"))
@@ -40,8 +40,8 @@ def several(said, **changed):
 NO_COLUMNS = "ids, labels and sources must be one column each, of one length, not of shapes"
 NOT_IDS = "query ids must be whole numbers or text, not"
 OUTSIDE = "a label must be in [0, 2147483647], or -1 for none"
-OTHER = "the source must be one of teachers, student, none"
-NOBODY = "the source must be none exactly where there is no label"
+OTHER = "the source must be one of teachers, student, none, not asked"
+NOBODY = "the source must be none or not asked exactly where there is no label"
 TWICE = (
     "the column of query ids is called 'source', as another column of the labels is; rename it in "
     "the votes"
@@ -60,7 +60,7 @@ REFUSED = [
     ({"labels": np.array([2**31, -1, 0])}, f"row 0: {OUTSIDE}"),
     ({"label_names": ("a", "b", "c")}, "row 0: a label must be in [0, 2], or -1 for none"),
     ({"sources": np.array(["teachers", "none", "me"])}, f"row 2: {OTHER}"),
-    ({"sources": np.array([0, 2, 3], np.uint8)}, f"row 2: {OTHER}"),
+    ({"sources": np.array([0, 2, 4], np.uint8)}, f"row 2: {OTHER}"),
     ({"sources": np.array(["none", "none", "student"])}, f"row 0: {NOBODY}"),
     ({"sources": np.array(["teachers", "student", "student"])}, f"row 1: {NOBODY}"),
     ({"metadata": {"sigma": 40.0}}, "metadata must map text to text"),
@@ -135,8 +135,8 @@ def test_a_table_of_labels_shows_no_label_as_missing():
     assert columns["label"] == ["doe", None, "ant"]
     assert few().columns()["label"].tolist() == [3, None, 0]
     assert json.loads(labels.to_json()) == {
-        "queries": 3, "teachers": 1, "student": 1, "none": 1, "sigma": "4",
-        "label_names": ["ant", "bee", "cow", "doe"],
+        "queries": 3, "teachers": 1, "student": 1, "none": 1, "not asked": 0,
+        "sigma": "4", "label_names": ["ant", "bee", "cow", "doe"],
     }  # fmt: skip
     assert repr(labels) == "<Labels: 2 of 3 queries labelled>"
     head = [("query_id", "label", "source"), (10, "doe", "teachers"), (11, "", "none")]
@@ -160,6 +160,17 @@ def test_several_labels_a_query_are_told_by_query_and_by_label():
         {"query_id": 1, "labels": ["severe"], "unanswered": []},
     ]
     assert [row[0] for row in labels.preview()] == ["query_id", 0, 0, "…"]
+
+
+def test_rows_that_were_not_asked_are_no_unanswered_ones():
+    """Whoever reads how many queries were answered is told of those that were asked."""
+    whole = joined([few(), not_asked(np.array([7, 8]), few())])
+    assert whole.labels.tolist() == [3, -1, 0, -1, -1]
+    assert whole.sources.tolist()[3:] == ["not asked", "not asked"]
+    assert (len(whole), whole.asked, whole.answers) == (5, 3, few().answers)
+    assert repr(whole) == "<Labels: 2 of 3 queries labelled, 2 not asked>"
+    counted = whole.to_dict()
+    assert (counted["queries"], counted["none"], counted["not asked"]) == (3, 1, 2)
 
 
 def test_parts_of_a_run_are_joined():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -52,6 +53,8 @@ class Batches:
     def __init__(self, votes):
         self.votes = list(votes)
         self.queries = sum(len(batch.counts) for batch in self.votes)
+        # All of them are asked.
+        self.file = SimpleNamespace(queries=self.queries, ids_after=lambda _rows: iter(()))
 
     def over(self, mechanism, look, *, progress=lambda _rows: None, **_how):
         for batch in self.votes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 import pytest
 
@@ -13,13 +15,19 @@ from pate_cli.votes.opening import open_votes
 def read():
     """Open votes and return the file, all query ids and all histograms."""
 
+    flat = chain.from_iterable
+
     def whole(source, **options):
         with open_votes(source, **options) as votes:
             batches = list(votes.batches())
+            every, most = ([*flat(votes.ids_after(rows))] for rows in (0, votes.rows_per_query))
         ends = np.cumsum([0, *(len(batch.counts) for batch in batches)]).tolist()
         assert [batch.first_row for batch in batches] == ends[:-1]
         assert ends[-1] == votes.queries
         ids = [query for batch in batches for query in batch.ids]
+        # They are also read alone, for rows that are not asked.
+        assert every == ids
+        assert most == ids[votes.rows_per_query :]
         return votes, ids, np.concatenate([batch.counts for batch in batches]).tolist()
 
     return whole

@@ -55,7 +55,7 @@ def right(sigma: float, weight: int, *, seeds: int = _SEEDS) -> float:
     runs = (
         pate.aggregate(VOTES, "gnmax", **asked(sigma, weight), seed=seed) for seed in range(seeds)
     )
-    return float(np.mean([np.mean(run.labels.labels == truth) for run in runs]))
+    return float(np.mean([np.mean(run.labels.labels[:QUERIES] == truth) for run in runs]))
 
 
 def least(sigma: float, weight: int) -> float:

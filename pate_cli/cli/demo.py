@@ -55,7 +55,7 @@ def demo(
         out.write(labels, done.labels.encode(labels))
         out.write(report, done.report.to_json().encode())
     answered = done.labels.labels >= 0
-    truth = pq.read_table(_sample("adult_truth.parquet"))["label"].to_numpy()[: len(answered)]
+    truth = pq.read_table(_sample("adult_truth.parquet"))["label"].to_numpy()
     right = (done.labels.labels == truth)[answered].mean()
     sys.stdout.write(
         "250 random forests voted on census records: does somebody earn over 50,000 dollars?\n"

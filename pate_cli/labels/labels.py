@@ -62,7 +62,8 @@ class Labels(Result):
 
     Attributes:
         ids: whole numbers (kept as int64) or texts, [queries].
-        labels: classes, kept as int32, [queries]; -1 where the query was not answered.
+        labels: classes, kept as int32, [queries]; -1 where the query was not answered,
+            or not asked.
         sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries],
             or uint8 places in SOURCES; one of the last two exactly where the label is -1. Always
             read back as texts.

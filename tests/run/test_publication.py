@@ -10,14 +10,17 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
+from pyarrow import csv
 from typer.testing import CliRunner
 
 import pate_cli as pate
 from pate_cli.cli.app import app
-from pate_cli.core.errors import OutputError, ParameterError, UsageError
+from pate_cli.core.errors import OutputError, ParameterError, UsageError, VoteError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.outputs import Outputs
+from pate_cli.run import fold
 from pate_cli.votes import vote_file
 
 VOTES = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=60)
@@ -227,3 +230,25 @@ def test_ids_called_as_another_column_of_labels_are_refused_before_anything_is_s
     assert ran.exit_code == 2
     assert "called 'source', as another column" in ran.stderr
     assert names(tmp_path) == ["votes.csv"]
+
+
+@pytest.mark.parametrize("to", [None, "l.csv", "l.parquet"])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_of_rows_that_are_not_asked_the_ids_alone_are_read(tmp_path, monkeypatch, to, workers):
+    """Votes that nothing is spent on are not looked at, not even whether they are votes."""
+    monkeypatch.setattr(fold, "_WORTH", 0)
+    rows = [*(f"q{row},38,2" for row in range(6)), "late,7,7", "last,0,0"]
+    Path("votes.csv").write_text("\n".join(["query_id,class_0,class_1", *rows, ""]))
+    done = pate.aggregate(
+        "votes.csv", "gnmax", sigma2=9.0, max_queries=6, seed=1, into=to, workers=workers
+    )
+    if to is None:
+        ids, sources = done.labels.ids.tolist(), done.labels.sources.tolist()
+    else:
+        read = csv.read_csv if to.endswith("csv") else pq.read_table
+        ids, sources = (read(to)[name].to_pylist() for name in ("query_id", "source"))
+    assert ids == [*(f"q{row}" for row in range(6)), "late", "last"]
+    assert sources == ["teachers"] * 6 + ["not asked"] * 2
+    assert (done.report.queries, done.report.answers) == (6, 6)
+    with pytest.raises(VoteError, match="row 7"):
+        pate.aggregate("votes.csv", "gnmax", sigma2=9.0, seed=1)

@@ -74,7 +74,8 @@ def test_the_demo_runs_where_the_sources_are_not(wheel, tmp_path):
     report = json.loads((place / "labels.report.json").read_text(encoding="utf-8"))
     assert (report["epsilon"], report["private"], report["sound"]) == (1.5, True, True)
     labels = (place / "labels.csv").read_text(encoding="utf-8").splitlines()
-    assert len(labels) == 1 + report["queries"]
+    assert len(labels) == 1 + 4000
+    assert sum(not row.endswith("not asked") for row in labels[1:]) == report["queries"]
     assert (place / "adult.parquet").read_bytes() == VOTES.read_bytes()
     lines = run.stdout.splitlines()
     assert f"run in {place}:" in lines[1]

@@ -27,7 +27,7 @@ from pate_cli.files.addresses import (
 )
 from pate_cli.files.delivery import STDOUT, File, Output, Stream
 from pate_cli.files.draft import Draft
-from pate_cli.files.existing import Replaces, anything, nothing
+from pate_cli.files.existing import Replaces, nothing
 from pate_cli.files.inputs import current
 
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
@@ -133,8 +133,7 @@ class Outputs:
                 )
             self._outputs.pop(name, output).close()
         self._refuse_read(output)
-        output.force = self._force or replaces is anything
-        output.replaces, output.resumed = replaces, resumed
+        output.force, output.replaces, output.resumed = self._force, replaces, resumed
         # Known before it is opened, so that an interruption leaves no file behind.
         self._outputs[name] = output
         try:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from os import PathLike
 from pathlib import Path
@@ -28,10 +28,6 @@ _LARGEST: Final = 1 << 28
 """Bytes; a device that never ends is told from a file by it."""
 
 
-def _nothing_older(_content: dict[str, Any], _version: int) -> None:
-    """Where every version that is read is the present one."""
-
-
 @dataclass(frozen=True)
 class Form:
     """One kind of file.
@@ -41,20 +37,14 @@ class Form:
         noun: what a person calls it.
         option: the parameter whose file it is.
         version: of its schema.
-        unsealed: earlier versions, which carry no checksum; one that does is held to it.
-        earlier: versions before this one that do.
         marks: fields that are the same in every file of the kind.
-        copy: of which it is restored if it is damaged.
     """
 
     kind: str
     noun: str
     option: str
     version: int
-    unsealed: tuple[int, ...] = ()
-    earlier: tuple[int, ...] = ()
     marks: Mapping[str, Any] = field(default_factory=dict)
-    copy: str = "a copy"
 
     def text(self, value: Any) -> str:
         """The file of a dataclass; floats come back from it bit by bit."""
@@ -68,7 +58,6 @@ class Form:
         self,
         kind: type[_T],
         text: str | bytes,
-        older: Callable[[dict[str, Any], int], None] = _nothing_older,
         *,
         told: Refusal | None = None,
         largest: int | None = LARGEST_WHOLE,
@@ -78,7 +67,6 @@ class Form:
         Args:
             kind: what to read.
             text: the file.
-            older: told the fields of a file of another version and which, gives what it lacks.
             told: how whatever is wrong is told; by default as of a file that was given by name.
             largest: of whole numbers, see `parsed`.
 
@@ -93,23 +81,18 @@ class Form:
             foreign = Refusal(LedgerError, "", ours.replace(";", ":", 1))
             raise (told or foreign).of(f"not a {noun}")
         version = content.get("schema_version")
-        # A boolean or 2.0 would pass for a number.
-        if type(version) is not int or version not in (*self.unsealed, *self.earlier, self.version):
+        # True and 1.0 equal 1.
+        if type(version) is not int or version != self.version:
             newer = "; use the version of pate that wrote it, or a newer one"
             raise (told or Refusal(LedgerError, "", newer)).of(
                 f"the {noun} has schema version {shortened(str(version))}, this tool reads "
                 f"{self.version}"
             )
         damaged = told or Refusal(
-            LedgerError, f"the {noun} is damaged: ", f"; restore it from {self.copy}"
+            LedgerError, f"the {noun} is damaged: ", "; restore it from a copy"
         )
-        checksum = content.pop(_CHECKSUM, None)
-        # Whatever version it says it is of: that may be what was damaged.
-        due = version not in self.unsealed or checksum is not None
-        if due and not _agrees(checksum, content):
+        if not _agrees(content.pop(_CHECKSUM, None), content):
             raise damaged.of("it is not as pate wrote it")
-        if version != self.version:
-            older(content, version)
         if any(content.get(name) is not mark for name, mark in self.marks.items()):
             raise damaged.of(f"it must say {json.dumps(self.marks)}")
         for name in ("kind", "schema_version", *self.marks):

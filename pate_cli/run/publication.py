@@ -20,7 +20,6 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
-from pate_cli.files.digest import Hashed
 from pate_cli.files.existing import a_report, labels_in
 from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
@@ -130,9 +129,9 @@ class Destination:
         if self.ledger is not None:
             out.reserve(self.ledger, mode=0o600, resumed=resumed or to_look)
         if keeps_report and self.report is not None:
-            out.reserve(self.report, replaces=a_report, resumed=resumed, tried=False)
+            out.reserve(self.report, replaces=a_report, resumed=resumed)
         like = labels_in(self.form.label_format)
-        out.reserve(self.labels, replaces=like, resumed=resumed or to_look, tried=False)
+        out.reserve(self.labels, replaces=like, resumed=resumed or to_look)
         return Publication(self, out)
 
 
@@ -180,13 +179,12 @@ class Publication:
             self.labels = _named(list(tables), self._vocabulary)
             return
         form = self._to.form
-        with self._out.open(fspath(self._to.labels)) as draft:
-            file = Hashed(draft)
+        with self._out.open(self._to.labels) as file:
             if self._vocabulary is not None:
                 # Which names came out is known once all labels are drawn.
                 tables = iter([_named(list(tables), self._vocabulary)])
             write_labels(tables, file, form, rows=queries)
-        self.written = LabelFile.of(file.digest, form.label_format)
+        self.written = LabelFile.of(self._out.digest(self._to.labels), form.label_format)
 
     def note(self, note: Callable[[BaseException], None]) -> None:
         """As Outputs: what is to be said if all that is put in place from now on fails."""

@@ -34,11 +34,10 @@ from pate_cli.disclosure.profile import (
     states_for,
 )
 from pate_cli.disclosure.record import RunKind
-from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
+from pate_cli.disclosure.report import Outlook, Quote, Report, Tested
 from pate_cli.disclosure.settings import Sanitizer, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms, terms_of
-from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
@@ -86,14 +85,30 @@ class Account(Protocol):
 
 @dataclass(frozen=True)
 class Settlement:
-    """Facts of a report (public) and the ledger behind it (SECRET), None where none is kept."""
+    """What a run comes to: facts of its report, without its name, its record and its labels.
+
+    Attributes:
+        facts: public.
+        ledger: what the labels cost; None where none is kept. SECRET.
+    """
 
     facts: ReportFacts
     ledger: Ledger | None
 
     @property
+    def answers(self) -> int:
+        """Return how many labels the teachers gave."""
+        return sum(done.answers for done in self.facts.rounds)
+
+    @property
+    def failed(self) -> Tested | None:
+        """Return the release test that the labels failed; None where they may leave."""
+        tested = self.facts.headline.tested
+        return None if tested is None or tested.passed else tested
+
+    @property
     def report(self) -> Report:
-        """The report, without the name of the run, its record and its labels."""
+        """Return the report, without the name of the run, its record and its labels."""
         return report_of(self.facts)
 
 
@@ -344,25 +359,8 @@ class TargetAccount(PublicAccount):
         )
         return not key.aside("coin").comes_up(coin.log_refuse)
 
-    def refusal(
-        self,
-        *,
-        private: bool,
-        run: str,
-        began: str,
-        facts: Facts = PLAIN,
-        spent: Spent | None = None,
-    ) -> RefusedError:
-        """What is raised of labels that did not pass, with its report; `facts` as in `run`."""
-        plan = self.plan
-        refused = self._refused(private=private, facts=facts)
-        return RefusedError(
-            f"the labels did not pass the test of the target {plan.epsilon:g}; none are released. "
-            f"This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
-            report_of(replace(refused, run=run, time=began, spent=spent)),
-        )
-
-    def _refused(self, *, private: bool, facts: Facts) -> ReportFacts:
+    def refused(self, *, private: bool, facts: Facts = PLAIN) -> Settlement:
+        """Return the facts of labels that did not pass; `facts` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._scored.parameters(),
@@ -371,7 +369,8 @@ class TargetAccount(PublicAccount):
             answers=0,
             **facts.of_round,
         )
-        return self._facts(done, self._tested.decided(passed=False), private=private)
+        failed = self._tested.decided(passed=False)
+        return Settlement(self._facts(done, failed, private=private), None)
 
     @property
     def told(self) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """Accounts of a run: what they keep of the votes as these are labelled, and the report. SECRET.
 
-A run takes any account. One that keeps nothing says what labels cost whatever the votes
+One that keeps nothing says what labels cost whatever the votes
 (`PublicAccount`), perhaps after a test before any is drawn (`TargetAccount`). One that keeps a
 ledger (`LedgerAccount`) says what a plan sanitizes of it: of a tally of scores (`TightAccount`), or
 of what the published analysis keeps.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -46,41 +46,6 @@ from pate_cli.votes.vote_file import VoteBatch
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
-
-
-class Account(Protocol):
-    """Keeps what it needs of the votes while they are labelled, and reports in the end. SECRET."""
-
-    @property
-    def keep(self) -> Keep | None:
-        """Applied to every batch, wherever that is labelled; None where nothing is kept."""
-        ...
-
-    @property
-    def worst_case_alone(self) -> bool:
-        """Whether an ε for all votes is all that it promises: no target, and nothing sanitized."""
-        ...
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        """Fields of `disclosure.settings.Settings` that say how the run is charged; public."""
-        ...
-
-    def add(self, kept: Any) -> None:
-        """Charge what was kept of a batch; batches come in order."""
-        ...
-
-    def settle(self, done: Round, key: RunKey) -> Settlement:
-        """The facts of the public report, drawn once, and the ledger if there is one."""
-        ...
-
-    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """What the run costs for all votes, and each group; before anything is spent; public."""
-        ...
-
-    def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """The same as a record has it: some fields of `disclosure.record.Run`."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -123,7 +88,7 @@ class _TallyStates:
 
 
 class LedgerAccount(ABC):
-    """Keeps a ledger, of which a plan sanitizes what is published. SECRET."""
+    """Keeps what it needs of the votes for a ledger, of which a plan sanitizes a part. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""
@@ -132,24 +97,27 @@ class LedgerAccount(ABC):
     @property
     @abstractmethod
     def keep(self) -> Keep:
-        """As in `Account`."""
+        """Return what is applied to every batch, wherever that is labelled."""
 
     @abstractmethod
     def add(self, kept: Any) -> None:
-        """As in `Account`."""
+        """Charge what was kept of a batch; batches come in order."""
 
     @abstractmethod
     def ledger(self, done: Round, *, private: bool) -> Ledger:
-        """All rows, charged."""
+        """Return the ledger of all rows."""
 
     @property
     def worst_case_alone(self) -> bool:
-        """Unless something is drawn."""
+        """Return whether an ε for all votes is all that is promised: nothing is sanitized."""
         return not self._plan.publishes_draw
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """δ, the analysis, and how ε is sanitized if it is."""
+        """Return fields of `disclosure.settings.Settings` that say how the run is charged. Public.
+
+        They are δ, the analysis, and how ε is sanitized if it is.
+        """
         plan = self._plan
         told = {"delta": plan.delta, "analysis": plan.analysis.value}
         if not plan.publishes_draw:
@@ -157,20 +125,20 @@ class LedgerAccount(ABC):
         return told | {"sanitizer": Sanitizer(plan.kind.value, plan.order, plan.beta, plan.sigma)}
 
     def settle(self, done: Round, key: RunKey) -> Settlement:
-        """Charge all rows and draw once; a draw that was published is noted in the ledger."""
+        """Charge all rows and draw once; the ledger tells of a draw that is published."""
         ledger, plan = self.ledger(done, private=key.private), self._plan
         facts = door.release(ledger, plan, key.aside("release"))
         return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The data-independent price of labels and release."""
+        """Return what labels and release cost for all votes; public, before anything is spent."""
         terms = self._terms(queries, max_answers)
         return door.quote(
             self._mechanism, terms, queries=queries, max_answers=max_answers, groups=groups
         )
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """By the worst case, with the draw if there is one."""
+        """Return the worst case, and the draw if there is one, as fields of a run in a record."""
         plan = self._plan
         return {
             "kind": RunKind.WORST_CASE,
@@ -195,7 +163,7 @@ class TightAccount(LedgerAccount):
 
     @property
     def keep(self) -> Keep:
-        """The cells of queries."""
+        """Return what counts the cells of queries."""
         return TallyCells(self._table.grid)
 
     def add(self, kept: Tally) -> None:
@@ -203,7 +171,7 @@ class TightAccount(LedgerAccount):
         self._tally.add(kept)
 
     def ledger(self, done: Round, *, private: bool) -> Ledger:
-        """The tally, at as many distances as the plan's β asks for."""
+        """Return the cost of the tally, at as many distances as the plan's β asks for."""
         plan = self._plan
         return charge(
             self._mechanism,
@@ -237,29 +205,29 @@ class PublicAccount:
 
     @property
     def worst_case_alone(self) -> bool:
-        """It is."""
+        """Return True: an ε for all votes is all that is promised."""
         return True
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """δ, and how the labels are charged."""
+        """Return δ and the analysis, as fields of `disclosure.settings.Settings`; public."""
         return {"delta": self._terms.labels_delta, "analysis": self._terms.analysis}
 
     def add(self, kept: Any) -> None:
-        """Nothing: what labels may cost is settled before they are drawn."""
+        """Do nothing: what labels may cost is settled before they are drawn."""
 
     def settle(self, done: Round, key: RunKey) -> Settlement:
-        """The facts of the report, without a ledger."""
+        """Return the facts of the report, without a ledger."""
         return Settlement(self._facts(done, self._headline, private=key.private), None)
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The price, before anything is spent."""
+        """Return what the labels cost for all votes, before anything is spent."""
         return door.quote(
             self._mechanism, self._terms, queries=queries, max_answers=max_answers, groups=groups
         )
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """By the worst case, or the composition."""
+        """Return the worst case, or the composition, as fields of a run in a record."""
         del queries, max_answers  # of those it was made for
         composed = isinstance(self._mechanism, ComposedMechanism)
         return {
@@ -329,7 +297,7 @@ class TargetAccount(PublicAccount):
 
     @property
     def worst_case_alone(self) -> bool:
-        """A target is promised."""
+        """Return False: a target is promised."""
         return False
 
     def test(
@@ -374,14 +342,14 @@ class TargetAccount(PublicAccount):
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """The target as well; of a test also what failing it costs, and the bound."""
+        """Return the target as well, and of a test what failing it costs, and the bound."""
         target = StatedTarget(self.plan.epsilon)
         if self.needed:
             target = StatedTarget(self.plan.epsilon, self.plan.refusal_epsilon, self._bound.value)
         return {**super().told, "target": target}
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The price for all votes, and how likely made-up ensembles would pass."""
+        """Return the cost for all votes, and how likely made-up ensembles would pass."""
         plan = self.plan
         outlook = Outlook(
             target=plan.epsilon,
@@ -402,7 +370,7 @@ class TargetAccount(PublicAccount):
         return found.named()
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """By the target, where it is tested."""
+        """Return the target, where it is tested, as fields of a run in a record."""
         if not self.needed:
             return super().charge(queries=queries, max_answers=max_answers)
         plan = self.plan
@@ -415,9 +383,13 @@ class TargetAccount(PublicAccount):
 
     @property
     def _headline(self) -> Headline:
-        """A target that is met without a test is said to be."""
+        """Say of a target that is met without a test that it is met."""
         headline = super()._headline
         return headline if self.needed else replace(headline, met_target=self.plan.epsilon)
+
+
+Account: TypeAlias = LedgerAccount | PublicAccount
+"""What keeps what it needs of the votes while they are labelled, and reports in the end. SECRET."""
 
 
 def charge(
@@ -429,7 +401,7 @@ def charge(
     distances: int,
     private: bool,
 ) -> Ledger:
-    """The ledger of one run under the tight analysis.
+    """Return the ledger of one run under the tight analysis.
 
     Args:
         mechanism: what was run.

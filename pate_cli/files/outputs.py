@@ -89,7 +89,7 @@ class Outputs:
 
     @property
     def released(self) -> bool:
-        """Whether anything may have left for good."""
+        """Return whether anything may have left for good."""
         return any(output.left for output in self._outputs.values())
 
     def discard(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import os
 from abc import ABC, abstractmethod
@@ -110,12 +109,6 @@ class Result(ABC):
         if suffix in (".html", ".htm"):
             return PAGE
         return columns_in(LabelFormat.from_path(path), *self.columns())
-
-    def encode(self, path: str | os.PathLike[str], *, escape_formulas: bool = False) -> bytes:
-        """Return the content of a file of this name; see `save`."""
-        file = io.BytesIO()
-        self.write(file, path, escape_formulas=escape_formulas)
-        return file.getvalue()
 
     def write(
         self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False

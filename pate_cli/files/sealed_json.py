@@ -34,20 +34,18 @@ class Form:
 
     Attributes:
         kind: the word in its field `kind`.
-        noun: what a person calls it.
-        option: the parameter whose file it is.
+        noun: what a person calls it, which is also the parameter that names such a file.
         version: of its schema.
         marks: fields that are the same in every file of the kind.
     """
 
     kind: str
     noun: str
-    option: str
     version: int
     marks: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, value: Any) -> str:
-        """The file of a dataclass; floats come back from it bit by bit."""
+        """Return the file of a dataclass; floats come back from it bit by bit."""
         content = {
             "kind": self.kind, "schema_version": self.version, **self.marks, **encoded(value)
         }  # fmt: skip
@@ -62,7 +60,7 @@ class Form:
         told: Refusal | None = None,
         largest: int | None = LARGEST_WHOLE,
     ) -> _T:
-        """The dataclass that `text` was given.
+        """Return the dataclass that a file holds.
 
         Args:
             kind: what to read.
@@ -74,7 +72,7 @@ class Form:
             LedgerError: truncated, foreign, newer, damaged, or not as it was written; or, in its
                 place, what `told` raises.
         """
-        noun, ours = self.noun, f"; give a file that pate wrote with `{self.option}`"
+        noun, ours = self.noun, f"; give a file that pate wrote with `{self.noun}`"
         not_parsed = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", ours)
         content = parsed(text, told or not_parsed, most=_LARGEST, largest=largest)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
@@ -103,7 +101,7 @@ class Form:
 def content_of(
     path: str | PathLike[str], *, most: int = _LARGEST, error: type[PateError] = LedgerError
 ) -> bytes:
-    """The bytes of a file, no more than show that it has more than `most`."""
+    """Return the bytes of a file, of which `most` + 1 show that it has too many."""
     try:
         with Path(path).open("rb") as file:
             return file.read(most + 1)
@@ -113,7 +111,7 @@ def content_of(
 
 @contextlib.contextmanager
 def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
-    """Errors in reading a file are of this class, and say which one it is."""
+    """Give errors in reading a file this class, and the name of the file."""
     name = public_name(Path(path))
     try:
         yield

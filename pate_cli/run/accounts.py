@@ -50,10 +50,10 @@ Keep: TypeAlias = Callable[[Any, Histograms], Any]
 
 @dataclass(frozen=True)
 class Settlement:
-    """What a run comes to: facts of its report, without its name, its record and its labels.
+    """Facts of the report of a run, and its ledger.
 
     Attributes:
-        facts: public.
+        facts: without the name of the run, its record and its labels. Public.
         ledger: what the labels cost; None where none is kept. SECRET.
     """
 

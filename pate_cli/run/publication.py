@@ -169,7 +169,7 @@ class Publication:
             self._out.try_out({fspath(self._to.labels): size})
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
-        """See Destination."""
+        """UsageError for a ledger of what has none; see `Destination.refuse_ledger`."""
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
@@ -187,12 +187,12 @@ class Publication:
         self.written = LabelFile.of(self._out.digest(self._to.labels), form.label_format)
 
     def note(self, note: Callable[[BaseException], None]) -> None:
-        """As Outputs: what is to be said if all that is put in place from now on fails."""
+        """Have `note` add to an error by which outputs are not put in place from now on."""
         if self._out is not None:
             self._out.note(note)
 
     def publish(self, report: Report, ledger: Ledger | None = None) -> None:
-        """Put the rest beside them."""
+        """Write the report, and the ledger if one is wanted."""
         if self._to is None or self._out is None:
             return
         if ledger is not None and self._to.ledger is not None:

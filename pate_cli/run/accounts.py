@@ -23,7 +23,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Bound
 from pate_cli.disclosure import door
-from pate_cli.disclosure.facts import ReportFacts, report_of
+from pate_cli.disclosure.facts import ReportFacts
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import (
@@ -34,7 +34,7 @@ from pate_cli.disclosure.profile import (
     states_for,
 )
 from pate_cli.disclosure.record import RunKind
-from pate_cli.disclosure.report import Outlook, Quote, Report, Tested
+from pate_cli.disclosure.report import Outlook, Quote, Tested
 from pate_cli.disclosure.settings import Sanitizer, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms, terms_of
@@ -70,11 +70,6 @@ class Settlement:
         """Return the release test that the labels failed; None where they may leave."""
         tested = self.facts.headline.tested
         return None if tested is None or tested.passed else tested
-
-    @property
-    def report(self) -> Report:
-        """Return the report, without the name of the run, its record and its labels."""
-        return report_of(self.facts)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,3 +31,20 @@ def face(shown):
 @pytest.fixture(scope="session")
 def frozen():
     return FROZEN
+
+
+@pytest.fixture
+def here(face, tmp_path):
+    """Run `pate` with these words, in a folder with the inputs that they name."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+
+    def run(line, **options):
+        line = shlex.split(line)
+        for word in line:
+            if (face.inputs / word).is_file() and not (folder / word).exists():
+                (folder / word).write_bytes((face.inputs / word).read_bytes())
+        return face.run(folder, *line, **options)
+
+    run.folder = folder
+    return run

@@ -7,7 +7,6 @@ Whoever mends one takes the mark off. What stems from a report about another too
 from __future__ import annotations
 
 import json
-import shlex
 
 import numpy as np
 import pandas as pd
@@ -22,23 +21,6 @@ TEST = {**GNMAX, "record": False, "seed": 5}
 LITTLE = {"mechanism": "gnmax", "sigma2": "0.001 votes", "record": False, "seed": 5}
 RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
 FRAME = pd.DataFrame(inputs.COUNTS, columns=[f"class_{j}" for j in range(inputs.CLASSES)])
-
-
-@pytest.fixture
-def here(face, tmp_path):
-    """Run `pate` with these words, in a folder with the inputs that they name."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-
-    def run(line, **options):
-        line = shlex.split(line)
-        for word in line:
-            if (face.inputs / word).is_file() and not (folder / word).exists():
-                (folder / word).write_bytes((face.inputs / word).read_bytes())
-        return face.run(folder, *line, **options)
-
-    run.folder = folder
-    return run
 
 
 def ids_of(done):

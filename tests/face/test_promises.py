@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
 
 import numpy as np
 import pandas as pd
@@ -13,23 +12,6 @@ from face import inputs
 
 RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
 VERIFY = "verify --without-dp-accounting"
-
-
-@pytest.fixture
-def here(face, tmp_path):
-    """Run `pate` with these words, in a folder with the inputs that they name."""
-    folder = tmp_path / "here"
-    folder.mkdir()
-
-    def run(line, **options):
-        line = shlex.split(line)
-        for word in line:
-            if (face.inputs / word).is_file() and not (folder / word).exists():
-                (folder / word).write_bytes((face.inputs / word).read_bytes())
-        return face.run(folder, *line, **options)
-
-    run.folder = folder
-    return run
 
 
 def read(here, name):

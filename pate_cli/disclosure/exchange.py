@@ -47,6 +47,7 @@ from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.settings import Asked
 from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.files.results import Result
@@ -266,12 +267,10 @@ class _Guarantee:
         draws = []
         if kind is not ReleaseKind.NONE:
             draws.append(_draw_of(planned, failure_delta(quote.delta)))
-        done = {
-            "mechanism": quote.mechanism,
-            "queries": quote.queries,
-            "max_answers": quote.max_answers,
-        }
-        return cls._of_rounds([done], draws, kind, quote.adjacency, earlier=0)
+        asked = Asked(
+            mechanism=quote.mechanism, queries=quote.queries, max_answers=quote.max_answers
+        )
+        return cls._of_rounds([asked], draws, kind, quote.adjacency, earlier=0)
 
     @classmethod
     def _of_report(cls, report: Report) -> _Guarantee:
@@ -301,7 +300,7 @@ class _Guarantee:
     @classmethod
     def _of_rounds(
         cls,
-        rounds: Sequence[Mapping[str, Any]],
+        rounds: Sequence[Asked],
         draws: Sequence[Draw],
         kind: ReleaseKind,
         neighbours: str,
@@ -310,10 +309,10 @@ class _Guarantee:
     ) -> _Guarantee:
         spent, facts = [], []
         for done in rounds:
-            queries, answers = done["queries"], done["max_answers"]
+            queries, answers = done.queries, done.max_answers
             if not 1 <= answers <= queries:
                 raise LedgerError("queries and max_answers do not fit")
-            mechanism = scored_from_parameters(done["mechanism"])
+            mechanism = scored_from_parameters(done.mechanism)
             spent.append(Spending(mechanism, queries, answers))
             facts.append(
                 {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.accounting.textbook import Step
-from pate_cli.core.codec import Refusal, decoded, encoded
+from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError
 from pate_cli.core.version import __version__
@@ -31,10 +31,10 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
+from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import Crosscheck, LabelFile, Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
-from pate_cli.disclosure.settings import Sanitizer, Settings, StatedTarget
+from pate_cli.disclosure.settings import Answered, Asked, Sanitizer, Settings, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import (
     AccountTerms,
@@ -104,7 +104,7 @@ def report_of(facts: ReportFacts) -> Report:
         max_answers=sum(done.max_answers for done in rounds),
         sanitized=headline.sanitized,
         data_independent=public,
-        rounds=tuple(_public(done) for done in rounds),
+        rounds=tuple(Answered.of(done, answers=done.answers) for done in rounds),
         warnings=(
             *(read_off_warning(fact) for fact in read_off),
             *(() if terms.recorded else (UNRECORDED,)),
@@ -202,7 +202,7 @@ def run_of(report: Report) -> Run:
         epsilon=report.data_independent.epsilon if tested is None else tested.target,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
         answers=None if refused else report.answers,
-        asked=replace(RowsAsked.of(done), round="", prior=done.said_prior),
+        asked=Asked.of(done),
         groups=done.groups,
         claimed=report.claims("all-votes"),
         **draw,
@@ -219,10 +219,8 @@ def settings_of(report: Report) -> Settings:
         target = StatedTarget(report.met_target)
     if drawn.order is not None and drawn.beta is not None and drawn.sigma_release is not None:
         sanitizer = Sanitizer(drawn.release, drawn.order, drawn.beta, drawn.sigma_release)
-    return Settings(
-        mechanism=done.mechanism,
-        queries=done.queries,
-        max_answers=done.max_answers,
+    return Settings.of(
+        done,
         private=report.private,
         delta=labels_delta(report),
         analysis=report.analysis,
@@ -230,9 +228,6 @@ def settings_of(report: Report) -> Settings:
         sanitizer=sanitizer,
         read_off=done.read_off,
         groups=done.groups,
-        label_set=done.label_set,
-        prior=done.prior,
-        rule=done.rule,
     )
 
 
@@ -345,16 +340,3 @@ def _textbook(rounds: Sequence[Round], mechanisms: Sequence[Mechanism], terms: T
             queries = answers = done.rule.asks
         steps += mechanism.textbook(queries=queries, answers=answers)
     return crosscheck(steps, delta=terms.labels_delta, public=terms.public)
-
-
-def _public(done: Round) -> dict[str, Any]:
-    """Return the public facts of a round; its id stays in the ledger, which it would identify."""
-    return {
-        "mechanism": dict(done.mechanism),
-        "queries": done.queries,
-        "max_answers": done.max_answers,
-        "answers": done.answers,
-        **({} if done.label_set is None else done.label_set.facts()),
-        **({} if done.said_prior is None else {"prior": vars(done.said_prior)}),
-        **({} if done.rule is None else {"rule": encoded(done.rule)}),
-    }

@@ -30,7 +30,7 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
 
     What is `external` protects records and knows of no teachers: with it, a total does no more.
     """
-    prior = _GUESSES if any(done.said_prior for done in rounds) else ""
+    prior = _GUESSES if any(done.prior for done in rounds) else ""
     asked = _ONE_BY_ONE if any(done.rule for done in rounds) else ""
     return _between_files(rounds) + prior + asked + (_ONE_RECORD if external else "")
 
@@ -57,7 +57,7 @@ VOID: Final = (
 
 def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:
     """Return the public facts of the priors of all rounds; None where no round has one."""
-    priors = [done.said_prior for done in rounds]
+    priors = [done.prior for done in rounds]
     given = [prior for prior in priors if prior is not None]
     if not given:
         return None

@@ -30,12 +30,11 @@ from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING, Refusal, decoded, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
-from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import Asked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
@@ -68,47 +67,6 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class RowsAsked:
-    """Rows that were put to a mechanism.
-
-    Attributes:
-        mechanism: its public parameters.
-        queries, max_answers: k1 and k2.
-        round: name of the round, by which a ledger of it is known; empty in a report.
-        label_set: the labels of a query, where it has several.
-        prior: the public prior that voted, too.
-        rule: of a session, when asking stops; `queries` are then those that were asked so far.
-    """
-
-    mechanism: Mapping[str, Any]
-    queries: int
-    max_answers: int
-    round: str = field(default="", metadata=SPARING)
-    label_set: LabelSet | None = field(default=None, metadata=SPARING)
-    prior: PriorFacts | None = field(default=None, metadata=SPARING)
-    rule: StopRule | None = field(default=None, metadata=SPARING)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_answers <= self.queries:
-            raise LedgerError(
-                f"max_answers and queries must be 0 <= {self.max_answers} <= {self.queries}"
-            )
-
-    @classmethod
-    def of(cls, done: Round) -> RowsAsked:
-        """A round that a ledger holds."""
-        return cls(
-            done.mechanism,
-            done.queries,
-            done.max_answers,
-            done.id,
-            done.label_set,
-            done.prior,
-            done.rule,
-        )
-
-
-@dataclass(frozen=True)
 class SessionSettings:
     """Settings of a session by which the same one is found again.
 
@@ -137,6 +95,7 @@ class Run:
         refusal_epsilon: what a refusal of a target costs, nats.
         answers: labels released; None where there are none, or not yet.
         asked: the rows and the mechanism, of labels.
+        round: name of the round, by which a ledger of it is known; not in reports.
         session: what it was opened with, where queries come one by one; not in reports.
         beta, sigma_release, shift: of a draw.
         drawn_from: names of the rounds that it was drawn from, where they are other runs.
@@ -156,7 +115,8 @@ class Run:
     epsilon: float | None = field(default=None, metadata=SPARING)
     refusal_epsilon: float | None = field(default=None, metadata=SPARING)
     answers: int | None = field(default=None, metadata=SPARING)
-    asked: RowsAsked | None = field(default=None, metadata=SPARING)
+    asked: Asked | None = field(default=None, metadata=SPARING)
+    round: str = field(default="", metadata=SPARING)
     session: SessionSettings | None = field(default=None, metadata=SPARING)
     beta: float | None = field(default=None, metadata=SPARING)
     sigma_release: float | None = field(default=None, metadata=SPARING)
@@ -179,6 +139,11 @@ class Run:
                     check_positive(name, value)
         if self.delta is not None and self.kind is not RunKind.EXTERNAL:
             check_delta(self.delta)
+        if self.asked is not None and not 0 <= self.asked.max_answers <= self.asked.queries:
+            raise LedgerError(
+                f"run {shortened(self.id)}: max_answers and queries must be "
+                f"0 <= {self.asked.max_answers} <= {self.asked.queries}"
+            )
         wanted = {
             RunKind.WORST_CASE: (self.asked,),
             RunKind.TARGET: (self.epsilon, self.delta, self.refusal_epsilon),
@@ -218,32 +183,20 @@ class Run:
     @property
     def names(self) -> tuple[str, ...]:
         """By which it is known: its own, and of rows that of their round."""
-        own = "" if self.asked is None else self.asked.round
-        return (self.id, own) if own else (self.id,)
+        return (self.id, self.round) if self.round else (self.id,)
 
     @property
-    def round(self) -> Round | None:
+    def rows(self) -> Round | None:
         """Its rows as a ledger has them."""
         if self.asked is None:
             return None
-        asked = self.asked
-        return Round(
-            id=asked.round or self.id,
-            mechanism=asked.mechanism,
-            queries=asked.queries,
-            max_answers=asked.max_answers,
-            answers=self.answers or 0,
-            groups=self.groups,
-            label_set=asked.label_set,
-            prior=asked.prior,
-            rule=asked.rule,
-        )
+        name, answers = self.round or self.id, self.answers or 0
+        return Round.of(self.asked, id=name, answers=answers, groups=self.groups)
 
     @property
     def public(self) -> Run:
         """The run as reports have it: without names that its holder gave, or that ledgers know."""
-        asked = None if self.asked is None else replace(self.asked, round="")
-        return replace(self, asked=asked, session=None, drawn_from=(), votes=None, groups=())
+        return replace(self, round="", session=None, drawn_from=(), votes=None, groups=())
 
     def went_beyond(self, other: Run) -> bool:
         """Whether more was asked than another copy tells, of the same session."""
@@ -378,7 +331,7 @@ class SpendRecord:
 
     def with_rounds(self, ledger: Ledger, *, votes: str | None = None) -> SpendRecord:
         """The record with those rounds of a ledger that it does not know of."""
-        known = {run.asked.round for run in self.runs if run.asked is not None}
+        known = {run.round for run in self.runs}
         fresh = []
         for done in ledger.rounds:
             if done.id in known:
@@ -396,7 +349,8 @@ class SpendRecord:
                 time=None,
                 delta=ledger.delta,
                 answers=done.answers,
-                asked=RowsAsked.of(done),
+                asked=Asked.of(done),
+                round=done.id,
                 votes=votes,
                 groups=done.groups,
                 claimed=ledger.private and not done.read_off,

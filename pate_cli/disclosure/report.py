@@ -32,6 +32,7 @@ from pate_cli.disclosure.checked import (
 )
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.settings import Answered
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of
@@ -223,7 +224,7 @@ class Report(Result):
     max_answers: int = field(metadata=COMPUTED)
     sanitized: Sanitized = field(metadata=PARTS)
     data_independent: DataIndependent = field(metadata=COMPUTED)
-    rounds: tuple[dict[str, Any], ...] = field(metadata=LABELS)
+    rounds: tuple[Answered, ...] = field(metadata=LABELS)
     summary: str = field(default="", metadata=COMPUTED)
     adjacency: str = field(default="", metadata=COMPUTED)
     covers: str = field(default="", metadata=COMPUTED)

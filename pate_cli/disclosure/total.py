@@ -42,8 +42,8 @@ from pate_cli.disclosure.worst_case import (
     WorstCurve,
     data_independent_cost,
     least_delta,
+    spendings,
 )
-from pate_cli.mechanisms import scored_from_parameters
 
 _DIGITS: Final = 12
 # Where only (ε, δ)'s are composed, a δ more is spent if it lowers ε to this share at least.
@@ -323,17 +323,14 @@ def _stated_delta(run: Run) -> float:
 
 def _spendings(runs: Sequence[Run]) -> list[Spending]:
     """Return the rows asked; LedgerError for a draw from rounds that are not among them."""
-    known = {run.asked.round for run in runs if run.asked is not None}
+    known = {run.round for run in runs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
             "an epsilon was drawn from rounds whose labels the record does not tell of; give "
             "their ledgers to pate release with this record"
         )
-    return [
-        Spending(scored_from_parameters(each.mechanism), each.queries, each.max_answers)
-        for each in (run.asked for run in runs)
-        if each is not None
-    ]
+    asked = [run.asked for run in runs if run.asked is not None]
+    return spendings(asked) if asked else []
 
 
 def _draws(runs: Sequence[Run]) -> list[Any]:

@@ -152,7 +152,7 @@ def _not_checkable(report: Report) -> Iterator[Check]:
         yield Check(RELEASE_TEST, OPEN, "its chance follows from the votes, which are secret")
     if report.sanitized.epsilon is not None:
         yield Check(SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
-    if any("prior" in done for done in report.rounds):
+    if any(done.prior for done in report.rounds):
         yield Check(GUESSES, OPEN, "whether the votes or a private record shaped them")
     if report.external:
         yield Check(EXTERNAL, OPEN, "external parts are as files state them, which others keep")
@@ -238,7 +238,7 @@ def _rows(done: Round) -> tuple[Any, ...]:
 
 
 def _rounds_of_runs(runs: Sequence[Run]) -> list[Round]:
-    return [done for done in (run.round for run in runs) if done is not None]
+    return [done for done in (run.rows for run in runs) if done is not None]
 
 
 def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
@@ -261,7 +261,7 @@ def told_apart(run: Run, other: Run) -> bool:
         (each.kind, each.outcome, each.epsilon, each.refusal_epsilon, each.delta, each.answers)
         for each in (run, other)
     ]
-    rows = [None if each.round is None else _rows(each.round) for each in (run, other)]
+    rows = [None if each.rows is None else _rows(each.rows) for each in (run, other)]
     return both[0] != both[1] or rows[0] != rows[1]
 
 
@@ -276,7 +276,7 @@ def _faults_of(run: Run, costs: dict[str, float | None]) -> Iterator[str]:
         yield f"answers {run.answers} of a run that is {run.outcome}"
     if (run.refusal_epsilon is not None) != (run.kind is RunKind.TARGET):
         yield f"refusal_epsilon of a {run.kind} run"
-    done = run.round
+    done = run.rows
     if done is not None and run.outcome is Outcome.LABELLED:
         mechanism = mechanism_from_parameters(done.mechanism)
         if mechanism.answers_all and done.answers != done.max_answers:
@@ -298,7 +298,7 @@ def own_cost(run: Run) -> float | None:
     """
     if run.kind is RunKind.TARGET or run.delta is None:
         return None
-    part, done, draws = run.part, run.round, () if run.draw is None else (run.draw,)
+    part, done, draws = run.part, run.rows, () if run.draw is None else (run.draw,)
     external = External(() if part is None else (part,))
     if run.kind in (RunKind.RELEASE, RunKind.EXTERNAL):
         if part is not None and math.isfinite(part.epsilon):
@@ -337,11 +337,8 @@ def own_run_faults(report: Report, own: Run) -> Iterator[str]:
     for name, value in expected.items():
         if not _alike(getattr(own, name), value):
             yield f"{name} of this run is {_shown(getattr(own, name))} there, and {_shown(value)}"
-    if own.asked is not None and own.kind is not RunKind.RELEASE:
-        prior = own.asked.prior
-        there = replace(own.asked, prior=prior if prior is not None and prior.weight else None)
-        if there != run.asked:
-            yield "what was asked in this run is another there"
+    if own.asked is not None and own.kind is not RunKind.RELEASE and own.asked != run.asked:
+        yield "what was asked in this run is another there"
 
 
 # --- comparing -----------------------------------------------------------------------------------

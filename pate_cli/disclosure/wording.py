@@ -6,13 +6,8 @@ our words, whatever words it came with.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final
 
-from pate_cli.core.codec import Refusal, decoded
-from pate_cli.core.errors import LedgerError, ParameterError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.guarantee import (
@@ -33,10 +28,7 @@ from pate_cli.disclosure.guarantee import (
 )
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report, Tested
-from pate_cli.disclosure.stop_rule import StopRule
-from pate_cli.votes.facts import Group, PriorFacts
-
-_DAMAGED: Final = Refusal(LedgerError, "the rule of a session is damaged: ")
+from pate_cli.votes.facts import Group
 
 
 def worded(report: Report) -> Report:
@@ -76,37 +68,15 @@ def rounds_of(report: Report) -> tuple[Round, ...]:
     )
     read_off = tuple(fact for fact in PublicFact if fact in report.unsettled)
     return tuple(
-        Round(
+        Round.of(
+            done,
             id=f"rounds.{number}",
-            mechanism=facts["mechanism"],
-            queries=facts["queries"],
-            max_answers=facts["max_answers"],
-            answers=facts["answers"],
+            answers=done.answers,
             groups=groups,
             read_off=read_off,
-            label_set=_label_set(facts),
-            prior=prior_of_round(facts),
-            rule=rule_of_round(facts),
         )
-        for number, facts in enumerate(report.rounds)
+        for number, done in enumerate(report.rounds)
     )
-
-
-def prior_of_round(facts: Mapping[str, Any]) -> PriorFacts | None:
-    """The prior of a round of a report."""
-    return PriorFacts(**facts["prior"]) if "prior" in facts else None
-
-
-def rule_of_round(facts: Mapping[str, Any]) -> StopRule | None:
-    """The rule of a session."""
-    return decoded(StopRule, facts["rule"], _DAMAGED) if "rule" in facts else None
-
-
-def _label_set(facts: Mapping[str, Any]) -> LabelSet | None:
-    try:
-        return LabelSet.from_facts(facts) if "labels_per_query" in facts else None
-    except ParameterError as error:
-        raise LedgerError(str(error)) from None
 
 
 def _released(claims: Claims) -> Report:

@@ -439,7 +439,7 @@ def _of_account(
             )
     # A record tells of draws from a ledger; a ledger does not.
     terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
-    rounds = [done for done in (run.round for run in account.runs) if done is not None]
+    rounds = [done for done in (run.rows for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
     facts = ReportFacts(

@@ -37,7 +37,6 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import (
     Outcome,
     RecordFile,
-    RowsAsked,
     Run,
     RunKind,
     SessionAsks,
@@ -48,7 +47,7 @@ from pate_cli.disclosure.record import (
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import Asked, Settings
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
@@ -365,7 +364,7 @@ class Session:
             if not self._asks.asked:
                 raise UsageError("nothing was asked yet, so there is nothing to report")
             run = self._counted()
-            done = run.round
+            done = run.rows
             if done is None:
                 raise LedgerError("the record does not say what was asked")
             terms = SessionTerms(_charged(self._mechanism), self.rule)
@@ -530,6 +529,8 @@ class Session:
         )
         self._refuse_dear(rule)
         facts = self._mechanism.parameters()
+        prior = SessionAsks().prior(facts)
+        asked = Asked(mechanism=facts, queries=0, max_answers=0, prior=prior, rule=rule)
         return Run(
             id=self._key.run_id if self._key.private else self._key.name("session"),
             kind=RunKind.SESSION,
@@ -537,7 +538,7 @@ class Session:
             time=now(),
             epsilon=rule.epsilon,
             delta=rule.delta,
-            asked=RowsAsked(facts, 0, 0, prior=SessionAsks().prior(facts), rule=rule),
+            asked=asked,
             session=settings,
             groups=self._groups,
             claimed=self._key.private,

@@ -139,7 +139,7 @@ def test_rounds_add_up_whatever_their_labels(votes, run, pate, ballots):
     public = json.loads(done.stdout)
     jsonschema.validate(public, report_schema())
     assert "labels_per_query" not in public
-    assert sorted(each["labels_per_query"] for each in public["rounds"]) == [2, 3]
+    assert sorted(each["label_set"]["labels_per_query"] for each in public["rounds"]) == [2, 3]
     assert (
         "The queries, the labels and the number of teachers are public"
         in (public["guarantee"]["adjacency"])

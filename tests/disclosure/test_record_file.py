@@ -21,20 +21,20 @@ from pate_cli.disclosure.record import (
     KIND,
     Outcome,
     RecordFile,
-    RowsAsked,
     Run,
     RunKind,
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.settings import Asked
 from pate_cli.files.journal import Journal
 from pate_cli.mechanisms.gnmax import GNMax
 from slices import tries
 
-ASKED = RowsAsked(GNMax(20, 3, sigma2=4.0).parameters(), 10, 10, "round a")
+ASKED = Asked(mechanism=GNMax(20, 3, sigma2=4.0).parameters(), queries=10, max_answers=10)
 LABELLED = Run(
     id="a", kind=RunKind.WORST_CASE, outcome=Outcome.LABELLED, time="2026-01-01T00:00:00Z",
-    epsilon=0.7, delta=1e-5, asked=ASKED, answers=5, votes="votes.npy",
+    epsilon=0.7, delta=1e-5, asked=ASKED, round="round a", answers=5, votes="votes.npy",
 )  # fmt: skip
 TRIED = Run(
     id="f00d", kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=1.5,

@@ -15,7 +15,8 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
+from pate_cli.disclosure.record import Outcome, Run, RunKind
+from pate_cli.disclosure.settings import Asked
 from pate_cli.disclosure.total import Spent, total_of
 from pate_cli.mechanisms import scored_from_parameters
 from slices import some
@@ -26,9 +27,10 @@ DELTA = 1e-5
 
 
 def labelled(name, mechanism=CONFIDENT, *, queries=40, **changes):
-    asked = RowsAsked(mechanism.parameters(), queries, queries, f"round {name}")
+    asked = Asked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
     given = {"kind": RunKind.WORST_CASE, "outcome": Outcome.LABELLED, "epsilon": 1.0}
-    return Run(**{"id": name, "time": None, "delta": DELTA, "asked": asked} | given | changes)
+    given |= {"asked": asked, "round": f"round {name}"}
+    return Run(**{"id": name, "time": None, "delta": DELTA} | given | changes)
 
 
 def at_target(name, epsilon, *, refused=False, **changes):
@@ -138,7 +140,7 @@ def test_what_is_published_names_neither_files_nor_rounds():
     spent = Spent.of([labelled("a", votes="secret.npy"), at_target("b", 0.5, votes="secret.npy")])
     assert spent.count == 2
     assert "secret" not in repr(spent)
-    assert "round" not in repr(spent.runs[0].asked.round)
+    assert "round" not in repr(spent.runs[0].round)
     assert Spent.of(spent.runs).epsilon == spent.epsilon
 
 

@@ -107,9 +107,8 @@ def _as_told(report):
         return report
     (run,), (done,), tested = own, report.rounds, report.tested
     asked = run.asked and replace(
-        run.asked, mechanism=done["mechanism"], queries=done["queries"],
-        max_answers=done["max_answers"],
-    )  # fmt: skip
+        run.asked, mechanism=done.mechanism, queries=done.queries, max_answers=done.max_answers
+    )
     epsilon = run.epsilon
     try:
         alone = replace(report, spent=None)
@@ -125,7 +124,7 @@ def _as_told(report):
         asked=asked,
         epsilon=epsilon,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
-        answers=None if tested is not None and not tested.passed else done["answers"],
+        answers=None if tested is not None and not tested.passed else done.answers,
         beta=report.sanitized.beta,
         sigma_release=report.sanitized.sigma_release,
     )

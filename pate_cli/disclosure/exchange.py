@@ -37,6 +37,7 @@ from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.gnss import largest_order, shift_quantile
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
+from pate_cli.core.codec import encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.core.version import __version__
@@ -110,7 +111,7 @@ class ExportedCurve(Result):
             "orders": self.orders.tolist(),
             "rdp": self.rdp.tolist(),
             "rounds": list(self.rounds),
-            "draws": [draw.facts() for draw in self.draws],
+            "draws": encoded(self.draws),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:

@@ -28,7 +28,7 @@ from pate_cli.disclosure.guarantee import (
     UNVERIFIED,
     read_off_warning,
 )
-from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.ledger import Draw, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.record import Outcome, Run, RunKind
@@ -182,17 +182,13 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    (done,), drawn, tested = rounds_of(report), report.sanitized, report.tested
+    (done,), tested = rounds_of(report), report.tested
     kind = RunKind.COMPOSITION if report.analysis == "composition" else RunKind.WORST_CASE
     if tested is not None:
         kind = RunKind.TARGET
     elif done.rule is not None:
         kind = RunKind.SESSION
     refused = tested is not None and not tested.passed
-    draw: dict[str, Any] = {}
-    if drawn.beta is not None and drawn.sigma_release is not None:
-        shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
-        draw = {"beta": drawn.beta, "sigma_release": drawn.sigma_release, "shift": shift}
     return Run(
         id=report.run or f"report {report.time}",
         kind=kind,
@@ -205,8 +201,17 @@ def run_of(report: Report) -> Run:
         asked=Asked.of(done),
         groups=done.groups,
         claimed=report.claims("all-votes"),
-        **draw,
+        draw=drawn_of(report),
     )
+
+
+def drawn_of(report: Report) -> Draw | None:
+    """Return the public parameters of the sanitized value in a report, if it has one."""
+    drawn = report.sanitized
+    if drawn.beta is None or drawn.sigma_release is None:
+        return None
+    shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
+    return Draw(drawn.beta, drawn.sigma_release, shift)
 
 
 def settings_of(report: Report) -> Settings:

@@ -18,7 +18,7 @@ import numpy as np
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
-from pate_cli.core.codec import SPARING, encoded
+from pate_cli.core.codec import SPARING, called, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.words import PublicFact
@@ -44,15 +44,11 @@ class Draw:
     """
 
     beta: float
-    sigma: float
+    sigma: float = field(metadata=called("sigma_release"))
     shift: float
 
     def __post_init__(self) -> None:
         self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
-
-    def facts(self) -> dict[str, float]:
-        """It as public files have it."""
-        return {"beta": self.beta, "sigma_release": self.sigma, "shift": self.shift}
 
     def rdp(self, order: float) -> float:
         """ε_κ(λ), nats; ParameterError where it is infinite."""

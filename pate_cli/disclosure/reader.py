@@ -140,9 +140,4 @@ def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     if "labels_per_query" in data:
         found.pop("label_names", None)
         found["label_set"] = picked(LabelSet, data)
-    if "earlier_draws" in data:
-        found["earlier_draws"] = [
-            {"beta": draw["beta"], "sigma": draw["sigma_release"], "shift": draw["shift"]}
-            for draw in data["earlier_draws"]
-        ]
     return found

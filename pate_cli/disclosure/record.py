@@ -97,7 +97,7 @@ class Run:
         asked: the rows and the mechanism, of labels.
         round: name of the round, by which a ledger of it is known; not in reports.
         session: what it was opened with, where queries come one by one; not in reports.
-        beta, sigma_release, shift: of a draw.
+        draw: the sanitized value that it published.
         drawn_from: names of the rounds that it was drawn from, where they are other runs.
         external: of an external part, all that is stated.
         votes: what the holder calls the votes; not in reports.
@@ -118,9 +118,7 @@ class Run:
     asked: Asked | None = field(default=None, metadata=SPARING)
     round: str = field(default="", metadata=SPARING)
     session: SessionSettings | None = field(default=None, metadata=SPARING)
-    beta: float | None = field(default=None, metadata=SPARING)
-    sigma_release: float | None = field(default=None, metadata=SPARING)
-    shift: float | None = field(default=None, metadata=SPARING)
+    draw: Draw | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     external: StatedCost | None = field(default=None, metadata=SPARING)
     votes: str | None = field(default=None, metadata=SPARING)
@@ -149,12 +147,12 @@ class Run:
             RunKind.TARGET: (self.epsilon, self.delta, self.refusal_epsilon),
             RunKind.COMPOSITION: (self.epsilon, self.delta),
             RunKind.SESSION: (self.epsilon, self.delta, self.asked and self.asked.rule),
-            RunKind.RELEASE: (self.beta, self.sigma_release, self.shift),
+            RunKind.RELEASE: (self.draw,),
             RunKind.EXTERNAL: (self.external,),
         }[self.kind]
         if any(value is None for value in wanted):
             raise LedgerError(f"run {shortened(self.id)} does not say what it cost")
-        _ = self.draw, self.part  # refuse what is out of range
+        _ = self.part  # refuse what is out of range
 
     @property
     def curved(self) -> bool:
@@ -162,13 +160,6 @@ class Run:
         if self.kind is RunKind.EXTERNAL:
             return isinstance(self.part, ExternalCurve)
         return self.kind in (RunKind.WORST_CASE, RunKind.RELEASE)
-
-    @property
-    def draw(self) -> Draw | None:
-        """The sanitized value that it published."""
-        if self.beta is None or self.sigma_release is None or self.shift is None:
-            return None
-        return Draw(self.beta, self.sigma_release, self.shift)
 
     @property
     def part(self) -> ExternalCurve | ExternalPair | None:
@@ -336,7 +327,6 @@ class SpendRecord:
         for done in ledger.rounds:
             if done.id in known:
                 continue
-            draws: list[dict[str, Any]] = [draw.facts() for draw in done.draws]
             alone = data_independent_cost(
                 spendings([done]), delta=ledger.delta, plan=None, prior=done.draws[:1]
             )
@@ -354,7 +344,7 @@ class SpendRecord:
                 votes=votes,
                 groups=done.groups,
                 claimed=ledger.private and not done.read_off,
-                **(draws[0] if draws else {}),
+                draw=done.draws[0] if done.draws else None,
             )
             fresh.append(run)
             fresh += [
@@ -364,9 +354,9 @@ class SpendRecord:
                     outcome=Outcome.RELEASED,
                     time=None,
                     drawn_from=(done.id,),
-                    **draw,
+                    draw=draw,
                 )
-                for number, draw in enumerate(draws[1:])
+                for number, draw in enumerate(done.draws[1:])
             ]
         both = SpendRecord((*self.runs, *fresh))
         both.check_alike()

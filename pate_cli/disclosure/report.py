@@ -289,8 +289,7 @@ class Report(Result):
             "guarantee": _among(said, "summary", "adjacency", "covers", "statements"),
             **_among(said, "sanitized", "data_independent", "crosscheck", "tested", "met_target"),
             **_among(said, "spent", "groups"),
-            **_charged(self.earlier_draws),
-            **_among(said, "external", "unsettled", "rounds", "warnings"),
+            **_among(said, "earlier_draws", "external", "unsettled", "rounds", "warnings"),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -356,10 +355,6 @@ class RefusedError(PateError):
 def _among(said: dict[str, Any], *names: str) -> dict[str, Any]:
     """Return those of the named facts that are there, in the order of the names."""
     return {name: said[name] for name in names if name in said}
-
-
-def _charged(draws: tuple[Draw, ...]) -> dict[str, Any]:
-    return {"earlier_draws": [draw.facts() for draw in draws]} if draws else {}
 
 
 @dataclass(frozen=True)

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core.codec import encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.external import External
-from pate_cli.disclosure.facts import Planned, facts_of, labels_delta, report_of, run_of
+from pate_cli.disclosure.facts import Planned, drawn_of, facts_of, labels_delta, report_of, run_of
 from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
@@ -43,8 +44,7 @@ _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another mac
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
 _LONGEST: Final = 60
 _OF_A_RUN: Final = (
-    "kind", "outcome", "time", "delta", "epsilon", "refusal_epsilon", "answers", "beta",
-    "sigma_release",
+    "kind", "outcome", "time", "delta", "epsilon", "refusal_epsilon", "answers", "draw",
 )  # fmt: skip
 _ENDS: Final = {
     RunKind.WORST_CASE: {Outcome.PENDING, Outcome.LABELLED},
@@ -324,10 +324,8 @@ def own_cost(run: Run) -> float | None:
 def own_run_faults(report: Report, own: Run) -> Iterator[str]:
     """Yield where the run of a report stands otherwise among those of the record."""
     if own.kind is RunKind.RELEASE:
-        drawn = report.sanitized
         expected: dict[str, Any] = {"time": report.time, "delta": labels_delta(report)}
-        expected |= {"outcome": Outcome.RELEASED}
-        expected |= {"beta": drawn.beta, "sigma_release": drawn.sigma_release}
+        expected |= {"outcome": Outcome.RELEASED, "draw": drawn_of(report)}
     elif len(report.rounds) != 1:
         yield "this run is none of several rounds"
         return
@@ -335,8 +333,8 @@ def own_run_faults(report: Report, own: Run) -> Iterator[str]:
         run = run_of(report)
         expected = {name: getattr(run, name) for name in _OF_A_RUN}
     for name, value in expected.items():
-        if not _alike(getattr(own, name), value):
-            yield f"{name} of this run is {_shown(getattr(own, name))} there, and {_shown(value)}"
+        for path, there, here in _differences(encoded(getattr(own, name)), encoded(value), name):
+            yield f"{path} of this run is {_shown(there)} there, and {_shown(here)}"
     if own.asked is not None and own.kind is not RunKind.RELEASE and own.asked != run.asked:
         yield "what was asked in this run is another there"
 

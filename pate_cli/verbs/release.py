@@ -377,7 +377,6 @@ def _planned(
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
     """A draw as a record has it."""
     alone = data_independent_cost([], delta=plan.delta, plan=plan)
-    facts: dict[str, Any] = plan.draw.facts()
     return Run(
         id=key.run_id if key.private else key.name("run"),
         kind=RunKind.RELEASE,
@@ -387,7 +386,7 @@ def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
         delta=plan.delta,
         drawn_from=tuple(done.id for done in total.rounds),
         claimed=key.private and total.private,
-        **facts,
+        draw=plan.draw,
     )
 
 

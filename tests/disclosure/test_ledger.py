@@ -227,13 +227,16 @@ CURVES = DAMAGED + "its curves do not match its orders"
         (with_round(mechanism={"sigma": float("nan")}), NOT_FINITE),
         (with_round(id=7), malformed("rounds.0.id must be a text")),
         (with_round(mechanism="gnmax"), malformed("rounds.0.mechanism must be an object")),
-        (with_round(draws=[{"beta": 0.1}]), malformed("rounds.0.draws.0 has no field 'sigma'")),
         (
-            with_round(draws=[{"beta": -1.0, "sigma": 5.0, "shift": 0.0}]),
+            with_round(draws=[{"beta": 0.1}]),
+            malformed("rounds.0.draws.0 has no field 'sigma_release'"),
+        ),
+        (
+            with_round(draws=[{"beta": -1.0, "sigma_release": 5.0, "shift": 0.0}]),
             malformed("rounds.0.draws.0: beta must be positive and finite, got -1.0"),
         ),
         (
-            with_round(draws=[{"beta": "x", "sigma": 5.0, "shift": 0.0}]),
+            with_round(draws=[{"beta": "x", "sigma_release": 5.0, "shift": 0.0}]),
             malformed("rounds.0.draws.0.beta must be a finite number"),
         ),
         (with_round(draws=3), malformed("rounds.0.draws must be a list")),

@@ -37,7 +37,7 @@ TRIED = Run(
 )  # fmt: skip
 RELEASED = Run(
     id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-    drawn_from=("round a",), **DRAWN.facts(),
+    drawn_from=("round a",), draw=DRAWN,
 )  # fmt: skip
 STATED = Run(
     id="x", kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=0.2, delta=0.0,

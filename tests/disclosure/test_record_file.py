@@ -17,6 +17,7 @@ from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.record import (
     KIND,
     Outcome,
@@ -42,7 +43,7 @@ TRIED = Run(
 )  # fmt: skip
 RELEASED = Run(
     id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-    drawn_from=("round a",), beta=0.05, sigma_release=9.0, shift=3.0,
+    drawn_from=("round a",), draw=Draw(0.05, 9.0, 3.0),
 )  # fmt: skip
 STATED = Run(
     id="x", kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=0.2, delta=0.0,

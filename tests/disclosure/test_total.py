@@ -15,6 +15,7 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import Asked
 from pate_cli.disclosure.total import Spent, total_of
@@ -96,7 +97,7 @@ def test_curves_are_composed_as_dp_accounting_does():
 
 def test_all_kinds_together_stay_below_their_sum_and_above_each():
     runs = [
-        labelled("a"), labelled("b", GNMAX, beta=0.01, sigma_release=20.0, shift=0.0),
+        labelled("a"), labelled("b", GNMAX, draw=Draw(0.01, 20.0, 0.0)),
         at_target("c", 0.5), at_target("d", 0.5, refused=True),
         stated("e", epsilon=0.2, delta=1e-6), stated("f", orders=(2.0, 32.0), rdp=(0.01, 0.16)),
     ]  # fmt: skip
@@ -110,7 +111,7 @@ def test_all_kinds_together_stay_below_their_sum_and_above_each():
 def test_a_draw_from_rounds_that_nobody_told_of_has_no_total():
     drawn = Run(
         id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=DELTA,
-        beta=0.01, sigma_release=20.0, shift=0.0, drawn_from=("round x",),
+        draw=Draw(0.01, 20.0, 0.0), drawn_from=("round x",),
     )  # fmt: skip
     with pytest.raises(LedgerError, match="does not tell of"):
         total_of([labelled("a"), drawn])

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.checked import Checked, how_checked
-from pate_cli.disclosure.facts import facts_of, report_of
+from pate_cli.disclosure.facts import drawn_of, facts_of, report_of
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
@@ -125,8 +125,7 @@ def _as_told(report):
         epsilon=epsilon,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
         answers=None if tested is not None and not tested.passed else done.answers,
-        beta=report.sanitized.beta,
-        sigma_release=report.sanitized.sigma_release,
+        draw=drawn_of(report),
     )
     runs = tuple(told if each is run else each for each in report.spent.runs)
     return replace(report, spent=replace(report.spent, runs=runs))

@@ -199,7 +199,7 @@ def record() -> SpendRecord:
         ),
         Run(
             id="c" * 32, kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None,
-            drawn_from=("a" * 32,), **Draw(0.05, 10.0, 3.0).facts(),
+            drawn_from=("a" * 32,), draw=Draw(0.05, 10.0, 3.0),
         ),
         Run(
             id="d" * 32, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=_TIME,

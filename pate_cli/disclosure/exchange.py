@@ -43,13 +43,12 @@ from pate_cli.core.errors import LedgerError, ParameterError, ReportError, Usage
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
-from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.guarantee import covers, worded
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
-from pate_cli.disclosure.settings import Asked
-from pate_cli.disclosure.wording import worded
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
@@ -268,7 +267,7 @@ class _Guarantee:
         draws = []
         if kind is not ReleaseKind.NONE:
             draws.append(_draw_of(planned, failure_delta(quote.delta)))
-        asked = Asked(
+        asked = RowsAsked(
             mechanism=quote.mechanism, queries=quote.queries, max_answers=quote.max_answers
         )
         return cls._of_rounds([asked], draws, kind, quote.adjacency, earlier=0)
@@ -301,7 +300,7 @@ class _Guarantee:
     @classmethod
     def _of_rounds(
         cls,
-        rounds: Sequence[Asked],
+        rounds: Sequence[RowsAsked],
         draws: Sequence[Draw],
         kind: ReleaseKind,
         neighbours: str,

@@ -23,14 +23,13 @@ from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.label_set import rows_of
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import factor, in_a_thousand, shown
-from pate_cli.disclosure.guarantee import FIXED
+from pate_cli.disclosure.guarantee import FIXED, worded
 from pate_cli.disclosure.page import page
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.told import Told
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import verdict
-from pate_cli.disclosure.wording import worded
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters

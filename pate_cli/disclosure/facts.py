@@ -27,6 +27,8 @@ from pate_cli.disclosure.guarantee import (
     UNRECORDED,
     UNVERIFIED,
     read_off_warning,
+    rounds_of,
+    worded,
 )
 from pate_cli.disclosure.ledger import Draw, Round
 from pate_cli.disclosure.plan import ReleasePlan
@@ -34,7 +36,7 @@ from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import Crosscheck, LabelFile, Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
-from pate_cli.disclosure.settings import Answered, Asked, Sanitizer, Settings, StatedTarget
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Sanitizer, Settings, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import (
     AccountTerms,
@@ -45,7 +47,6 @@ from pate_cli.disclosure.terms import (
     Terms,
 )
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
@@ -104,7 +105,7 @@ def report_of(facts: ReportFacts) -> Report:
         max_answers=sum(done.max_answers for done in rounds),
         sanitized=headline.sanitized,
         data_independent=public,
-        rounds=tuple(Answered.of(done, answers=done.answers) for done in rounds),
+        rounds=tuple(RowsAnswered.of(done, answers=done.answers) for done in rounds),
         warnings=(
             *(read_off_warning(fact) for fact in read_off),
             *(() if terms.recorded else (UNRECORDED,)),
@@ -198,7 +199,7 @@ def run_of(report: Report) -> Run:
         epsilon=report.data_independent.epsilon if tested is None else tested.target,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
         answers=None if refused else report.answers,
-        asked=Asked.of(done),
+        asked=RowsAsked.of(done),
         groups=done.groups,
         claimed=report.claims("all-votes"),
         draw=drawn_of(report),

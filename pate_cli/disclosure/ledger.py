@@ -22,7 +22,7 @@ from pate_cli.core.codec import SPARING, called, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.words import PublicFact
-from pate_cli.disclosure.settings import Answered
+from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.files.inputs import note
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
@@ -56,7 +56,7 @@ class Draw:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round(Answered):
+class Round(RowsAnswered):
     """What is public about one run of a mechanism.
 
     Attributes:

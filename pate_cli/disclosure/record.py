@@ -34,7 +34,7 @@ from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.settings import Asked
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
@@ -115,7 +115,7 @@ class Run:
     epsilon: float | None = field(default=None, metadata=SPARING)
     refusal_epsilon: float | None = field(default=None, metadata=SPARING)
     answers: int | None = field(default=None, metadata=SPARING)
-    asked: Asked | None = field(default=None, metadata=SPARING)
+    asked: RowsAsked | None = field(default=None, metadata=SPARING)
     round: str = field(default="", metadata=SPARING)
     session: SessionSettings | None = field(default=None, metadata=SPARING)
     draw: Draw | None = field(default=None, metadata=SPARING)
@@ -339,7 +339,7 @@ class SpendRecord:
                 time=None,
                 delta=ledger.delta,
                 answers=done.answers,
-                asked=Asked.of(done),
+                asked=RowsAsked.of(done),
                 round=done.id,
                 votes=votes,
                 groups=done.groups,

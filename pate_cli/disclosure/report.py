@@ -32,7 +32,7 @@ from pate_cli.disclosure.checked import (
 )
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Draw
-from pate_cli.disclosure.settings import Answered
+from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of
@@ -224,7 +224,7 @@ class Report(Result):
     max_answers: int = field(metadata=COMPUTED)
     sanitized: Sanitized = field(metadata=PARTS)
     data_independent: DataIndependent = field(metadata=COMPUTED)
-    rounds: tuple[Answered, ...] = field(metadata=LABELS)
+    rounds: tuple[RowsAnswered, ...] = field(metadata=LABELS)
     summary: str = field(default="", metadata=COMPUTED)
     adjacency: str = field(default="", metadata=COMPUTED)
     covers: str = field(default="", metadata=COMPUTED)

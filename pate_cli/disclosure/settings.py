@@ -54,7 +54,7 @@ class Sanitizer:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked:
+class RowsAsked:
     """Rows that are put to a mechanism.
 
     Attributes:
@@ -75,13 +75,13 @@ class Asked:
     rule: StopRule | None = field(default=None, metadata=SPARING)
 
     @classmethod
-    def of(cls, asked: Asked, **beside: Any) -> Self:
+    def of(cls, asked: RowsAsked, **beside: Any) -> Self:
         """Return what was asked there, with the fields that this class has beside it."""
-        return cls(**{each.name: getattr(asked, each.name) for each in fields(Asked)}, **beside)
+        return cls(**{each.name: getattr(asked, each.name) for each in fields(RowsAsked)}, **beside)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Answered(Asked):
+class RowsAnswered(RowsAsked):
     """Rows that were asked, as a report has them.
 
     Attributes:
@@ -92,7 +92,7 @@ class Answered(Asked):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(Asked):
+class Settings(RowsAsked):
     """Settings of one run on votes.
 
     Attributes:

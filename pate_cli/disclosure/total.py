@@ -62,29 +62,22 @@ class Total:
         sum_epsilon, sum_delta: presupposing nothing; None where some run's own is not known.
     """
 
-    epsilon: float
-    delta: float
-    method: str
-    order: float | None
-    sum_epsilon: float | None
-    sum_delta: float | None
-
-
-@dataclass(frozen=True)
-class Spent:
-    """The account as a report has it: all runs that its record told of, this one among them.
-
-    Attributes:
-        epsilon, delta, method, order, sum_epsilon, sum_delta: as in `Total`.
-        runs: in order, without what is its holder's alone.
-    """
-
     epsilon: float = field(metadata=COMPUTED)
     delta: float = field(metadata=COMPUTED)
     method: str = field(metadata=COMPUTED)
     order: float | None = field(default=None, metadata=SPARING | COMPUTED)
     sum_epsilon: float | None = field(default=None, metadata=SPARING | COMPUTED)
     sum_delta: float | None = field(default=None, metadata=SPARING | COMPUTED)
+
+
+@dataclass(frozen=True)
+class Spent(Total):
+    """All runs that the record of a report told of, and what they cost together.
+
+    Attributes:
+        runs: in order, that of the report among them, without what is its holder's alone.
+    """
+
     runs: tuple[Run, ...] = field(default=(), metadata=RECORD)
 
     @classmethod

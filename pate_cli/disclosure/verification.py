@@ -18,12 +18,11 @@ from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.facts import Planned, drawn_of, facts_of, labels_delta, report_of, run_of
-from pate_cli.disclosure.guarantee import TOTAL
+from pate_cli.disclosure.guarantee import TOTAL, rounds_of
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
-from pate_cli.disclosure.wording import rounds_of
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism

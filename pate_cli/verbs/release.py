@@ -29,6 +29,7 @@ from pate_cli.disclosure import door
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
+from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.known_records import key_of_record, recall
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
@@ -46,7 +47,6 @@ from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
-from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name

@@ -47,7 +47,7 @@ from pate_cli.disclosure.record import (
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
-from pate_cli.disclosure.settings import Asked, Settings
+from pate_cli.disclosure.settings import RowsAsked, Settings
 from pate_cli.disclosure.stop_rule import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
@@ -530,7 +530,7 @@ class Session:
         self._refuse_dear(rule)
         facts = self._mechanism.parameters()
         prior = SessionAsks().prior(facts)
-        asked = Asked(mechanism=facts, queries=0, max_answers=0, prior=prior, rule=rule)
+        asked = RowsAsked(mechanism=facts, queries=0, max_answers=0, prior=prior, rule=rule)
         return Run(
             id=self._key.run_id if self._key.private else self._key.name("session"),
             kind=RunKind.SESSION,

@@ -24,7 +24,7 @@ from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Quote, RefusedError, Report
-from pate_cli.disclosure.settings import Asked
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent, left_of
 from pate_cli.labels.labels import Labels
@@ -262,7 +262,7 @@ def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
         id=key.run_id if key.private else key.name("run"),
         outcome=Outcome.PENDING,
         time=began,
-        asked=Asked(
+        asked=RowsAsked(
             mechanism=request.mechanism.parameters(),
             queries=queries,
             max_answers=answers,

@@ -19,14 +19,14 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import record_beside
-from pate_cli.disclosure.settings import Asked
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from runs import round_of
 
 MECHANISM = GNMax(20, 3, sigma2=4.0)
 DRAWN = Draw(beta=0.05, sigma=9.0, shift=3.0)
-ASKED = Asked(mechanism=MECHANISM.parameters(), queries=10, max_answers=10)
+ASKED = RowsAsked(mechanism=MECHANISM.parameters(), queries=10, max_answers=10)
 LABELLED = Run(
     id="a", kind=RunKind.WORST_CASE, outcome=Outcome.LABELLED, time="2026-01-01T00:00:00Z",
     epsilon=0.7, delta=1e-5, asked=ASKED, round="round a", answers=5, votes="votes.npy",

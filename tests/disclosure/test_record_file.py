@@ -27,12 +27,12 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import Places
-from pate_cli.disclosure.settings import Asked
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.files.journal import Journal
 from pate_cli.mechanisms.gnmax import GNMax
 from slices import tries
 
-ASKED = Asked(mechanism=GNMax(20, 3, sigma2=4.0).parameters(), queries=10, max_answers=10)
+ASKED = RowsAsked(mechanism=GNMax(20, 3, sigma2=4.0).parameters(), queries=10, max_answers=10)
 LABELLED = Run(
     id="a", kind=RunKind.WORST_CASE, outcome=Outcome.LABELLED, time="2026-01-01T00:00:00Z",
     epsilon=0.7, delta=1e-5, asked=ASKED, round="round a", answers=5, votes="votes.npy",

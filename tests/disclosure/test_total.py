@@ -17,7 +17,7 @@ from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.record import Outcome, Run, RunKind
-from pate_cli.disclosure.settings import Asked
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.total import Spent, total_of
 from pate_cli.mechanisms import scored_from_parameters
 from slices import some
@@ -28,7 +28,7 @@ DELTA = 1e-5
 
 
 def labelled(name, mechanism=CONFIDENT, *, queries=40, **changes):
-    asked = Asked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
+    asked = RowsAsked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
     given = {"kind": RunKind.WORST_CASE, "outcome": Outcome.LABELLED, "epsilon": 1.0}
     given |= {"asked": asked, "round": f"round {name}"}
     return Run(**{"id": name, "time": None, "delta": DELTA} | given | changes)

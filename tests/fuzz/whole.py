@@ -32,7 +32,7 @@ from pate_cli.disclosure.record import (
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import stop_rule
-from pate_cli.disclosure.settings import Asked
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.verification import own_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 
@@ -186,7 +186,7 @@ def ledger() -> Ledger:
 
 def record() -> SpendRecord:
     """A run of every kind."""
-    asked = Asked(mechanism=_MECHANISM, queries=100, max_answers=50)
+    asked = RowsAsked(mechanism=_MECHANISM, queries=100, max_answers=50)
     stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
     mechanism = ConfidentGNMax(100, 3, threshold=60.0, sigma1=40.0, sigma2=20.0)
@@ -208,7 +208,7 @@ def record() -> SpendRecord:
         Run(id="e" * 32, kind=RunKind.COMPOSITION, epsilon=0.5, delta=1e-6, **ended),
         Run(
             id="f" * 32, kind=RunKind.SESSION, epsilon=rule.epsilon, delta=1e-5, answers=7,
-            asked=Asked(
+            asked=RowsAsked(
                 mechanism=mechanism.parameters(), queries=7, max_answers=7, rule=rule
             ),
             session=SessionSettings(1.6, 90, "0" * 64), **ended,

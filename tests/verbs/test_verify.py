@@ -22,6 +22,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.facts import facts_of, report_of
+from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import LabelFile
@@ -35,7 +36,6 @@ from pate_cli.disclosure.verification import (
     RUNS,
     SANITIZING,
 )
-from pate_cli.disclosure.wording import worded
 from pate_cli.labels.forms import LabelForm, formats_with
 from pate_cli.labels.labels import write_labels
 from pate_cli.verbs.analyses import analysis_of

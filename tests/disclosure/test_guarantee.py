@@ -11,7 +11,7 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure import guarantee
-from pate_cli.disclosure.wording import claimed_gap, worded
+from pate_cli.disclosure.guarantee import claimed_gap, worded
 
 
 def held(report):

@@ -34,7 +34,7 @@ from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
@@ -177,6 +177,13 @@ class Run:
         return (self.id, self.round) if self.round else (self.id,)
 
     @property
+    def answered(self) -> RowsAnswered | None:
+        """Its rows as a report has them."""
+        if self.asked is None:
+            return None
+        return RowsAnswered.of(self.asked, answers=self.answers or 0)
+
+    @property
     def rows(self) -> Round | None:
         """Its rows as a ledger has them."""
         if self.asked is None:
@@ -195,22 +202,12 @@ class Run:
             return False
         return self.asked.queries > other.asked.queries
 
-    def is_session(
-        self,
-        settings: SessionSettings,
-        mechanism: Mapping[str, Any],
-        *,
-        delta: float,
-        groups: tuple[Group, ...],
-        claimed: bool,
-    ) -> bool:
-        """Return whether the run is the session that these settings open again."""
-        return (
-            self.session == settings
-            and self.asked is not None
-            and dict(self.asked.mechanism) == dict(mechanism)
-            and (self.delta, self.groups, self.claimed) == (delta, groups, claimed)
-        )
+    @property
+    def opened_with(self) -> tuple[Any, ...] | None:
+        """All that a session was opened with, by which the same one is found again."""
+        if self.session is None or self.asked is None:
+            return None
+        return (self.session, dict(self.asked.mechanism), self.delta, self.groups, self.claimed)
 
     @property
     def neighbours(self) -> tuple[Any, ...] | None:

@@ -18,11 +18,11 @@ from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.facts import Planned, drawn_of, facts_of, labels_delta, report_of, run_of
-from pate_cli.disclosure.guarantee import TOTAL, rounds_of
-from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
@@ -74,7 +74,7 @@ class Check:
         object.__setattr__(self, "detail", printable(self.detail))
 
 
-def check_size(rounds: Iterable[Round]) -> None:
+def check_size(rounds: Iterable[RowsAsked]) -> None:
     """Raise ReportError for rounds that take too long to compute again, or too much memory."""
     for done in rounds:
         mechanism = mechanism_from_parameters(done.mechanism)
@@ -111,8 +111,8 @@ def checks_of(
         ReportError: as for `check_size`.
     """
     try:
-        check_size(rounds_of(report))
-        check_size(_rounds_of_runs(() if report.spent is None else report.spent.runs))
+        check_size(report.rounds)
+        check_size(_asked(() if report.spent is None else report.spent.runs))
     except ReportError:
         raise
     except (PateError, ValueError, OverflowError) as error:
@@ -216,8 +216,8 @@ def _run_faults(report: Report) -> Iterator[str]:
     if len({run.id for run in spent.runs}) < len(spent.runs):
         yield "a run stands there twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(spent.runs))
-    told = [_rows(done) for done in _rounds_of_runs(spent.runs)]
-    rounds = [_rows(done) for done in rounds_of(report)]
+    told = [run.answered for run in spent.runs if run.answered is not None]
+    rounds = list(report.rounds)
     if report.epsilon_kind == TOTAL:
         if told != rounds:
             yield "its runs are not those of rounds"
@@ -231,13 +231,8 @@ def _run_faults(report: Report) -> Iterator[str]:
         yield "this run is not among its runs"
 
 
-def _rows(done: Round) -> tuple[Any, ...]:
-    """Return what two rounds have alike that are of the same run."""
-    return (done.mechanism, done.queries, done.max_answers, done.answers, done.label_set, done.rule)
-
-
-def _rounds_of_runs(runs: Sequence[Run]) -> list[Round]:
-    return [done for done in (run.rows for run in runs) if done is not None]
+def _asked(runs: Sequence[Run]) -> list[RowsAsked]:
+    return [run.asked for run in runs if run.asked is not None]
 
 
 def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
@@ -246,7 +241,7 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
     Raises:
         ReportError: as for `check_size`.
     """
-    check_size(_rounds_of_runs(runs))
+    check_size(_asked(runs))
     costs: dict[str, float | None] = {}
     for number, run in enumerate(runs):
         yield from (f"runs.{number}: {fault}" for fault in _faults_of(run, costs))
@@ -260,8 +255,7 @@ def told_apart(run: Run, other: Run) -> bool:
         (each.kind, each.outcome, each.epsilon, each.refusal_epsilon, each.delta, each.answers)
         for each in (run, other)
     ]
-    rows = [None if each.rows is None else _rows(each.rows) for each in (run, other)]
-    return both[0] != both[1] or rows[0] != rows[1]
+    return both[0] != both[1] or run.answered != other.answered
 
 
 def _faults_of(run: Run, costs: dict[str, float | None]) -> Iterator[str]:
@@ -297,7 +291,7 @@ def own_cost(run: Run) -> float | None:
     """
     if run.kind is RunKind.TARGET or run.delta is None:
         return None
-    part, done, draws = run.part, run.rows, () if run.draw is None else (run.draw,)
+    part, done, draws = run.part, run.asked, () if run.draw is None else (run.draw,)
     external = External(() if part is None else (part,))
     if run.kind in (RunKind.RELEASE, RunKind.EXTERNAL):
         if part is not None and math.isfinite(part.epsilon):

@@ -503,21 +503,9 @@ class Session:
 
     def _mine(self, record: SpendRecord) -> Run | None:
         """The session in the record that these settings open again."""
-        facts = self._mechanism.parameters()
-        return next(
-            (
-                run
-                for run in record.runs
-                if run.is_session(
-                    self._settings,
-                    facts,
-                    delta=self._delta,
-                    groups=self._groups,
-                    claimed=self._key.private,
-                )
-            ),
-            None,
-        )
+        facts, private = self._mechanism.parameters(), self._key.private
+        mine = (self._settings, facts, self._delta, self._groups, private)
+        return next((run for run in record.runs if run.opened_with == mine), None)
 
     def _new(self) -> Run:
         settings = self._settings

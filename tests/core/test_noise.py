@@ -460,7 +460,7 @@ def test_without_randomness_a_run_ends_before_anything_is_drawn(failing, monkeyp
     words = ["aggregate", str(votes), "--layout", "counts", "--delta", "1e-5", "-o", str(out)]
     told = CliRunner().invoke(app, words, prog_name="pate")
     assert told.exit_code == EngineError.exit_code == 9
-    assert [line for line in told.stderr.splitlines() if "random" in line] == [f"pate: {text}"]
+    assert [line for line in told.stderr.splitlines() if "random num" in line] == [f"pate: {text}"]
     assert "Traceback" not in told.stderr
     assert told.stdout == ""
     assert drawn == []

@@ -28,7 +28,6 @@ from pate_cli.verbs.verify import LABELS, RUN_SETTINGS, SETTINGS, verify
 # Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
 _GUARANTEE = "guarantee"
 _HEAD = ("schema_version", "releasable", "conversion")
-_RENAMED = {"labels_per_query": "label_set"}
 # Where there is none of what has parts.
 _WHOLE = {("tested",): Checked.LABELS, ("spent",): Checked.RECORD}
 
@@ -44,7 +43,7 @@ def kind_of_check(path):
         names = names[1:]
     if names[0] == "tool":
         names = names[:1]
-    return how_checked(Report, [_RENAMED.get(names[0], names[0]), *names[1:]])
+    return how_checked(Report, names)
 
 
 def how_checked(kind, path):

@@ -317,13 +317,11 @@ class SpendRecord:
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
 
-    def with_rounds(self, ledger: Ledger, *, votes: str | None = None) -> SpendRecord:
-        """The record with those rounds of a ledger that it does not know of."""
-        known = {run.round for run in self.runs}
-        fresh = []
+    @classmethod
+    def of(cls, ledger: Ledger) -> SpendRecord:
+        """Return the runs that a ledger tells of: its rounds, and what they drew."""
+        runs = []
         for done in ledger.rounds:
-            if done.id in known:
-                continue
             alone = data_independent_cost(
                 spendings([done]), delta=ledger.delta, plan=None, prior=done.draws[:1]
             )
@@ -338,13 +336,12 @@ class SpendRecord:
                 answers=done.answers,
                 asked=RowsAsked.of(done),
                 round=done.id,
-                votes=votes,
                 groups=done.groups,
                 claimed=ledger.private and not done.read_off,
                 draw=done.draws[0] if done.draws else None,
             )
-            fresh.append(run)
-            fresh += [
+            runs.append(run)
+            runs += [
                 Run(
                     id=hashlib.sha256(f"run {done.id} {number}".encode()).hexdigest()[:32],
                     kind=RunKind.RELEASE,
@@ -355,9 +352,7 @@ class SpendRecord:
                 )
                 for number, draw in enumerate(done.draws[1:])
             ]
-        both = SpendRecord((*self.runs, *fresh))
-        both.check_alike()
-        return both
+        return cls(tuple(runs))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
         """Return the runs of either; a run of both counts once, and as ended if either says so."""

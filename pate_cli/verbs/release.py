@@ -326,7 +326,7 @@ def _of_ledgers(
         places,
         run,
         budget=budget_of(asked),
-        beside=SpendRecord().with_rounds(total) | told,
+        beside=SpendRecord.of(total) | told,
         refuse=refuse,
     )
     entry.enter()
@@ -424,7 +424,7 @@ def _of_account(
 ) -> Released:
     """The total of all runs."""
     total = read.total
-    known = read.known if total is None else read.known | SpendRecord().with_rounds(total)
+    known = read.known if total is None else read.known | SpendRecord.of(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
     told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
     entry = Entry(places, None, budget=budget_of(asked), beside=known | told)

@@ -67,14 +67,14 @@ def test_any_common_round_counts_and_none_else():
 
 
 def test_rounds_of_a_ledger_are_the_runs_that_are_known_by_their_rounds():
-    known = RECORD.with_rounds(ledger("round a", "b"))
+    known = RECORD | SpendRecord.of(ledger("round a", "b"))
     assert [run.id for run in known.runs[:-1]] == ["a", "f00d", "d", "x"]
     assert known.runs[-1].round == "b"
     assert known.runs[-1].id != "b"  # which is for the holder of the ledger alone
     assert known.runs[-1].epsilon > 0.0
-    assert known.with_rounds(ledger("b")) == known
+    assert (known | SpendRecord.of(ledger("b"))) == known
     # A ledger knows its rounds, a report its runs, and the record both.
-    alone = SpendRecord().with_rounds(ledger("round a"))
+    alone = SpendRecord.of(ledger("round a"))
     assert (RECORD | alone).runs == RECORD.runs
     assert len((alone | RECORD).runs) == 4
     published = SpendRecord((LABELLED.public,))

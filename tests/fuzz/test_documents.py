@@ -178,7 +178,7 @@ def test_a_ledger(whole, tmp_path):
 
 def use_record(found):
     (found | found).touching(ledger())
-    found.with_rounds(ledger())
+    _ = found | pate.SpendRecord.of(ledger())
     bill = pate.spent(found)
     json.dumps(bill.to_dict(), allow_nan=False)
     assert len(list(bill.rows())) == len(found.runs)

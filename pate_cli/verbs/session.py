@@ -47,8 +47,7 @@ from pate_cli.disclosure.record import (
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
-from pate_cli.disclosure.settings import RowsAsked, Settings
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import RowsAsked, Settings, StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels

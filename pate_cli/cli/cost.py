@@ -196,9 +196,9 @@ def cost(
                 **target.keywords,
             )
             if question.per_query is not None:
-                escaped = question.escape_formulas
-                rows = found.encode(question.per_query, escape_formulas=escaped)
-                out.write(question.per_query, rows)
+                path, escaped = question.per_query, question.escape_formulas
+                with out.open(path) as draft:
+                    found.write(draft, path, escape_formulas=escaped)
             view.draw(
                 out,
                 lambda: plots.cost_figure(

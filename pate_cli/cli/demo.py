@@ -52,7 +52,8 @@ def demo(
         account = Places((spent,), votes=votes.name, accept_lost=True)
         done = pate.aggregate(_sample(votes.name), target_epsilon=_TARGET, record=account)
         out.write(votes, _sample(votes.name).read_bytes())
-        out.write(labels, done.labels.encode(labels))
+        with out.open(labels) as file:
+            done.labels.write(file, labels)
         out.write(report, done.report.to_json().encode())
     answered = done.labels.labels >= 0
     truth = pq.read_table(_sample("adult_truth.parquet"))["label"].to_numpy()[: len(answered)]

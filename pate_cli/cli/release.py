@@ -88,6 +88,7 @@ def release(
     report_path = report.place(f"{first}.report.json")
     with output.outputs() as out:
         report.reserve(out, report_path)
+        out.try_out()
         done = pate.release(
             given,
             external=external,

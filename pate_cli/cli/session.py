@@ -130,6 +130,7 @@ def session(
     with output.outputs() as out:
         if asked.report is not None:
             out.reserve(asked.report, replaces=a_report)
+            out.try_out()
         places = record.keywords
         with pate.Session(
             teachers=votes.teachers,

@@ -29,7 +29,7 @@ from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes.facts import Group
 
-_LEDGER: Final = Form("pate-ledger", "ledger", "ledger", version=1, marks={"releasable": False})
+_LEDGER: Final = Form("pate-ledger", "ledger", version=1, marks={"releasable": False})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 

@@ -114,7 +114,7 @@ class RowsAsked:
 
     @classmethod
     def of(cls, asked: RowsAsked, **beside: Any) -> Self:
-        """Return what was asked there, with the fields that this class has beside it."""
+        """Return these rows as this class has them, with the fields that it has beside them."""
         return cls(**{each.name: getattr(asked, each.name) for each in fields(RowsAsked)}, **beside)
 
 

@@ -21,7 +21,7 @@ _STORE = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def is_address(text: str) -> bool:
-    """Whether `text` is a URI and not a path."""
+    """Return whether `text` is a URI and not a path."""
     return _URI.match(text) is not None
 
 
@@ -40,7 +40,7 @@ def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
 
 
 def public_name(path: str | os.PathLike[str]) -> str:
-    """What may be shown of a path or an address: all but credentials."""
+    """Return what may be shown of a path or an address: all but credentials."""
     name = os.fspath(path)
     return without_credentials(name) if ":/" in name else name
 
@@ -54,20 +54,12 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
 
 
 def is_flat(filesystem: Any) -> bool:
-    """Whether folders are not made there, and nothing can be renamed but by copying it."""
+    """Return whether folders are not made there, and nothing can be renamed but by copying it."""
     return filesystem.type_name in _FLAT
 
 
-def listing(filesystem: Any, path: str) -> list[tuple[str, bool]]:
-    """Return (name, is a folder) of everything in a folder, sorted; FileNotFoundError without."""
-    from pyarrow import fs
-
-    infos = filesystem.get_file_info(fs.FileSelector(path))
-    return sorted((info.base_name, info.type.name == "Directory") for info in infos)
-
-
 def stored_content(uri: str, *, most: int, error: type[PateError]) -> bytes:
-    """The bytes of a file on a store, no more than show that it has more than `most`."""
+    """Return the bytes of a file on a store, of which `most` + 1 show that it has too many."""
     with reachable(public_name(uri), error):
         filesystem, path = filesystem_of(uri)
         with filesystem.open_input_file(path) as file:

@@ -16,7 +16,7 @@ _KNOWN_SUFFIX: Final = re.compile(rf"({_TABLE})?(\.(gz|zst|bz2))?$", re.IGNORECA
 
 
 def report_beside(labels: str, votes: str) -> str:
-    """The name of the report that belongs to labels at `labels`: a path or an address.
+    """Return the name of the report that belongs to labels at `labels`: a path or an address.
 
     Labels that go to a device or a pipe have no folder: then it is named after the votes.
     """
@@ -35,7 +35,7 @@ def _report_of(labels: str, votes: str) -> str:
 
 
 def has_no_name(source: str) -> bool:
-    """Whether votes come by a pipe or a device, whose name, if it has one, says nothing of them."""
+    """Return whether votes come by a pipe or a device, whose name says nothing of them."""
     if source == "-":
         return True
     if is_address(source):
@@ -45,7 +45,7 @@ def has_no_name(source: str) -> bool:
 
 
 def stem_of(source: str) -> str:
-    """A file stem for outputs named after the votes; `votes` when the source has no name."""
+    """Return a stem for outputs named after the votes: `votes` if these have no name."""
     last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
     stem = _KNOWN_SUFFIX.sub("", last)
     nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)

@@ -14,13 +14,14 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import Replaces, anything, kept, nothing, refuse, repeats
+from pate_cli.files.existing import Replaces, kept, nothing, refuse, repeats
 from pate_cli.files.inputs import Place, places_of_descriptor, places_of_path
 
 STDOUT: Final = 1
@@ -30,9 +31,6 @@ _NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NAMELESS: Final = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir() else 0
-_NO_NAMELESS: Final = {
-    errno.EOPNOTSUPP, errno.ENOTSUP, errno.EISDIR, errno.EINVAL, errno.ENOSYS,
-}  # fmt: skip
 
 
 class Output(ABC):
@@ -110,7 +108,34 @@ class Output(ABC):
             yield chunk
 
 
-class File(Output):
+class KeptOutput(Output):
+    """An output in a place that keeps what it is given, and may have been given something."""
+
+    @abstractmethod
+    def _there(self) -> AbstractContextManager[IO[bytes]]:
+        """Open what lies in the place."""
+
+    def _kept(self) -> str | None:
+        """Return what lies there if no output replaces it."""
+        with self._there() as file:
+            return kept(file, self.replaces)
+
+    def _refuse_there(self) -> None:
+        """Refuse what lies there before anything is spent; a run that goes on looks later."""
+        if not self.resumed:
+            refuse(self.name, self._kept(), force=self.force)
+
+    def _replace_there(self) -> None:
+        """Refuse to replace what lies there, unless it is of this run or may be replaced."""
+        with self._there() as file:
+            if self.resumed and repeats(file, self.chunks()):
+                return
+        if not self.force:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+        refuse(self.name, self._kept(), force=True)
+
+
+class File(KeptOutput):
     """A regular file, which appears under its name when it is whole."""
 
     def __init__(self, name: str, path: Path, mode: int) -> None:
@@ -131,8 +156,8 @@ class File(Output):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
-        if self._path.exists() and not self.resumed:
-            refuse(self.name, self._kept(), force=self.force)
+        if self._path.exists():
+            self._refuse_there()
         try:
             self._descriptor = self._begun(folder)
         except OSError as error:
@@ -152,7 +177,7 @@ class File(Output):
         try:
             there = os.path.lexists(self._path)
             if there:
-                self._make_way()
+                self._replace_there()
             if self._hidden is None and not there:
                 self._link(self._path)
             else:
@@ -173,11 +198,9 @@ class File(Output):
 
     def _begun(self, folder: Path) -> int:
         if _NAMELESS:
-            try:
+            # What else keeps a file from being made keeps the one with a name from it, too.
+            with contextlib.suppress(OSError):
                 return os.open(folder, _NAMELESS | os.O_RDWR, self._mode)
-            except OSError as error:
-                if error.errno not in _NO_NAMELESS:
-                    raise
         return os.open(self._hide(), _NEW, self._mode)
 
     def _hide(self) -> Path:
@@ -190,22 +213,14 @@ class File(Output):
         os.link(f"/proc/self/fd/{self._descriptor}", name, src_dir_fd=self._descriptor)
         return name
 
-    def _make_way(self) -> None:
-        """Refuse to replace what lies there, unless it is of this run or may be replaced."""
-        with self._path.open("rb") as file:
-            repeated = self.resumed and repeats(file, self.chunks())
-        if not repeated:
-            if not self.force:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            refuse(self.name, self._kept(), force=True)
+    def _there(self) -> IO[bytes]:
+        return self._path.open("rb")
 
     def _kept(self) -> str | None:
         """Return what lies there if no output replaces it."""
-        records = (f"{self._path}.spent.{suffix}" for suffix in ("json", "jsonl"))
-        if self.replaces is not anything and any(map(os.path.lexists, records)):
+        if os.path.lexists(f"{self._path}.spent.json"):
             return "votes that have a record"
-        with self._path.open("rb") as file:
-            return kept(file, self.replaces)
+        return super()._kept()
 
 
 class Stream(Output):

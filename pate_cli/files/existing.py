@@ -35,11 +35,6 @@ def nothing(_file: IO[bytes]) -> bool:
     return False
 
 
-def anything(_file: IO[bytes]) -> bool:
-    """Replace whatever is there, also without `force`: for a record that grows."""
-    return True
-
-
 def beginning(*starts: bytes) -> Replaces:
     """Replace files that begin with one of these bytes, in letters of any case."""
     return lambda file: file.read(64).lower().startswith(tuple(map(bytes.lower, starts)))
@@ -75,7 +70,7 @@ def kept(file: IO[bytes], replaces: Replaces) -> str | None:
     start = file.read(_HEAD)
     file.seek(0)
     found = _KEPT.match(start)
-    if replaces is anything or not start or (found is None and replaces(file)):
+    if not start or (found is None and replaces(file)):
         return None
     return "no earlier output of this kind" if found is None else f"a {found[1].decode()}"
 

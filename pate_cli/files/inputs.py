@@ -1,4 +1,4 @@
-"""What a command reads, which no output replaces: under whatever name, and whatever is forced.
+"""Files that a command reads, which no output replaces under any name, whatever is forced.
 
 Readers tell every file they open (`note`); outputs ask before anything is spent, again whenever
 another file is opened, and last when they are put in place (`current`). A file is known by its
@@ -23,13 +23,13 @@ class Inputs:
     """Files that are read, and those who want to know of each."""
 
     def __init__(self, around: Inputs | None = None) -> None:
-        """No file yet; what is read here is read in `around`, too."""
+        """Begin with no file; what is added here is added to `around`, too."""
         self._known: dict[Place, str] = {}
         self._guards: list[Callable[[], None]] = []
         self._around = around
 
     def add(self, places: Iterable[Place], what: str) -> None:
-        """One more file, by all its places; `what` it is, in words."""
+        """Add a file, by all its places; `what` it is, in words."""
         places = set(places)
         for place in places:
             self._known.setdefault(place, what)
@@ -37,7 +37,7 @@ class Inputs:
             self._around.add(places, what)
 
     def include(self, other: Inputs) -> None:
-        """What was read before, elsewhere; UsageError by a guard that minds."""
+        """Add what was read elsewhere; UsageError by a guard that minds."""
         for place, what in other._known.items():
             self.add({place}, what)
         self.check()
@@ -50,7 +50,7 @@ class Inputs:
             self._around.check()
 
     def closed(self) -> Inputs:
-        """What was read, for whoever wants to know later, in whatever process."""
+        """Return a copy without guards, which can be sent to another process."""
         known = Inputs()
         known._known.update(self._known)
         return known
@@ -60,7 +60,7 @@ class Inputs:
         self._guards.append(check)
 
     def what(self, places: Iterable[Place]) -> str | None:
-        """What is read from any of these places, if anything is."""
+        """Return in words which file is read from one of these places; None if none is."""
         return next((self._known[place] for place in places if place in self._known), None)
 
 
@@ -79,15 +79,16 @@ def watched() -> Iterator[Inputs]:
 
 
 def current() -> Inputs:
-    """What has been read in the innermost block of `watched`; nothing outside of one."""
+    """Return the files read in the innermost block of `watched`; none outside of one."""
     watch = _WATCH.get()
     return Inputs() if watch is None else watch
 
 
 def note(what: str, *files: tuple[str | os.PathLike[str], Any]) -> None:
-    """Files are read: paths, each with its pyarrow filesystem, or None for one of the system.
+    """Remember that files are read.
 
-    `what` completes "the output is ...".
+    Each is a path and its pyarrow filesystem, None for a file of the system; `what` completes
+    "the output is ...".
 
     Raises:
         UsageError: one of them is an output of the command, too.
@@ -104,7 +105,7 @@ def note(what: str, *files: tuple[str | os.PathLike[str], Any]) -> None:
 
 
 def note_stream(what: str, stream: Any) -> None:
-    """The same of an open file, where one of the system is behind it."""
+    """Remember that an open file is read, if a file of the system is behind it; see `note`."""
     watch = current()
     with contextlib.suppress(OSError, ValueError, AttributeError):
         watch.add(places_of_descriptor(stream.fileno()), what)
@@ -112,7 +113,7 @@ def note_stream(what: str, stream: Any) -> None:
 
 
 def places_of_path(path: str | os.PathLike[str]) -> set[Place]:
-    """Where a regular file is, or will be; nothing for a device or a pipe."""
+    """Return the places of a regular file that is there or may be; none of a device or a pipe."""
     places: set[Place] = set()
     with contextlib.suppress(OSError):
         found = Path(path).stat()
@@ -125,7 +126,7 @@ def places_of_path(path: str | os.PathLike[str]) -> set[Place]:
 
 
 def places_of_descriptor(descriptor: int) -> set[Place]:
-    """The regular file behind a descriptor; nothing for anything else."""
+    """Return the place of the regular file behind a descriptor; none of anything else."""
     with contextlib.suppress(OSError):
         found = os.fstat(descriptor)
         if stat.S_ISREG(found.st_mode):
@@ -134,5 +135,5 @@ def places_of_descriptor(descriptor: int) -> set[Place]:
 
 
 def stored_place(kind: str, path: str) -> str:
-    """The place of a path on a filesystem of a kind."""
+    """Return the place of a path on a filesystem of a kind."""
     return f"{kind} {path}"

@@ -26,8 +26,9 @@ from pate_cli.files.addresses import (
     refuse_address,
 )
 from pate_cli.files.delivery import STDOUT, File, Output, Stream
+from pate_cli.files.digest import Digest
 from pate_cli.files.draft import Draft
-from pate_cli.files.existing import Replaces, anything, nothing
+from pate_cli.files.existing import Replaces, nothing
 from pate_cli.files.inputs import current
 
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
@@ -88,7 +89,7 @@ class Outputs:
 
     @property
     def released(self) -> bool:
-        """Whether anything may have left for good."""
+        """Return whether anything may have left for good."""
         return any(output.left for output in self._outputs.values())
 
     def discard(self) -> None:
@@ -103,9 +104,8 @@ class Outputs:
         mode: int = 0o644,
         replaces: Replaces = nothing,
         resumed: bool = False,
-        tried: bool = True,
     ) -> None:
-        """Open an output, after everything was tried that could keep it from its place.
+        """Open an output, if nothing that can be seen keeps it from its place.
 
         Args:
             path: a path, `-` for standard output, or the address of a file on a store, which takes
@@ -113,12 +113,10 @@ class Outputs:
             mode: permissions less the umask; 0o600 for a secret.
             replaces: which file makes way under `force`; see `existing`.
             resumed: the same run may have put this output there before it was cut short.
-            tried: whether to try at once, and not in `try_out`, if there is room, and if a store
-                lets us put and delete, which may leave an empty key there.
 
         Raises:
             OutputError: a file is there; the folder is missing, not writable or full; a store
-                cannot be reached, or lets nobody put and delete.
+                cannot be reached.
             UsageError: two outputs go to one place, the command reads this one, or a file is there
                 that no output replaces.
         """
@@ -133,22 +131,21 @@ class Outputs:
                 )
             self._outputs.pop(name, output).close()
         self._refuse_read(output)
-        output.force = self._force or replaces is anything
-        output.replaces, output.resumed = replaces, resumed
+        output.force, output.replaces, output.resumed = self._force, replaces, resumed
         # Known before it is opened, so that an interruption leaves no file behind.
         self._outputs[name] = output
         try:
             output.open()
-            if tried:
-                output.try_room(_ROOM)
         except BaseException as error:
             self._outputs.pop(name).close()
             if isinstance(error, OSError):
                 raise OutputError(cause(output.name, error)) from error
             raise
 
-    def try_out(self, sizes: Mapping[str, int]) -> None:
+    def try_out(self, sizes: Mapping[str, int] | None = None) -> None:
         """Try all outputs, as the last thing before anything is spent.
+
+        A store is asked to put and delete something, which may leave an empty key there.
 
         Args:
             sizes: bytes that outputs will have at least, by path, where that is known.
@@ -158,7 +155,7 @@ class Outputs:
                 delete.
         """
         for name, output in self._outputs.items():
-            size = sizes.get(name, 0)
+            size = (sizes or {}).get(name, 0)
             try:
                 output.try_room(max(size, _ROOM))
             except OSError as error:
@@ -200,6 +197,10 @@ class Outputs:
             self.discard()
             raise
         output.written = True
+
+    def digest(self, path: str | os.PathLike[str]) -> Digest:
+        """Return the hash of an output that is written and has no place yet."""
+        return Digest.of(self._outputs[os.fspath(path)].chunks())
 
     def _commit(self) -> None:
         due = [output for output in self._outputs.values() if output.written]

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
-from pate_cli.core.formulas import as_text, refuse_escapes
+from pate_cli.core.formulas import refuse_escapes
+from pate_cli.core.table import arrow_table, encode_columns
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
 from pate_cli.files.existing import PAGE, Replaces, beginning, columns_in
@@ -40,26 +38,28 @@ class Result(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """Facts, ready for JSON, in a stable order of keys."""
+        """Return the facts, ready for JSON, in a stable order of keys."""
 
     @abstractmethod
     def columns(self) -> Mapping[str, NDArray[Any]]:
-        """The table: columns of one length by name."""
+        """Return the table: columns of one length by name."""
 
     @abstractmethod
     def headline(self) -> str:
-        """A few words on it."""
+        """Return a few words on the result."""
 
     def to_json(self) -> str:
-        """Indented JSON with a final newline; never NaN or Infinity."""
+        """Return indented JSON with a final newline; never NaN or Infinity."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     def to_arrow(self) -> Any:
-        """The table as a pyarrow.Table."""
-        return _arrow(self.columns())
+        """Return the table as a pyarrow.Table, with null for what is missing."""
+        return arrow_table(self.columns())
 
     def to_pandas(self) -> Any:
-        """The table as a pandas.DataFrame; whole numbers stay so beside missing ones (Int64).
+        """Return the table as a pandas.DataFrame.
+
+        Whole numbers stay so beside missing ones (Int64).
 
         Raises:
             UsageError: pandas is not installed.
@@ -110,12 +110,6 @@ class Result(ABC):
             return PAGE
         return columns_in(LabelFormat.from_path(path), *self.columns())
 
-    def encode(self, path: str | os.PathLike[str], *, escape_formulas: bool = False) -> bytes:
-        """The content of a file of this name; see `save`."""
-        file = io.BytesIO()
-        self.write(file, path, escape_formulas=escape_formulas)
-        return file.getvalue()
-
     def write(
         self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False
     ) -> None:
@@ -132,7 +126,7 @@ class Result(ABC):
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
 
     def preview(self) -> Iterable[tuple[object, ...]]:
-        """A few rows of cells for a notebook, below the headline."""
+        """Return a few rows of cells for a notebook, below the headline."""
         return ()
 
     def _repr_html_(self) -> str:
@@ -146,67 +140,3 @@ class Result(ABC):
         rows = "".join(map(row, self.preview())) if not self.secret else ""
         table = f"<table>{rows}</table>" if rows else ""
         return f"<p><b>{escape(repr(self)[1:-1])}</b></p>{table}"
-
-
-def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
-    """Columns of dataclass instances of one type; a missing number is NaN."""
-    names = [field.name for field in fields(rows[0])] if rows else []
-    values = {name: [getattr(row, name) for row in rows] for name in names}
-    return {
-        name: np.array([np.nan if value is None else value for value in column])
-        for name, column in values.items()
-    }
-
-
-def _without_formulas(column: NDArray[Any]) -> NDArray[Any]:
-    if column.dtype.kind not in "UO":
-        return column
-    cells = [as_text(cell) if isinstance(cell, str) else cell for cell in column.tolist()]
-    return np.array(cells, dtype=object)
-
-
-def _arrow(columns: Mapping[str, NDArray[Any]]) -> Any:
-    """A pyarrow.Table, with null for NaN."""
-    import pyarrow as pa
-
-    return pa.table(
-        {name: pa.array(np.asarray(c), from_pandas=True) for name, c in columns.items()}
-    )
-
-
-def encode_columns(
-    columns: Mapping[str, NDArray[Any]],
-    table_format: LabelFormat,
-    *,
-    escape_formulas: bool = False,
-) -> bytes:
-    """A file with one row per entry; every column has the same length, a NaN is missing.
-
-    `escape_formulas` as in `Result.save`.
-
-    Raises:
-        UsageError: a format that cannot hold named columns, or holds no formulas to escape.
-    """
-    if escape_formulas:
-        refuse_escapes(table_format)
-        columns = {name: _without_formulas(column) for name, column in columns.items()}
-    table = _arrow(columns)
-    if table_format is LabelFormat.JSONL:
-        rows = table.to_pylist()
-        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
-    from pyarrow import csv, ipc, parquet
-
-    sink = io.BytesIO()
-    if table_format is LabelFormat.CSV:
-        csv.write_csv(table, sink)
-    elif table_format is LabelFormat.ARROW:
-        with ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    elif table_format is LabelFormat.PARQUET:
-        parquet.write_table(table, sink, write_page_checksum=True)
-    else:
-        raise UsageError(
-            f"a table with named columns cannot be {table_format}; use .parquet, .arrow, .csv or"
-            " .jsonl"
-        )
-    return sink.getvalue()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from os import PathLike
 from pathlib import Path
@@ -28,36 +28,24 @@ _LARGEST: Final = 1 << 28
 """Bytes; a device that never ends is told from a file by it."""
 
 
-def _nothing_older(_content: dict[str, Any], _version: int) -> None:
-    """Where every version that is read is the present one."""
-
-
 @dataclass(frozen=True)
 class Form:
     """One kind of file.
 
     Attributes:
         kind: the word in its field `kind`.
-        noun: what a person calls it.
-        option: the parameter whose file it is.
+        noun: what a person calls it, which is also the parameter that names such a file.
         version: of its schema.
-        unsealed: earlier versions, which carry no checksum; one that does is held to it.
-        earlier: versions before this one that do.
         marks: fields that are the same in every file of the kind.
-        copy: of which it is restored if it is damaged.
     """
 
     kind: str
     noun: str
-    option: str
     version: int
-    unsealed: tuple[int, ...] = ()
-    earlier: tuple[int, ...] = ()
     marks: Mapping[str, Any] = field(default_factory=dict)
-    copy: str = "a copy"
 
     def text(self, value: Any) -> str:
-        """The file of a dataclass; floats come back from it bit by bit."""
+        """Return the file of a dataclass; floats come back from it bit by bit."""
         content = {
             "kind": self.kind, "schema_version": self.version, **self.marks, **encoded(value)
         }  # fmt: skip
@@ -68,17 +56,15 @@ class Form:
         self,
         kind: type[_T],
         text: str | bytes,
-        older: Callable[[dict[str, Any], int], None] = _nothing_older,
         *,
         told: Refusal | None = None,
         largest: int | None = LARGEST_WHOLE,
     ) -> _T:
-        """The dataclass that `text` was given.
+        """Return the dataclass that a file holds.
 
         Args:
             kind: what to read.
             text: the file.
-            older: told the fields of a file of another version and which, gives what it lacks.
             told: how whatever is wrong is told; by default as of a file that was given by name.
             largest: of whole numbers, see `parsed`.
 
@@ -86,30 +72,25 @@ class Form:
             LedgerError: truncated, foreign, newer, damaged, or not as it was written; or, in its
                 place, what `told` raises.
         """
-        noun, ours = self.noun, f"; give a file that pate wrote with `{self.option}`"
+        noun, ours = self.noun, f"; give a file that pate wrote with `{self.noun}`"
         not_parsed = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", ours)
         content = parsed(text, told or not_parsed, most=_LARGEST, largest=largest)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
             foreign = Refusal(LedgerError, "", ours.replace(";", ":", 1))
             raise (told or foreign).of(f"not a {noun}")
         version = content.get("schema_version")
-        # A boolean or 2.0 would pass for a number.
-        if type(version) is not int or version not in (*self.unsealed, *self.earlier, self.version):
+        # True and 1.0 equal 1.
+        if type(version) is not int or version != self.version:
             newer = "; use the version of pate that wrote it, or a newer one"
             raise (told or Refusal(LedgerError, "", newer)).of(
                 f"the {noun} has schema version {shortened(str(version))}, this tool reads "
                 f"{self.version}"
             )
         damaged = told or Refusal(
-            LedgerError, f"the {noun} is damaged: ", f"; restore it from {self.copy}"
+            LedgerError, f"the {noun} is damaged: ", "; restore it from a copy"
         )
-        checksum = content.pop(_CHECKSUM, None)
-        # Whatever version it says it is of: that may be what was damaged.
-        due = version not in self.unsealed or checksum is not None
-        if due and not _agrees(checksum, content):
+        if not _agrees(content.pop(_CHECKSUM, None), content):
             raise damaged.of("it is not as pate wrote it")
-        if version != self.version:
-            older(content, version)
         if any(content.get(name) is not mark for name, mark in self.marks.items()):
             raise damaged.of(f"it must say {json.dumps(self.marks)}")
         for name in ("kind", "schema_version", *self.marks):
@@ -120,7 +101,7 @@ class Form:
 def content_of(
     path: str | PathLike[str], *, most: int = _LARGEST, error: type[PateError] = LedgerError
 ) -> bytes:
-    """The bytes of a file, no more than show that it has more than `most`."""
+    """Return the bytes of a file, of which `most` + 1 show that it has too many."""
     try:
         with Path(path).open("rb") as file:
             return file.read(most + 1)
@@ -130,7 +111,7 @@ def content_of(
 
 @contextlib.contextmanager
 def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
-    """Errors in reading a file are of this class, and say which one it is."""
+    """Give errors in reading a file this class, and the name of the file."""
     name = public_name(Path(path))
     try:
         yield

@@ -8,21 +8,18 @@ no file mode: what is secret never goes here.
 from __future__ import annotations
 
 import contextlib
-import errno
 import io
-import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import is_flat, reachable
-from pate_cli.files.delivery import Output
-from pate_cli.files.existing import kept, refuse, repeats
+from pate_cli.files.delivery import KeptOutput
 from pate_cli.files.inputs import Place, stored_place
 
 
-class StoredFile(Output):
+class StoredFile(KeptOutput):
     """A file on a pyarrow filesystem."""
 
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
@@ -44,8 +41,8 @@ class StoredFile(Output):
             found = self._kind()
             if found == "Directory" or self.name.endswith("/"):
                 raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
-            if found != "NotFound" and not self.resumed:
-                refuse(self.name, self._kept(), force=self.force)
+        if found != "NotFound":
+            self._refuse_there()
         self._hold()
 
     def try_room(self, size: int) -> None:
@@ -66,11 +63,8 @@ class StoredFile(Output):
         """Give the draft its name; errors as `Output.deliver`."""
         with reachable(self.name, OutputError):
             there = self._kind() != "NotFound"
-            repeated = there and self.resumed and self._repeats()
-        if there and not repeated:
-            if not self.force:
-                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            refuse(self.name, self._kept(), force=True)
+        if there:
+            self._replace_there()
         with reachable(self.name, OutputError):
             self.left = True
             if there and not is_flat(self._filesystem):
@@ -95,13 +89,9 @@ class StoredFile(Output):
             for chunk in chunks:
                 stream.write(chunk)
 
-    def _there(self) -> IO[bytes]:
-        return io.BufferedReader(self._filesystem.open_input_file(self._path))
-
-    def _kept(self) -> str | None:
-        with reachable(self.name, OutputError), self._there() as file:
-            return kept(file, self.replaces)
-
-    def _repeats(self) -> bool:
-        with self._there() as file:
-            return repeats(file, self.chunks())
+    @contextlib.contextmanager
+    def _there(self) -> Iterator[IO[bytes]]:
+        with reachable(self.name, OutputError):
+            stream = self._filesystem.open_input_file(self._path)
+            with io.BufferedReader(stream) as file:
+                yield file

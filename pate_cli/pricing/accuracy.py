@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.files.results import Result, row_columns
+from pate_cli.core.table import row_columns
+from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import OneScoreMechanism
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax

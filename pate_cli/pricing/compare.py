@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms
 from pate_cli.core.dataclass import dataclass
+from pate_cli.core.table import row_columns
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.files.results import Result, row_columns
+from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.pricing.cost import TIGHT_ORDERS, QueryCosts, TightCost, expected_until, query_costs
 from pate_cli.run.fold import AskedRows, OnCounts

@@ -1,6 +1,6 @@
 """Accounts of a run: what they keep of the votes as these are labelled, and the report. SECRET.
 
-A run takes any account. One that keeps nothing says what labels cost whatever the votes
+One that keeps nothing says what labels cost whatever the votes
 (`PublicAccount`), perhaps after a test before any is drawn (`TargetAccount`). One that keeps a
 ledger (`LedgerAccount`) says what a plan sanitizes of it: of a tally of scores (`TightAccount`), or
 of what the published analysis keeps.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -23,7 +23,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Bound
 from pate_cli.disclosure import door
-from pate_cli.disclosure.facts import ReportFacts, report_of
+from pate_cli.disclosure.facts import ReportFacts
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import (
@@ -34,11 +34,10 @@ from pate_cli.disclosure.profile import (
     states_for,
 )
 from pate_cli.disclosure.record import RunKind
-from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
+from pate_cli.disclosure.report import Outlook, Quote, Tested
 from pate_cli.disclosure.settings import Sanitizer, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import Headline, ScoredTerms, TargetTerms, Terms, terms_of
-from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.worst_case import Spending
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
@@ -49,52 +48,28 @@ Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
 
 
-class Account(Protocol):
-    """Keeps what it needs of the votes while they are labelled, and reports in the end. SECRET."""
-
-    @property
-    def keep(self) -> Keep | None:
-        """Applied to every batch, wherever that is labelled; None where nothing is kept."""
-        ...
-
-    @property
-    def worst_case_alone(self) -> bool:
-        """Whether an ε for all votes is all that it promises: no target, and nothing sanitized."""
-        ...
-
-    @property
-    def told(self) -> Mapping[str, Any]:
-        """Fields of `disclosure.settings.Settings` that say how the run is charged; public."""
-        ...
-
-    def add(self, kept: Any) -> None:
-        """Charge what was kept of a batch; batches come in order."""
-        ...
-
-    def settle(self, done: Round, key: RunKey) -> Settlement:
-        """The facts of the public report, drawn once, and the ledger if there is one."""
-        ...
-
-    def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """What the run costs for all votes, and each group; before anything is spent; public."""
-        ...
-
-    def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """The same as a record has it: some fields of `disclosure.record.Run`."""
-        ...
-
-
 @dataclass(frozen=True)
 class Settlement:
-    """Facts of a report (public) and the ledger behind it (SECRET), None where none is kept."""
+    """Facts of the report of a run, and its ledger.
+
+    Attributes:
+        facts: without the name of the run, its record and its labels. Public.
+        ledger: what the labels cost; None where none is kept. SECRET.
+    """
 
     facts: ReportFacts
     ledger: Ledger | None
 
     @property
-    def report(self) -> Report:
-        """The report, without the name of the run, its record and its labels."""
-        return report_of(self.facts)
+    def answers(self) -> int:
+        """Return how many labels the teachers gave."""
+        return sum(done.answers for done in self.facts.rounds)
+
+    @property
+    def failed(self) -> Tested | None:
+        """Return the release test that the labels failed; None where they may leave."""
+        tested = self.facts.headline.tested
+        return None if tested is None or tested.passed else tested
 
 
 @dataclass(frozen=True)
@@ -108,7 +83,7 @@ class _TallyStates:
 
 
 class LedgerAccount(ABC):
-    """Keeps a ledger, of which a plan sanitizes what is published. SECRET."""
+    """Keeps what it needs of the votes for a ledger, of which a plan sanitizes a part. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""
@@ -117,24 +92,27 @@ class LedgerAccount(ABC):
     @property
     @abstractmethod
     def keep(self) -> Keep:
-        """As in `Account`."""
+        """Return what is applied to every batch, wherever that is labelled."""
 
     @abstractmethod
     def add(self, kept: Any) -> None:
-        """As in `Account`."""
+        """Charge what was kept of a batch; batches come in order."""
 
     @abstractmethod
     def ledger(self, done: Round, *, private: bool) -> Ledger:
-        """All rows, charged."""
+        """Return the ledger of all rows."""
 
     @property
     def worst_case_alone(self) -> bool:
-        """Unless something is drawn."""
+        """Return whether an ε for all votes is all that is promised: nothing is sanitized."""
         return not self._plan.publishes_draw
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """δ, the analysis, and how ε is sanitized if it is."""
+        """Return fields of `disclosure.settings.Settings` that say how the run is charged. Public.
+
+        They are δ, the analysis, and how ε is sanitized if it is.
+        """
         plan = self._plan
         told = {"delta": plan.delta, "analysis": plan.analysis.value}
         if not plan.publishes_draw:
@@ -142,20 +120,20 @@ class LedgerAccount(ABC):
         return told | {"sanitizer": Sanitizer(plan.kind.value, plan.order, plan.beta, plan.sigma)}
 
     def settle(self, done: Round, key: RunKey) -> Settlement:
-        """Charge all rows and draw once; a draw that was published is noted in the ledger."""
+        """Charge all rows and draw once; the ledger tells of a draw that is published."""
         ledger, plan = self.ledger(done, private=key.private), self._plan
         facts = door.release(ledger, plan, key.aside("release"))
         return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The data-independent price of labels and release."""
+        """Return what labels and release cost for all votes; public, before anything is spent."""
         terms = self._terms(queries, max_answers)
         return door.quote(
             self._mechanism, terms, queries=queries, max_answers=max_answers, groups=groups
         )
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """By the worst case, with the draw if there is one."""
+        """Return the worst case, and the draw if there is one, as fields of a run in a record."""
         plan = self._plan
         return {
             "kind": RunKind.WORST_CASE,
@@ -180,7 +158,7 @@ class TightAccount(LedgerAccount):
 
     @property
     def keep(self) -> Keep:
-        """The cells of queries."""
+        """Return what counts the cells of queries."""
         return TallyCells(self._table.grid)
 
     def add(self, kept: Tally) -> None:
@@ -188,7 +166,7 @@ class TightAccount(LedgerAccount):
         self._tally.add(kept)
 
     def ledger(self, done: Round, *, private: bool) -> Ledger:
-        """The tally, at as many distances as the plan's β asks for."""
+        """Return the cost of the tally, at as many distances as the plan's β asks for."""
         plan = self._plan
         return charge(
             self._mechanism,
@@ -222,29 +200,29 @@ class PublicAccount:
 
     @property
     def worst_case_alone(self) -> bool:
-        """It is."""
+        """Return True: an ε for all votes is all that is promised."""
         return True
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """δ, and how the labels are charged."""
+        """Return δ and the analysis, as fields of `disclosure.settings.Settings`; public."""
         return {"delta": self._terms.labels_delta, "analysis": self._terms.analysis}
 
     def add(self, kept: Any) -> None:
-        """Nothing: what labels may cost is settled before they are drawn."""
+        """Do nothing: what labels may cost is settled before they are drawn."""
 
     def settle(self, done: Round, key: RunKey) -> Settlement:
-        """The facts of the report, without a ledger."""
+        """Return the facts of the report, without a ledger."""
         return Settlement(self._facts(done, self._headline, private=key.private), None)
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The price, before anything is spent."""
+        """Return what the labels cost for all votes, before anything is spent."""
         return door.quote(
             self._mechanism, self._terms, queries=queries, max_answers=max_answers, groups=groups
         )
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """By the worst case, or the composition."""
+        """Return the worst case, or the composition, as fields of a run in a record."""
         del queries, max_answers  # of those it was made for
         composed = isinstance(self._mechanism, ComposedMechanism)
         return {
@@ -314,7 +292,7 @@ class TargetAccount(PublicAccount):
 
     @property
     def worst_case_alone(self) -> bool:
-        """A target is promised."""
+        """Return False: a target is promised."""
         return False
 
     def test(
@@ -344,25 +322,8 @@ class TargetAccount(PublicAccount):
         )
         return not key.aside("coin").comes_up(coin.log_refuse)
 
-    def refusal(
-        self,
-        *,
-        private: bool,
-        run: str,
-        began: str,
-        facts: Facts = PLAIN,
-        spent: Spent | None = None,
-    ) -> RefusedError:
-        """What is raised of labels that did not pass, with its report; `facts` as in `run`."""
-        plan = self.plan
-        refused = self._refused(private=private, facts=facts)
-        return RefusedError(
-            f"the labels did not pass the test of the target {plan.epsilon:g}; none are released. "
-            f"This cost {plan.refusal_epsilon:g} at delta {plan.delta:g}",
-            report_of(replace(refused, run=run, time=began, spent=spent)),
-        )
-
-    def _refused(self, *, private: bool, facts: Facts) -> ReportFacts:
+    def refused(self, *, private: bool, facts: Facts = PLAIN) -> Settlement:
+        """Return the facts of labels that did not pass; `facts` as in `run`."""
         done = Round(
             id="refused",
             mechanism=self._scored.parameters(),
@@ -371,18 +332,19 @@ class TargetAccount(PublicAccount):
             answers=0,
             **facts.of_round,
         )
-        return self._facts(done, self._tested.decided(passed=False), private=private)
+        failed = self._tested.decided(passed=False)
+        return Settlement(self._facts(done, failed, private=private), None)
 
     @property
     def told(self) -> Mapping[str, Any]:
-        """The target as well; of a test also what failing it costs, and the bound."""
+        """Return the target as well, and of a test what failing it costs, and the bound."""
         target = StatedTarget(self.plan.epsilon)
         if self.needed:
             target = StatedTarget(self.plan.epsilon, self.plan.refusal_epsilon, self._bound.value)
         return {**super().told, "target": target}
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """The price for all votes, and how likely made-up ensembles would pass."""
+        """Return the cost for all votes, and how likely made-up ensembles would pass."""
         plan = self.plan
         outlook = Outlook(
             target=plan.epsilon,
@@ -403,7 +365,7 @@ class TargetAccount(PublicAccount):
         return found.named()
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
-        """By the target, where it is tested."""
+        """Return the target, where it is tested, as fields of a run in a record."""
         if not self.needed:
             return super().charge(queries=queries, max_answers=max_answers)
         plan = self.plan
@@ -416,9 +378,13 @@ class TargetAccount(PublicAccount):
 
     @property
     def _headline(self) -> Headline:
-        """A target that is met without a test is said to be."""
+        """Say of a target that is met without a test that it is met."""
         headline = super()._headline
         return headline if self.needed else replace(headline, met_target=self.plan.epsilon)
+
+
+Account: TypeAlias = LedgerAccount | PublicAccount
+"""What keeps what it needs of the votes while they are labelled, and reports in the end. SECRET."""
 
 
 def charge(
@@ -430,7 +396,7 @@ def charge(
     distances: int,
     private: bool,
 ) -> Ledger:
-    """The ledger of one run under the tight analysis.
+    """Return the ledger of one run under the tight analysis.
 
     Args:
         mechanism: what was run.

@@ -28,7 +28,7 @@ from pate_cli.files.addresses import public_name, refuse_address
 from pate_cli.files.outputs import Outputs
 from pate_cli.files.sealed_json import Form
 
-_FORM: Final = Form("pate-checkpoint", "checkpoint", "checkpoint", version=1)
+_FORM: Final = Form("pate-checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"
 _PIECE: Final = re.compile(r"piece-([0-9]+)\.bin")
 _OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")

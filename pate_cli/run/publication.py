@@ -20,7 +20,6 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, RefusedError, Report
 from pate_cli.files.addresses import is_address, public_name
 from pate_cli.files.beside import report_beside
-from pate_cli.files.digest import Hashed
 from pate_cli.files.existing import a_report, labels_in
 from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
@@ -130,9 +129,9 @@ class Destination:
         if self.ledger is not None:
             out.reserve(self.ledger, mode=0o600, resumed=resumed or to_look)
         if keeps_report and self.report is not None:
-            out.reserve(self.report, replaces=a_report, resumed=resumed, tried=False)
+            out.reserve(self.report, replaces=a_report, resumed=resumed)
         like = labels_in(self.form.label_format)
-        out.reserve(self.labels, replaces=like, resumed=resumed or to_look, tried=False)
+        out.reserve(self.labels, replaces=like, resumed=resumed or to_look)
         return Publication(self, out)
 
 
@@ -170,7 +169,7 @@ class Publication:
             self._out.try_out({fspath(self._to.labels): size})
 
     def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
-        """See Destination."""
+        """UsageError for a ledger of what has none; see `Destination.refuse_ledger`."""
         if self._to is not None:
             self._to.refuse_ledger(composed=composed, tested=tested)
 
@@ -180,21 +179,20 @@ class Publication:
             self.labels = _named(list(tables), self._vocabulary)
             return
         form = self._to.form
-        with self._out.open(fspath(self._to.labels)) as draft:
-            file = Hashed(draft)
+        with self._out.open(self._to.labels) as file:
             if self._vocabulary is not None:
                 # Which names came out is known once all labels are drawn.
                 tables = iter([_named(list(tables), self._vocabulary)])
             write_labels(tables, file, form, rows=queries)
-        self.written = LabelFile.of(file.digest, form.label_format)
+        self.written = LabelFile.of(self._out.digest(self._to.labels), form.label_format)
 
     def note(self, note: Callable[[BaseException], None]) -> None:
-        """As Outputs: what is to be said if all that is put in place from now on fails."""
+        """Have `note` add to an error by which outputs are not put in place from now on."""
         if self._out is not None:
             self._out.note(note)
 
     def publish(self, report: Report, ledger: Ledger | None = None) -> None:
-        """Put the rest beside them."""
+        """Write the report, and the ledger if one is wanted."""
         if self._to is None or self._out is None:
             return
         if ledger is not None and self._to.ledger is not None:

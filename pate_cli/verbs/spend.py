@@ -23,18 +23,18 @@ from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warn
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.record_place import Places
-from pate_cli.disclosure.report import Quote, RefusedError, Report
+from pate_cli.disclosure.report import Quote, RefusedError, Report, Tested
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import Spent, left_of
+from pate_cli.disclosure.total import left_of
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.run.accounts import Account, PublicAccount, TargetAccount
+from pate_cli.run.accounts import Account, PublicAccount, Settlement, TargetAccount
 from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
-from pate_cli.run.publication import Into, publishing
+from pate_cli.run.publication import Into, Publication, publishing
 from pate_cli.verbs.keywords import (
     AggregateWords,
     CapWords,
@@ -117,10 +117,9 @@ def aggregate(
     if asked["checkpoint"] is None and not getattr(into, "ledger", None):
         promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
     target = _Target.of(promise, delta=asked["delta"])
+    goes_on = reached(asked["checkpoint"]) is not None
     with (
-        publishing(
-            into, records=places.paths, resumed=reached(asked["checkpoint"]) is not None
-        ) as place,
+        publishing(into, records=places.paths, resumed=goes_on) as place,
         requested(votes, mechanism, asked) as request,
     ):
         place.check(request.file)
@@ -131,49 +130,31 @@ def aggregate(
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (1 if tested is None else 4) * request.queries)
-        if asked["checkpoint"] is not None:
-            _read(request, nothing_seen if tested is None else progress)
-        key, resumed = _key(asked, request, promise, (target, *places.paths[:1]))
+        read = nothing_seen if tested is None else progress
+        key, kept = _key(asked, request, promise, (target, *places.paths[:1]), read)
         # What a record would tell of a run takes time, and nobody asks without one.
         planned = _run_of(request, account, key, began) if places.paths else None
         entry = Entry(places, planned, budget=budget)
         _warn_of_twin(places, request, told=isinstance(asked["record"], Places))
         place.try_out(request.queries)
-        if tested is not None and resumed is None:
+        if tested is not None and kept is None:
             _read(request, progress)
         entry.enter()
         with entry.standing(until_read=tested is None):
-            passed = tested is None or tested.test(request.rows, key, progress)
-            spent = None if passed else entry.settle(Outcome.REFUSED)
-        if tested is not None and not passed:
-            place.note(entry.note)
-            raise _refusal(tested, request, key, began=began, spent=spent, resumed=resumed)
-        with entry.standing(until_read=tested is None):
-            settled = run(
-                request.rows,
-                request.mechanism,
-                account,
-                max_answers=request.max_answers,
-                key=key,
-                into=place,
-                checkpoint=resumed,
-                progress=progress,
-                facts=request.file.facts,
-            )
-            answers = sum(done.answers for done in settled.facts.rounds)
-            spent = entry.settle(Outcome.LABELLED, answers=answers)
+            if tested is None or tested.test(request.rows, key, progress):
+                settled = _drawn(request, account, key, place, kept, progress)
+                spent = entry.settle(Outcome.LABELLED, answers=settled.answers)
+            else:
+                settled = tested.refused(private=key.private, facts=request.file.facts)
+                spent = entry.settle(Outcome.REFUSED)
         place.note(entry.note)
-        ledger = settled.ledger
-        report = report_of(
-            replace(settled.facts, run=key.run_id, time=began, labels=place.written, spent=spent)
-        )
-        if ledger is not None:
-            ledger = replace(ledger, records=tuple(map(os.path.realpath, places.paths)))
+        labels = place.written
+        facts = replace(settled.facts, run=key.run_id, time=began, labels=labels, spent=spent)
+        if settled.failed is not None:
+            raise _refusal(settled.failed, report_of(facts), kept)
+        report, ledger = report_of(facts), _bound(settled.ledger, places)
         place.publish(report, ledger)
-    if resumed is not None and place.done:
-        resumed.end()
-        resumed = None
-    return Aggregation(place.labels, report, ledger, resumed)
+    return Aggregation(place.labels, report, ledger, _left_over(kept, place))
 
 
 def _read(request: Request, progress: Progress) -> None:
@@ -190,22 +171,52 @@ def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
     """Make nothing of a batch."""
 
 
-def _refusal(
-    tested: TargetAccount,
+def _drawn(
     request: Request,
+    account: Account,
     key: RunKey,
-    *,
-    began: str,
-    spent: Spent | None,
-    resumed: Checkpoint | None,
-) -> RefusedError:
+    place: Publication,
+    kept: Checkpoint | None,
+    progress: Progress,
+) -> Settlement:
+    """Draw all labels into their place, and return what they cost."""
+    return run(
+        request.rows,
+        request.mechanism,
+        account,
+        max_answers=request.max_answers,
+        key=key,
+        into=place,
+        checkpoint=kept,
+        progress=progress,
+        facts=request.file.facts,
+    )
+
+
+def _bound(ledger: Ledger | None, places: Places) -> Ledger | None:
+    """Return a ledger that says which records tell of its run."""
+    records = tuple(map(os.path.realpath, places.paths))
+    return None if ledger is None else replace(ledger, records=records)
+
+
+def _left_over(kept: Checkpoint | None, place: Publication) -> Checkpoint | None:
+    """End a checkpoint once all is in place; return one that its holder is to end."""
+    if kept is None or not place.done:
+        return kept
+    kept.end()
+    return None
+
+
+def _refusal(failed: Tested, report: Report, kept: Checkpoint | None) -> RefusedError:
     """Return what is raised of labels that did not pass, and end their checkpoint."""
-    refusal = tested.refusal(
-        private=key.private, facts=request.file.facts, run=key.run_id, began=began, spent=spent
+    refusal = RefusedError(
+        f"the labels did not pass the test of the target {failed.target:g}; none are released. "
+        f"This cost {failed.refusal_epsilon:g} at delta {failed.delta:g}",
+        report,
     )
     try:
-        if resumed is not None:
-            resumed.end()
+        if kept is not None:
+            kept.end()
     except OutputError as error:  # what the test cost is said and published all the same
         refusal.add_note(str(error))
     return refusal
@@ -281,11 +292,16 @@ def _key(
     request: Request,
     promise: PromiseWords,
     charged: tuple[Any, ...],
+    progress: Progress,
 ) -> tuple[RunKey, Checkpoint | None]:
-    """What all noise follows from: that of a run that was cut short, if there is one."""
+    """Return the key of all noise: that of a run that was cut short, if there is one.
+
+    A checkpoint belongs to these votes, which are read for it.
+    """
     seed, folder = asked["seed"], asked["checkpoint"]
     if folder is None:
         return _fresh(seed), None
+    _read(request, progress)
     settings = (
         sorted(only(ReleasedWords, promise).items()),
         promise["analysis"],

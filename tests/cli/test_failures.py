@@ -4,6 +4,7 @@ and what is said about it is true."""
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
@@ -386,3 +387,29 @@ def test_a_defect_with_a_traceback_shows_no_locals(patched, votes, counts, lefto
     assert "31415926" not in err
     assert np.array2string(counts[0]) not in err
     assert leftovers() == []
+
+
+def _no_room(*_words):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_session_whose_report_has_no_room_is_not_begun(pate, refused, folder, monkeypatch):
+    """A store would be tried there as well, by a put and a delete."""
+    monkeypatch.setattr("pate_cli.files.delivery.Output.try_room", _no_room)
+    words = ("--teachers", 250, "--classes", 3, "--target-epsilon", 2, "--spend", "year.json")
+    found = pate("session", *words, "--report", "r.json", input='{"votes": [240, 6, 4]}\n')
+    assert refused(found, 6) == f"pate: cannot write r.json: {os.strerror(errno.ENOSPC)}"
+    assert not (folder / "year.json").exists()
+
+
+def test_nothing_is_drawn_of_a_ledger_whose_report_has_no_room(pate, refused, folder, monkeypatch):
+    """The record of the draw, beside the ledger, is as it was."""
+    np.save(folder / "v.npy", np.tile([240, 6, 4], (50, 1)))
+    words = ("--layout", "counts", "-o", "l.csv", "--ledger", "l.json")
+    kept = pate("aggregate", "v.npy", *words)
+    assert kept.exit_code == 0, kept.stderr
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    monkeypatch.setattr("pate_cli.files.delivery.Output.try_room", _no_room)
+    found = pate("release", "l.json", "--report", "r.json")
+    assert refused(found, 6) == f"pate: cannot write r.json: {os.strerror(errno.ENOSPC)}"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 from pathlib import Path
 
@@ -13,8 +12,8 @@ from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
 from pate_cli.core.errors import VoteError
-from pate_cli.files.digest import Hashed, digest_of
-from pate_cli.files.draft import Draft
+from pate_cli.files.digest import digest_of
+from pate_cli.files.outputs import Outputs
 from pate_cli.verbs.verify import verify
 
 
@@ -39,14 +38,19 @@ def run(votes, tmp_path, monkeypatch):
     return ran
 
 
-def test_what_is_written_is_counted_and_hashed():
-    file = io.BytesIO()
-    hashed = Hashed(Draft(file.write))
-    for piece in (b"", b"one", memoryview(b"two"), b"x" * 100_000):
-        hashed.write(piece)
-    content = file.getvalue()
-    assert hashed.digest.sha256 == hashlib.sha256(content).hexdigest()
-    assert hashed.digest.size == len(content)
+def test_what_is_written_is_counted_and_hashed_before_it_has_a_place(tmp_path):
+    content = b"onetwo" + b"x" * (3 << 20)
+    with Outputs() as out:
+        out.reserve(tmp_path / "a")
+        out.try_out({str(tmp_path / "a"): 1 << 24})
+        with out.open(tmp_path / "a") as file:
+            for piece in (b"", b"one", memoryview(b"two"), content[6:]):
+                file.write(piece)
+        found = out.digest(tmp_path / "a")
+        assert not (tmp_path / "a").exists()
+    assert found.sha256 == hashlib.sha256(content).hexdigest()
+    assert found.size == len(content)
+    assert (tmp_path / "a").read_bytes() == content
 
 
 def hash_agrees(report, labels):

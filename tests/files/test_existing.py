@@ -21,7 +21,7 @@ SAID = np.random.default_rng(5).integers(0, 3, size=(20, 9))
 
 def written(columns, kind):
     """The bytes of a table."""
-    from pate_cli.files.results import encode_columns
+    from pate_cli.core.table import encode_columns
 
     return encode_columns(columns, kind)
 

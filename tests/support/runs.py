@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Round
 from pate_cli.run.accounts import charge
 from pate_cli.run.labelling import run
@@ -80,7 +81,7 @@ def aggregated(rows, mechanism, account, **settings):
     """A run with its labels in one table."""
     kept = Publication()
     settled = run(rows, mechanism, account, into=kept, **settings)
-    return Aggregation(kept.labels, settled.report, settled.ledger)
+    return Aggregation(kept.labels, report_of(settled.facts), settled.ledger)
 
 
 def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):

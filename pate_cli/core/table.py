@@ -1,0 +1,83 @@
+"""Plain tables that results are shown and saved as: columns by name, in memory and as a file."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.core.errors import UsageError
+from pate_cli.core.formulas import as_text, refuse_escapes
+from pate_cli.core.words import LabelFormat
+
+
+def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
+    """Return the columns of dataclass instances of one type; a missing number is NaN."""
+    names = [field.name for field in fields(rows[0])] if rows else []
+    values = {name: [getattr(row, name) for row in rows] for name in names}
+    return {
+        name: np.array([np.nan if value is None else value for value in column])
+        for name, column in values.items()
+    }
+
+
+def _without_formulas(column: NDArray[Any]) -> NDArray[Any]:
+    if column.dtype.kind not in "UO":
+        return column
+    cells = [as_text(cell) if isinstance(cell, str) else cell for cell in column.tolist()]
+    return np.array(cells, dtype=object)
+
+
+def arrow_table(columns: Mapping[str, NDArray[Any]]) -> Any:
+    """Return columns of one length as a pyarrow.Table, with null for NaN."""
+    import pyarrow as pa
+
+    return pa.table(
+        {name: pa.array(np.asarray(c), from_pandas=True) for name, c in columns.items()}
+    )
+
+
+def encode_columns(
+    columns: Mapping[str, NDArray[Any]],
+    table_format: LabelFormat,
+    *,
+    escape_formulas: bool = False,
+) -> bytes:
+    """Return the content of a file with one row per entry of the columns.
+
+    Args:
+        columns: by name, all of one length; a NaN is missing.
+        table_format: any that holds named columns, so not NPY.
+        escape_formulas: in CSV, an apostrophe before texts that begin as formulas do.
+
+    Raises:
+        UsageError: a format that cannot hold named columns, or holds no formulas to escape.
+    """
+    if escape_formulas:
+        refuse_escapes(table_format)
+        columns = {name: _without_formulas(column) for name, column in columns.items()}
+    table = arrow_table(columns)
+    if table_format is LabelFormat.JSONL:
+        rows = table.to_pylist()
+        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    from pyarrow import csv, ipc, parquet
+
+    sink = io.BytesIO()
+    if table_format is LabelFormat.CSV:
+        csv.write_csv(table, sink)
+    elif table_format is LabelFormat.ARROW:
+        with ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif table_format is LabelFormat.PARQUET:
+        parquet.write_table(table, sink, write_page_checksum=True)
+    else:
+        raise UsageError(
+            f"a table with named columns cannot be {table_format}; use .parquet, .arrow, .csv or"
+            " .jsonl"
+        )
+    return sink.getvalue()

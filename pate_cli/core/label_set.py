@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, Refusal, called, decoded, encoded, picked
+from pate_cli.core.codec import SPARING, called, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
@@ -19,8 +18,6 @@ UNDECIDED: Final = -1
 
 CLASSES: Final = 2
 """The classes of a label: 0 where it is not given to the query, and 1 where it is."""
-
-_DAMAGED: Final = Refusal(ParameterError, "what is said of several labels is damaged: ")
 
 
 @dataclass(frozen=True)
@@ -64,19 +61,9 @@ class LabelSet:
             raise ParameterError(f"row {int(np.argmax(rows >= CLASSES))}: is neither 0 nor 1")
         return np.maximum(rows, UNDECIDED).reshape(-1, self.count).astype(np.int8)
 
-    def facts(self) -> dict[str, Any]:
-        """The label set in JSON-ready values."""
-        facts: dict[str, Any] = encoded(self)
-        return facts
-
     def texts(self) -> dict[str, str]:
         """The label set in texts, by the names that documents have for its fields."""
-        return {name: json.dumps(fact) for name, fact in self.facts().items()}
-
-    @classmethod
-    def from_facts(cls, facts: Mapping[str, Any]) -> LabelSet:
-        """The reverse of `facts`, also among others; ParameterError for anything else."""
-        return decoded(cls, picked(cls, facts), _DAMAGED)
+        return {name: json.dumps(fact) for name, fact in encoded(self).items()}
 
 
 def rows_of(label_set: LabelSet | None) -> str:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from dataclasses import fields, is_dataclass
-from types import UnionType
-from typing import Any, Final, get_args, get_origin, get_type_hints
+from typing import Final
 
 
 class Checked(enum.Enum):
@@ -36,40 +33,13 @@ class Checked(enum.Enum):
     FREE = enum.auto()
 
 
-_CHECKED: Final = "checked"
-COMPUTED: Final = {_CHECKED: Checked.COMPUTED}
-"""Metadata of a dataclass field that is checked in this way; so are the ones below."""
-PARTS: Final = {_CHECKED: Checked.PARTS}
-LABELS: Final = {_CHECKED: Checked.LABELS}
-RECORD: Final = {_CHECKED: Checked.RECORD}
-RELEASE_TEST: Final = {_CHECKED: Checked.RELEASE_TEST}
-SANITIZING: Final = {_CHECKED: Checked.SANITIZING}
-EXTERNAL: Final = {_CHECKED: Checked.EXTERNAL}
-FREE: Final = {_CHECKED: Checked.FREE}
-
-
-def how_checked(kind: Any, path: Sequence[str]) -> Checked:
-    """Return how the field at a path of names is checked; its own declaration counts, or else that
-    of what it is part of.
-
-    Raises:
-        KeyError: the dataclass has no such field, or the field declares nothing.
-    """
-    how = Checked.PARTS
-    for name in path:
-        while not is_dataclass(kind) and get_args(kind):
-            kind = next(each for each in get_args(kind) if each is not type(None))
-            if get_origin(kind) not in (tuple, UnionType, None):
-                break
-        if not is_dataclass(kind):
-            break
-        field = next((each for each in fields(kind) if each.name == name), None)
-        if field is None and how is Checked.PARTS:
-            raise KeyError(f"there is no field {name!r} in {kind}")
-        if field is None:
-            break  # documents call it otherwise; it is checked as what it is part of
-        how = field.metadata.get(_CHECKED, how)
-        kind = get_type_hints(kind)[name]
-    if how is Checked.PARTS:
-        raise KeyError(f"{'.'.join(path)} does not declare how it is checked")
-    return how
+CHECKED: Final = "checked"
+"""Name of the metadata of a dataclass field that says how it is checked."""
+COMPUTED: Final = {CHECKED: Checked.COMPUTED}
+PARTS: Final = {CHECKED: Checked.PARTS}
+LABELS: Final = {CHECKED: Checked.LABELS}
+RECORD: Final = {CHECKED: Checked.RECORD}
+RELEASE_TEST: Final = {CHECKED: Checked.RELEASE_TEST}
+SANITIZING: Final = {CHECKED: Checked.SANITIZING}
+EXTERNAL: Final = {CHECKED: Checked.EXTERNAL}
+FREE: Final = {CHECKED: Checked.FREE}

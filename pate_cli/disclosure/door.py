@@ -17,7 +17,7 @@ from pate_cli.disclosure.external import External
 from pate_cli.disclosure.facts import ReportFacts
 from pate_cli.disclosure.ledger import Draw, Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.report import Outlook, Quote
+from pate_cli.disclosure.report import Quote
 from pate_cli.disclosure.terms import ScoredTerms, Terms
 from pate_cli.disclosure.worst_case import spendings
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
@@ -100,7 +100,6 @@ def quote(
     queries: int,
     max_answers: int,
     groups: Sequence[Group] = (),
-    target: Outlook | None = None,
 ) -> Quote:
     """Return the worst case of a run before anything is spent; public.
 
@@ -109,7 +108,6 @@ def quote(
         terms: what would be charged for it.
         queries, max_answers: k1 and k2.
         groups: of the teachers, where they count differently.
-        target: what one would mean for the run.
     """
     planned: dict[str, Any] = {"release": ReleaseKind.NONE.value}
     plan = terms.plan
@@ -128,7 +126,6 @@ def quote(
         planned_release=planned,
         data_independent=terms.public,
         threshold=mechanism.threshold if isinstance(mechanism, ComposedMechanism) else None,
-        target=target,
         groups=terms.by_group(groups, terms.headline.epsilon),
         crosscheck=crosscheck(
             mechanism.textbook(queries=queries, answers=max_answers),

@@ -37,17 +37,18 @@ from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.gnss import largest_order, shift_quantile
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
+from pate_cli.core.codec import encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
-from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.guarantee import covers, worded
 from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
-from pate_cli.disclosure.wording import worded
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
@@ -109,7 +110,7 @@ class ExportedCurve(Result):
             "orders": self.orders.tolist(),
             "rdp": self.rdp.tolist(),
             "rounds": list(self.rounds),
-            "draws": [draw.facts() for draw in self.draws],
+            "draws": encoded(self.draws),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -266,12 +267,10 @@ class _Guarantee:
         draws = []
         if kind is not ReleaseKind.NONE:
             draws.append(_draw_of(planned, failure_delta(quote.delta)))
-        done = {
-            "mechanism": quote.mechanism,
-            "queries": quote.queries,
-            "max_answers": quote.max_answers,
-        }
-        return cls._of_rounds([done], draws, kind, quote.adjacency, earlier=0)
+        asked = RowsAsked(
+            mechanism=quote.mechanism, queries=quote.queries, max_answers=quote.max_answers
+        )
+        return cls._of_rounds([asked], draws, kind, quote.adjacency, earlier=0)
 
     @classmethod
     def _of_report(cls, report: Report) -> _Guarantee:
@@ -301,7 +300,7 @@ class _Guarantee:
     @classmethod
     def _of_rounds(
         cls,
-        rounds: Sequence[Mapping[str, Any]],
+        rounds: Sequence[RowsAsked],
         draws: Sequence[Draw],
         kind: ReleaseKind,
         neighbours: str,
@@ -310,10 +309,10 @@ class _Guarantee:
     ) -> _Guarantee:
         spent, facts = [], []
         for done in rounds:
-            queries, answers = done["queries"], done["max_answers"]
+            queries, answers = done.queries, done.max_answers
             if not 1 <= answers <= queries:
                 raise LedgerError("queries and max_answers do not fit")
-            mechanism = scored_from_parameters(done["mechanism"])
+            mechanism = scored_from_parameters(done.mechanism)
             spent.append(Spending(mechanism, queries, answers))
             facts.append(
                 {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}

@@ -23,14 +23,13 @@ from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.label_set import rows_of
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import factor, in_a_thousand, shown
-from pate_cli.disclosure.guarantee import FIXED
+from pate_cli.disclosure.guarantee import FIXED, worded
 from pate_cli.disclosure.page import page
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.told import Told
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import verdict
-from pate_cli.disclosure.wording import rule_of_round, worded
 from pate_cli.files.draft import ByteSink
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
@@ -162,7 +161,7 @@ def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
     """The report, with what its facts are worth; and what is to be said of its own words."""
     try:
         for done in report.rounds:
-            mechanism_from_parameters(done["mechanism"])
+            mechanism_from_parameters(done.mechanism)
         ours = worded(report)
     except PateError as error:
         raise ReportError(f"no run has the parameters of the report: {error}") from None
@@ -187,7 +186,7 @@ def _most_teachers(report: Report) -> int:
     """How many teachers of its group, if there are groups, one record may have trained."""
     if report.groups:
         return max(group.teachers_per_record for group in report.groups)
-    mechanisms = [done["mechanism"] for done in report.rounds]
+    mechanisms = [done.mechanism for done in report.rounds]
     # Votes that move together are those of one teacher.
     return max(
         1 if mechanism.get("votes_together") else int(mechanism.get("teachers_per_record", 1))
@@ -230,7 +229,7 @@ def _done(report: Report) -> Iterator[str]:
 
 def _voters(report: Report) -> tuple[str, ...]:
     """Who voted, and with what noise; rounds that have the same say it once."""
-    return tuple(dict.fromkeys(_voted(report, facts["mechanism"]) for facts in report.rounds))
+    return tuple(dict.fromkeys(_voted(report, done.mechanism) for done in report.rounds))
 
 
 def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
@@ -253,22 +252,21 @@ def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
 
 def _guessed(report: Report) -> Iterator[str]:
     """The prior of every round that has one."""
-    for number, facts in enumerate(report.rounds, 1):
-        prior = facts.get("prior")
+    for number, done in enumerate(report.rounds, 1):
+        prior = done.prior
         if prior is not None:
             where = "" if len(report.rounds) == 1 else f", in round {number}"
-            own = "Its guesses have" if "rule" in facts else "Its file has"
+            own = "Its guesses have" if done.rule else "Its file has"
             yield (
-                f"A public prior voted, too{where}: {prior['weight']} votes for its guess, where "
-                f"it had one, on {prior['guesses']} of {facts['queries']} "
-                f"{rows_of(report.label_set)}. {own} SHA-256 {prior['sha256']}."
+                f"A public prior voted, too{where}: {prior.weight} votes for its guess, where "
+                f"it had one, on {prior.guesses} of {done.queries} "
+                f"{rows_of(report.label_set)}. {own} SHA-256 {prior.sha256}."
             )
 
 
 def _one_by_one(report: Report) -> Iterator[str]:
     """The rule of every session."""
-    for facts in report.rounds:
-        rule = rule_of_round(facts)
+    for rule in (done.rule for done in report.rounds):
         if rule is not None:
             more = ""
             if rule.beyond is not None:
@@ -383,8 +381,8 @@ def _assumptions(report: Report) -> Iterator[str]:
     else:
         yield f"No record trained more than {most} teachers."
     yield "A teacher was trained on its own data alone, and on no other private records."
-    one_by_one = any("rule" in done for done in report.rounds)
-    listed = any("classes" in done["mechanism"] for done in report.rounds)
+    one_by_one = any(done.rule for done in report.rounds)
+    listed = any("classes" in done.mechanism for done in report.rounds)
     if one_by_one:
         known = "classes and the number of teachers are" if listed else "number of teachers is"
         yield (
@@ -403,7 +401,7 @@ def _assumptions(report: Report) -> Iterator[str]:
             "For the total: which runs there were, and their settings, did not follow from what "
             "earlier ones released; and the record tells of all of them."
         )
-    if any(done["mechanism"]["name"] == MechanismName.INTERACTIVE for done in report.rounds):
+    if any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in report.rounds):
         yield "The student's predictions are public, or made from labels that are paid for."
     yield (
         "The noise was drawn by pate from the system's random numbers and was seen by nobody; "

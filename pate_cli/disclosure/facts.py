@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.accounting.textbook import Step
-from pate_cli.core.codec import Refusal, decoded, encoded
+from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError
 from pate_cli.core.version import __version__
@@ -27,14 +27,16 @@ from pate_cli.disclosure.guarantee import (
     UNRECORDED,
     UNVERIFIED,
     read_off_warning,
+    rounds_of,
+    worded,
 )
-from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.ledger import Draw, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
+from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import Crosscheck, LabelFile, Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
-from pate_cli.disclosure.settings import Sanitizer, Settings, StatedTarget
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Sanitizer, Settings, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.terms import (
     AccountTerms,
@@ -45,7 +47,6 @@ from pate_cli.disclosure.terms import (
     Terms,
 )
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.wording import rounds_of, worded
 from pate_cli.disclosure.worst_case import spendings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
@@ -104,7 +105,7 @@ def report_of(facts: ReportFacts) -> Report:
         max_answers=sum(done.max_answers for done in rounds),
         sanitized=headline.sanitized,
         data_independent=public,
-        rounds=tuple(_public(done) for done in rounds),
+        rounds=tuple(RowsAnswered.of(done, answers=done.answers) for done in rounds),
         warnings=(
             *(read_off_warning(fact) for fact in read_off),
             *(() if terms.recorded else (UNRECORDED,)),
@@ -182,17 +183,13 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    (done,), drawn, tested = rounds_of(report), report.sanitized, report.tested
+    (done,), tested = rounds_of(report), report.tested
     kind = RunKind.COMPOSITION if report.analysis == "composition" else RunKind.WORST_CASE
     if tested is not None:
         kind = RunKind.TARGET
     elif done.rule is not None:
         kind = RunKind.SESSION
     refused = tested is not None and not tested.passed
-    draw: dict[str, Any] = {}
-    if drawn.beta is not None and drawn.sigma_release is not None:
-        shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
-        draw = {"beta": drawn.beta, "sigma_release": drawn.sigma_release, "shift": shift}
     return Run(
         id=report.run or f"report {report.time}",
         kind=kind,
@@ -202,11 +199,20 @@ def run_of(report: Report) -> Run:
         epsilon=report.data_independent.epsilon if tested is None else tested.target,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
         answers=None if refused else report.answers,
-        asked=replace(RowsAsked.of(done), round="", prior=done.said_prior),
+        asked=RowsAsked.of(done),
         groups=done.groups,
         claimed=report.claims("all-votes"),
-        **draw,
+        draw=drawn_of(report),
     )
+
+
+def drawn_of(report: Report) -> Draw | None:
+    """Return the public parameters of the sanitized value in a report, if it has one."""
+    drawn = report.sanitized
+    if drawn.beta is None or drawn.sigma_release is None:
+        return None
+    shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
+    return Draw(drawn.beta, drawn.sigma_release, shift)
 
 
 def settings_of(report: Report) -> Settings:
@@ -219,10 +225,8 @@ def settings_of(report: Report) -> Settings:
         target = StatedTarget(report.met_target)
     if drawn.order is not None and drawn.beta is not None and drawn.sigma_release is not None:
         sanitizer = Sanitizer(drawn.release, drawn.order, drawn.beta, drawn.sigma_release)
-    return Settings(
-        mechanism=done.mechanism,
-        queries=done.queries,
-        max_answers=done.max_answers,
+    return Settings.of(
+        done,
         private=report.private,
         delta=labels_delta(report),
         analysis=report.analysis,
@@ -230,9 +234,6 @@ def settings_of(report: Report) -> Settings:
         sanitizer=sanitizer,
         read_off=done.read_off,
         groups=done.groups,
-        label_set=done.label_set,
-        prior=done.prior,
-        rule=done.rule,
     )
 
 
@@ -345,16 +346,3 @@ def _textbook(rounds: Sequence[Round], mechanisms: Sequence[Mechanism], terms: T
             queries = answers = done.rule.asks
         steps += mechanism.textbook(queries=queries, answers=answers)
     return crosscheck(steps, delta=terms.labels_delta, public=terms.public)
-
-
-def _public(done: Round) -> dict[str, Any]:
-    """Return the public facts of a round; its id stays in the ledger, which it would identify."""
-    return {
-        "mechanism": dict(done.mechanism),
-        "queries": done.queries,
-        "max_answers": done.max_answers,
-        "answers": done.answers,
-        **({} if done.label_set is None else done.label_set.facts()),
-        **({} if done.said_prior is None else {"prior": vars(done.said_prior)}),
-        **({} if done.rule is None else {"rule": encoded(done.rule)}),
-    }

@@ -1,18 +1,24 @@
-"""The guarantee in words: which readings of a published ε are true, and which are not."""
+"""The guarantee in words: which readings of a published ε are true, and which are not.
+
+The words of a report follow from its own numbers, both when it is written and when it is read: so
+whoever reads a stranger's report can say what its numbers are worth in our words, whatever words it
+came with.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from dataclasses import replace
+from typing import Final
 
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
+from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.figures import nats, shown
+from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import PublicPrior, Report, Statement, Tested
 from pate_cli.disclosure.total import Spent
-
-if TYPE_CHECKING:
-    from pate_cli.disclosure.ledger import Round
+from pate_cli.votes.facts import Group
 
 # What was read off the votes, what one vote can do, and what settles it.
 _READ_OFF = {
@@ -30,7 +36,7 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
 
     What is `external` protects records and knows of no teachers: with it, a total does no more.
     """
-    prior = _GUESSES if any(done.said_prior for done in rounds) else ""
+    prior = _GUESSES if any(done.prior for done in rounds) else ""
     asked = _ONE_BY_ONE if any(done.rule for done in rounds) else ""
     return _between_files(rounds) + prior + asked + (_ONE_RECORD if external else "")
 
@@ -57,7 +63,7 @@ VOID: Final = (
 
 def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:
     """Return the public facts of the priors of all rounds; None where no round has one."""
-    priors = [done.said_prior for done in rounds]
+    priors = [done.prior for done in rounds]
     given = [prior for prior in priors if prior is not None]
     if not given:
         return None
@@ -406,4 +412,94 @@ def tested_summary(claims: Claims, tested: Tested) -> str:
         f"The labels did not pass the test of the target {shown(tested.target)} and none are "
         f"released; this cost epsilon = {shown(tested.refusal_epsilon)} at delta = {delta} "
         "(statement refusal)."
+    )
+
+
+def worded(report: Report) -> Report:
+    """The report with the words that its facts are worth, and with what it may claims.
+
+    The facts are taken as they stand. `warnings` are not looked at.
+
+    Raises:
+        PateError: rounds that no run has.
+    """
+    crosscheck, tested = report.crosscheck, report.tested
+    if crosscheck is not None:
+        crosscheck = reworded(crosscheck, report.data_independent)
+    rounds = rounds_of(report)
+    claims = Claims(replace(report, crosscheck=crosscheck, prior=public_prior(rounds)), rounds)
+    told = _accounted(_released(claims) if tested is None else _tested(claims, tested))
+    if told.prior is not None and any(reading.holds for reading in told.statements):
+        told = replace(told, summary=told.summary + VOID)
+    return told
+
+
+def claimed_gap(report: Report) -> str | None:
+    """Return why nothing can be claimed of a report; None where nothing stands in the way."""
+    return Claims(report, ()).gap
+
+
+def rounds_of(report: Report) -> tuple[Round, ...]:
+    """The rounds as a ledger has them; their names are known to nobody else.
+
+    Raises:
+        LedgerError: numbers that contradict each other.
+        VoteError: the same of its groups.
+    """
+    groups = tuple(
+        Group(**{name: getattr(group, name) for name in Group.__dataclass_fields__})
+        for group in report.groups
+    )
+    read_off = tuple(fact for fact in PublicFact if fact in report.unsettled)
+    return tuple(
+        Round.of(
+            done,
+            id=f"rounds.{number}",
+            answers=done.answers,
+            groups=groups,
+            read_off=read_off,
+        )
+        for number, done in enumerate(report.rounds)
+    )
+
+
+def _released(claims: Claims) -> Report:
+    report = claims.report
+    return replace(
+        report,
+        sound=claims.analysed and claims.gap is None,
+        summary=summary(claims),
+        adjacency=adjacency(claims.rounds, external=bool(report.external)),
+        covers=covers(
+            ReleaseKind(report.sanitized.release),
+            earlier=len(report.earlier_draws),
+            external=len(report.external),
+        ),
+        statements=statements(claims),
+    )
+
+
+def _tested(claims: Claims, tested: Tested) -> Report:
+    return replace(
+        claims.report,
+        sound=claims.gap is None,
+        summary=tested_summary(claims, tested),
+        adjacency=adjacency(claims.rounds),
+        covers=tested_covers(passed=tested.passed),
+        statements=tested_statements(holds=claims.open),
+    )
+
+
+def _accounted(report: Report) -> Report:
+    """Return the report with what it says of all runs that its record tells of."""
+    spent, total = report.spent, report.epsilon_kind == TOTAL
+    if spent is None:
+        return replace(report, covers=report.covers + UNTRACKED)
+    if spent.count == 1 and not total:
+        return report
+    holds = report.claims("all-votes") and all(run.claimed for run in spent.runs)
+    return replace(
+        report,
+        summary=report.summary + (total_summary(spent) if holds and not total else ""),
+        statements=(*report.statements, *total_statements(spent, holds=holds)),
     )

@@ -9,7 +9,6 @@ publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and a
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import field, replace
 from os import PathLike
 from typing import Any, Final
@@ -19,17 +18,16 @@ import numpy as np
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
-from pate_cli.core.codec import SPARING, encoded
+from pate_cli.core.codec import SPARING, called, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.files.inputs import note
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form, content_of, named
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.votes.facts import Group, PriorFacts
+from pate_cli.votes.facts import Group
 
 _LEDGER: Final = Form("pate-ledger", "ledger", version=1, marks={"releasable": False})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
@@ -46,51 +44,32 @@ class Draw:
     """
 
     beta: float
-    sigma: float
+    sigma: float = field(metadata=called("sigma_release"))
     shift: float
 
     def __post_init__(self) -> None:
         self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
-
-    def facts(self) -> dict[str, float]:
-        """It as public files have it."""
-        return {"beta": self.beta, "sigma_release": self.sigma, "shift": self.shift}
 
     def rdp(self, order: float) -> float:
         """ε_κ(λ), nats; ParameterError where it is infinite."""
         return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
 
-@dataclass(frozen=True)
-class Round:
+@dataclass(frozen=True, kw_only=True)
+class Round(RowsAnswered):
     """What is public about one run of a mechanism.
 
     Attributes:
         id: random name of the run, so that no run is charged twice or forgotten.
-        mechanism: the mechanism's public parameters.
-        queries: k1, how many rows were asked.
-        max_answers: k2, the public cap on answers (k1 where there was none).
-        answers: how many labels were released.
         draws: sanitized values that the run itself published; a later release pays for them.
         read_off: facts that are taken as public and were read off the votes: no statement holds.
         groups: of the teachers, where they count differently; none where they do not.
-        label_set: the labels of a query, where it has several; the rows, caps and answers are then
-            of pairs of a query and a label.
-        prior: the public prior that voted, too.
-        rule: of a session, whose rows came one by one, when asking stops.
     """
 
     id: str
-    mechanism: Mapping[str, Any]
-    queries: int
-    max_answers: int
-    answers: int
     draws: tuple[Draw, ...] = ()
     read_off: tuple[PublicFact, ...] = ()
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
-    label_set: LabelSet | None = field(default=None, metadata=SPARING)
-    prior: PriorFacts | None = field(default=None, metadata=SPARING)
-    rule: StopRule | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         counts = (self.answers, self.max_answers, self.queries)
@@ -123,7 +102,7 @@ class Round:
         """LedgerError for a prior other than the one that the round was charged with."""
         charged, prior = self.mechanism.get("prior_weight", 0), self.prior
         weight = 0 if prior is None else prior.weight
-        if charged != weight:
+        if charged != weight or (prior is not None and not weight):
             raise LedgerError(
                 f"round {shortened(self.id)}: its prior has {weight} votes, but it was charged for "
                 f"{shortened(str(charged))}"
@@ -139,11 +118,6 @@ class Round:
             raise LedgerError(
                 f"round {shortened(self.id)}: {quoted(prior.sha256)} is no SHA-256 of its prior"
             )
-
-    @property
-    def said_prior(self) -> PriorFacts | None:
-        """The prior, where it has votes: of one that has none, and did nothing, nothing is said."""
-        return self.prior if self.prior is not None and self.prior.weight else None
 
     @property
     def teachers_per_record(self) -> int:

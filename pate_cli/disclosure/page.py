@@ -13,13 +13,12 @@ from typing import Final
 
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.guarantee import TOTAL
+from pate_cli.disclosure.guarantee import TOTAL, claimed_gap
 from pate_cli.disclosure.markup import Markup, element, joined
 from pate_cli.disclosure.page_parameters import parameters
 from pate_cli.disclosure.page_runs import runs
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.told import Told, few
-from pate_cli.disclosure.wording import claimed_gap
 
 # Nothing is fetched and nothing runs, whatever a text was made to look like.
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"

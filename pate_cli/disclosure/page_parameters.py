@@ -55,10 +55,6 @@ def parameters(told: Told) -> Markup:
     )
 
 
-def _paragraph(text: str) -> Markup:
-    return element("p", text)
-
-
 def _facts(told: Told) -> Iterator[tuple[str, list[str]]]:
     """Name and lines of every parameter."""
     report, none = told.report, ["none that is claimed"]

@@ -13,7 +13,6 @@ from pate_cli.core.clock import read_time
 from pate_cli.core.codec import Refusal, decoded, parsed, picked
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError, shortened
-from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.report import SCHEMA_VERSION, Report
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.disclosure.schema.validate import faults
@@ -132,17 +131,8 @@ def _understood(data: Any, name: str) -> tuple[Report, Mapping[str, Any]]:
 
 def _fields(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of `Report` that a JSON object states."""
-    found = {
+    return {
         **picked(Report, data),
         **data["guarantee"],
         "tool": data["tool"]["version"],
     }
-    if "labels_per_query" in data:
-        found.pop("label_names", None)
-        found["label_set"] = picked(LabelSet, data)
-    if "earlier_draws" in data:
-        found["earlier_draws"] = [
-            {"beta": draw["beta"], "sigma": draw["sigma_release"], "shift": draw["shift"]}
-            for draw in data["earlier_draws"]
-        ]
-    return found

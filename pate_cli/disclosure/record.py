@@ -30,12 +30,11 @@ from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING, Refusal, decoded, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
-from pate_cli.core.label_set import LabelSet
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
 from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.journal import Journal
 from pate_cli.files.lock import locked
@@ -68,47 +67,6 @@ class Outcome(enum.StrEnum):
 
 
 @dataclass(frozen=True)
-class RowsAsked:
-    """Rows that were put to a mechanism.
-
-    Attributes:
-        mechanism: its public parameters.
-        queries, max_answers: k1 and k2.
-        round: name of the round, by which a ledger of it is known; empty in a report.
-        label_set: the labels of a query, where it has several.
-        prior: the public prior that voted, too.
-        rule: of a session, when asking stops; `queries` are then those that were asked so far.
-    """
-
-    mechanism: Mapping[str, Any]
-    queries: int
-    max_answers: int
-    round: str = field(default="", metadata=SPARING)
-    label_set: LabelSet | None = field(default=None, metadata=SPARING)
-    prior: PriorFacts | None = field(default=None, metadata=SPARING)
-    rule: StopRule | None = field(default=None, metadata=SPARING)
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.max_answers <= self.queries:
-            raise LedgerError(
-                f"max_answers and queries must be 0 <= {self.max_answers} <= {self.queries}"
-            )
-
-    @classmethod
-    def of(cls, done: Round) -> RowsAsked:
-        """A round that a ledger holds."""
-        return cls(
-            done.mechanism,
-            done.queries,
-            done.max_answers,
-            done.id,
-            done.label_set,
-            done.prior,
-            done.rule,
-        )
-
-
-@dataclass(frozen=True)
 class SessionSettings:
     """Settings of a session by which the same one is found again.
 
@@ -137,8 +95,9 @@ class Run:
         refusal_epsilon: what a refusal of a target costs, nats.
         answers: labels released; None where there are none, or not yet.
         asked: the rows and the mechanism, of labels.
+        round: name of the round, by which a ledger of it is known; not in reports.
         session: what it was opened with, where queries come one by one; not in reports.
-        beta, sigma_release, shift: of a draw.
+        draw: the sanitized value that it published.
         drawn_from: names of the rounds that it was drawn from, where they are other runs.
         external: of an external part, all that is stated.
         votes: what the holder calls the votes; not in reports.
@@ -157,10 +116,9 @@ class Run:
     refusal_epsilon: float | None = field(default=None, metadata=SPARING)
     answers: int | None = field(default=None, metadata=SPARING)
     asked: RowsAsked | None = field(default=None, metadata=SPARING)
+    round: str = field(default="", metadata=SPARING)
     session: SessionSettings | None = field(default=None, metadata=SPARING)
-    beta: float | None = field(default=None, metadata=SPARING)
-    sigma_release: float | None = field(default=None, metadata=SPARING)
-    shift: float | None = field(default=None, metadata=SPARING)
+    draw: Draw | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     external: StatedCost | None = field(default=None, metadata=SPARING)
     votes: str | None = field(default=None, metadata=SPARING)
@@ -179,17 +137,22 @@ class Run:
                     check_positive(name, value)
         if self.delta is not None and self.kind is not RunKind.EXTERNAL:
             check_delta(self.delta)
+        if self.asked is not None and not 0 <= self.asked.max_answers <= self.asked.queries:
+            raise LedgerError(
+                f"run {shortened(self.id)}: max_answers and queries must be "
+                f"0 <= {self.asked.max_answers} <= {self.asked.queries}"
+            )
         wanted = {
             RunKind.WORST_CASE: (self.asked,),
             RunKind.TARGET: (self.epsilon, self.delta, self.refusal_epsilon),
             RunKind.COMPOSITION: (self.epsilon, self.delta),
             RunKind.SESSION: (self.epsilon, self.delta, self.asked and self.asked.rule),
-            RunKind.RELEASE: (self.beta, self.sigma_release, self.shift),
+            RunKind.RELEASE: (self.draw,),
             RunKind.EXTERNAL: (self.external,),
         }[self.kind]
         if any(value is None for value in wanted):
             raise LedgerError(f"run {shortened(self.id)} does not say what it cost")
-        _ = self.draw, self.part  # refuse what is out of range
+        _ = self.part  # refuse what is out of range
 
     @property
     def curved(self) -> bool:
@@ -197,13 +160,6 @@ class Run:
         if self.kind is RunKind.EXTERNAL:
             return isinstance(self.part, ExternalCurve)
         return self.kind in (RunKind.WORST_CASE, RunKind.RELEASE)
-
-    @property
-    def draw(self) -> Draw | None:
-        """The sanitized value that it published."""
-        if self.beta is None or self.sigma_release is None or self.shift is None:
-            return None
-        return Draw(self.beta, self.sigma_release, self.shift)
 
     @property
     def part(self) -> ExternalCurve | ExternalPair | None:
@@ -218,32 +174,27 @@ class Run:
     @property
     def names(self) -> tuple[str, ...]:
         """By which it is known: its own, and of rows that of their round."""
-        own = "" if self.asked is None else self.asked.round
-        return (self.id, own) if own else (self.id,)
+        return (self.id, self.round) if self.round else (self.id,)
 
     @property
-    def round(self) -> Round | None:
+    def answered(self) -> RowsAnswered | None:
+        """Its rows as a report has them."""
+        if self.asked is None:
+            return None
+        return RowsAnswered.of(self.asked, answers=self.answers or 0)
+
+    @property
+    def rows(self) -> Round | None:
         """Its rows as a ledger has them."""
         if self.asked is None:
             return None
-        asked = self.asked
-        return Round(
-            id=asked.round or self.id,
-            mechanism=asked.mechanism,
-            queries=asked.queries,
-            max_answers=asked.max_answers,
-            answers=self.answers or 0,
-            groups=self.groups,
-            label_set=asked.label_set,
-            prior=asked.prior,
-            rule=asked.rule,
-        )
+        name, answers = self.round or self.id, self.answers or 0
+        return Round.of(self.asked, id=name, answers=answers, groups=self.groups)
 
     @property
     def public(self) -> Run:
         """The run as reports have it: without names that its holder gave, or that ledgers know."""
-        asked = None if self.asked is None else replace(self.asked, round="")
-        return replace(self, asked=asked, session=None, drawn_from=(), votes=None, groups=())
+        return replace(self, round="", session=None, drawn_from=(), votes=None, groups=())
 
     def went_beyond(self, other: Run) -> bool:
         """Whether more was asked than another copy tells, of the same session."""
@@ -251,22 +202,12 @@ class Run:
             return False
         return self.asked.queries > other.asked.queries
 
-    def is_session(
-        self,
-        settings: SessionSettings,
-        mechanism: Mapping[str, Any],
-        *,
-        delta: float,
-        groups: tuple[Group, ...],
-        claimed: bool,
-    ) -> bool:
-        """Return whether the run is the session that these settings open again."""
-        return (
-            self.session == settings
-            and self.asked is not None
-            and dict(self.asked.mechanism) == dict(mechanism)
-            and (self.delta, self.groups, self.claimed) == (delta, groups, claimed)
-        )
+    @property
+    def opened_with(self) -> tuple[Any, ...] | None:
+        """All that a session was opened with, by which the same one is found again."""
+        if self.session is None or self.asked is None:
+            return None
+        return (self.session, dict(self.asked.mechanism), self.delta, self.groups, self.claimed)
 
     @property
     def neighbours(self) -> tuple[Any, ...] | None:
@@ -376,14 +317,11 @@ class SpendRecord:
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
 
-    def with_rounds(self, ledger: Ledger, *, votes: str | None = None) -> SpendRecord:
-        """The record with those rounds of a ledger that it does not know of."""
-        known = {run.asked.round for run in self.runs if run.asked is not None}
-        fresh = []
+    @classmethod
+    def of(cls, ledger: Ledger) -> SpendRecord:
+        """Return the runs that a ledger tells of: its rounds, and what they drew."""
+        runs = []
         for done in ledger.rounds:
-            if done.id in known:
-                continue
-            draws: list[dict[str, Any]] = [draw.facts() for draw in done.draws]
             alone = data_independent_cost(
                 spendings([done]), delta=ledger.delta, plan=None, prior=done.draws[:1]
             )
@@ -397,26 +335,24 @@ class SpendRecord:
                 delta=ledger.delta,
                 answers=done.answers,
                 asked=RowsAsked.of(done),
-                votes=votes,
+                round=done.id,
                 groups=done.groups,
                 claimed=ledger.private and not done.read_off,
-                **(draws[0] if draws else {}),
+                draw=done.draws[0] if done.draws else None,
             )
-            fresh.append(run)
-            fresh += [
+            runs.append(run)
+            runs += [
                 Run(
                     id=hashlib.sha256(f"run {done.id} {number}".encode()).hexdigest()[:32],
                     kind=RunKind.RELEASE,
                     outcome=Outcome.RELEASED,
                     time=None,
                     drawn_from=(done.id,),
-                    **draw,
+                    draw=draw,
                 )
-                for number, draw in enumerate(draws[1:])
+                for number, draw in enumerate(done.draws[1:])
             ]
-        both = SpendRecord((*self.runs, *fresh))
-        both.check_alike()
-        return both
+        return cls(tuple(runs))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
         """Return the runs of either; a run of both counts once, and as ended if either says so."""

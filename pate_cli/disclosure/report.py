@@ -32,6 +32,7 @@ from pate_cli.disclosure.checked import (
 )
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.digest import Digest, digest_of
@@ -223,7 +224,7 @@ class Report(Result):
     max_answers: int = field(metadata=COMPUTED)
     sanitized: Sanitized = field(metadata=PARTS)
     data_independent: DataIndependent = field(metadata=COMPUTED)
-    rounds: tuple[dict[str, Any], ...] = field(metadata=LABELS)
+    rounds: tuple[RowsAnswered, ...] = field(metadata=LABELS)
     summary: str = field(default="", metadata=COMPUTED)
     adjacency: str = field(default="", metadata=COMPUTED)
     covers: str = field(default="", metadata=COMPUTED)
@@ -282,14 +283,12 @@ class Report(Result):
             "releasable": self.private,
             **_among(said, "private", "sound", "epsilon", "epsilon_kind", "delta", "analysis"),
             "conversion": _CONVERSIONS[self.analysis],
-            **_among(said, "mechanism", "queries", "answers", "max_answers", "label_names"),
-            **said.get("label_set", {}),
-            **_among(said, "prior"),
+            **_among(said, "mechanism", "queries", "answers", "max_answers"),
+            **_among(said, "label_names", "label_set", "prior"),
             "guarantee": _among(said, "summary", "adjacency", "covers", "statements"),
             **_among(said, "sanitized", "data_independent", "crosscheck", "tested", "met_target"),
             **_among(said, "spent", "groups"),
-            **_charged(self.earlier_draws),
-            **_among(said, "external", "unsettled", "rounds", "warnings"),
+            **_among(said, "earlier_draws", "external", "unsettled", "rounds", "warnings"),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
@@ -355,10 +354,6 @@ class RefusedError(PateError):
 def _among(said: dict[str, Any], *names: str) -> dict[str, Any]:
     """Return those of the named facts that are there, in the order of the names."""
     return {name: said[name] for name in names if name in said}
-
-
-def _charged(draws: tuple[Draw, ...]) -> dict[str, Any]:
-    return {"earlier_draws": [draw.facts() for draw in draws]} if draws else {}
 
 
 @dataclass(frozen=True)

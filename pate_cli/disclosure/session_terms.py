@@ -16,7 +16,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.report import DataIndependent
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import StopRule
 from pate_cli.disclosure.terms import Headline, Terms, terms_of
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 

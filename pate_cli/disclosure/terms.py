@@ -344,11 +344,7 @@ class AccountTerms(Terms):
     def public(self) -> DataIndependent:
         """With refusals in full, as they might have passed; the labels without all draws."""
         everything = total_of([_in_full(run) for run in self.runs])
-        asked = [
-            replace(_in_full(run), beta=None, sigma_release=None, shift=None)
-            for run in self.runs
-            if run.asked is not None
-        ]
+        asked = [replace(_in_full(run), draw=None) for run in self.runs if run.asked is not None]
         labels = total_of(asked) if asked else everything
         return _rounded(everything, labels)
 

@@ -42,8 +42,8 @@ from pate_cli.disclosure.worst_case import (
     WorstCurve,
     data_independent_cost,
     least_delta,
+    spendings,
 )
-from pate_cli.mechanisms import scored_from_parameters
 
 _DIGITS: Final = 12
 # Where only (ε, δ)'s are composed, a δ more is spent if it lowers ε to this share at least.
@@ -62,29 +62,22 @@ class Total:
         sum_epsilon, sum_delta: presupposing nothing; None where some run's own is not known.
     """
 
-    epsilon: float
-    delta: float
-    method: str
-    order: float | None
-    sum_epsilon: float | None
-    sum_delta: float | None
-
-
-@dataclass(frozen=True)
-class Spent:
-    """The account as a report has it: all runs that its record told of, this one among them.
-
-    Attributes:
-        epsilon, delta, method, order, sum_epsilon, sum_delta: as in `Total`.
-        runs: in order, without what is its holder's alone.
-    """
-
     epsilon: float = field(metadata=COMPUTED)
     delta: float = field(metadata=COMPUTED)
     method: str = field(metadata=COMPUTED)
     order: float | None = field(default=None, metadata=SPARING | COMPUTED)
     sum_epsilon: float | None = field(default=None, metadata=SPARING | COMPUTED)
     sum_delta: float | None = field(default=None, metadata=SPARING | COMPUTED)
+
+
+@dataclass(frozen=True)
+class Spent(Total):
+    """All runs that the record of a report told of, and what they cost together.
+
+    Attributes:
+        runs: in order, that of the report among them, without what is its holder's alone.
+    """
+
     runs: tuple[Run, ...] = field(default=(), metadata=RECORD)
 
     @classmethod
@@ -323,17 +316,14 @@ def _stated_delta(run: Run) -> float:
 
 def _spendings(runs: Sequence[Run]) -> list[Spending]:
     """Return the rows asked; LedgerError for a draw from rounds that are not among them."""
-    known = {run.asked.round for run in runs if run.asked is not None}
+    known = {run.round for run in runs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
             "an epsilon was drawn from rounds whose labels the record does not tell of; give "
             "their ledgers to pate release with this record"
         )
-    return [
-        Spending(scored_from_parameters(each.mechanism), each.queries, each.max_answers)
-        for each in (run.asked for run in runs)
-        if each is not None
-    ]
+    asked = [run.asked for run in runs if run.asked is not None]
+    return spendings(asked) if asked else []
 
 
 def _draws(runs: Sequence[Run]) -> list[Any]:

@@ -12,17 +12,17 @@ from dataclasses import replace
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core.codec import encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.external import External
-from pate_cli.disclosure.facts import Planned, facts_of, labels_delta, report_of, run_of
+from pate_cli.disclosure.facts import Planned, drawn_of, facts_of, labels_delta, report_of, run_of
 from pate_cli.disclosure.guarantee import TOTAL
-from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
-from pate_cli.disclosure.wording import rounds_of
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
@@ -43,8 +43,7 @@ _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another mac
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
 _LONGEST: Final = 60
 _OF_A_RUN: Final = (
-    "kind", "outcome", "time", "delta", "epsilon", "refusal_epsilon", "answers", "beta",
-    "sigma_release",
+    "kind", "outcome", "time", "delta", "epsilon", "refusal_epsilon", "answers", "draw",
 )  # fmt: skip
 _ENDS: Final = {
     RunKind.WORST_CASE: {Outcome.PENDING, Outcome.LABELLED},
@@ -75,7 +74,7 @@ class Check:
         object.__setattr__(self, "detail", printable(self.detail))
 
 
-def check_size(rounds: Iterable[Round]) -> None:
+def check_size(rounds: Iterable[RowsAsked]) -> None:
     """Raise ReportError for rounds that take too long to compute again, or too much memory."""
     for done in rounds:
         mechanism = mechanism_from_parameters(done.mechanism)
@@ -112,8 +111,8 @@ def checks_of(
         ReportError: as for `check_size`.
     """
     try:
-        check_size(rounds_of(report))
-        check_size(_rounds_of_runs(() if report.spent is None else report.spent.runs))
+        check_size(report.rounds)
+        check_size(_asked(() if report.spent is None else report.spent.runs))
     except ReportError:
         raise
     except (PateError, ValueError, OverflowError) as error:
@@ -152,7 +151,7 @@ def _not_checkable(report: Report) -> Iterator[Check]:
         yield Check(RELEASE_TEST, OPEN, "its chance follows from the votes, which are secret")
     if report.sanitized.epsilon is not None:
         yield Check(SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
-    if any("prior" in done for done in report.rounds):
+    if any(done.prior for done in report.rounds):
         yield Check(GUESSES, OPEN, "whether the votes or a private record shaped them")
     if report.external:
         yield Check(EXTERNAL, OPEN, "external parts are as files state them, which others keep")
@@ -217,8 +216,8 @@ def _run_faults(report: Report) -> Iterator[str]:
     if len({run.id for run in spent.runs}) < len(spent.runs):
         yield "a run stands there twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(spent.runs))
-    told = [_rows(done) for done in _rounds_of_runs(spent.runs)]
-    rounds = [_rows(done) for done in rounds_of(report)]
+    told = [run.answered for run in spent.runs if run.answered is not None]
+    rounds = list(report.rounds)
     if report.epsilon_kind == TOTAL:
         if told != rounds:
             yield "its runs are not those of rounds"
@@ -232,13 +231,8 @@ def _run_faults(report: Report) -> Iterator[str]:
         yield "this run is not among its runs"
 
 
-def _rows(done: Round) -> tuple[Any, ...]:
-    """Return what two rounds have alike that are of the same run."""
-    return (done.mechanism, done.queries, done.max_answers, done.answers, done.label_set, done.rule)
-
-
-def _rounds_of_runs(runs: Sequence[Run]) -> list[Round]:
-    return [done for done in (run.round for run in runs) if done is not None]
+def _asked(runs: Sequence[Run]) -> list[RowsAsked]:
+    return [run.asked for run in runs if run.asked is not None]
 
 
 def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
@@ -247,7 +241,7 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
     Raises:
         ReportError: as for `check_size`.
     """
-    check_size(_rounds_of_runs(runs))
+    check_size(_asked(runs))
     costs: dict[str, float | None] = {}
     for number, run in enumerate(runs):
         yield from (f"runs.{number}: {fault}" for fault in _faults_of(run, costs))
@@ -261,8 +255,7 @@ def told_apart(run: Run, other: Run) -> bool:
         (each.kind, each.outcome, each.epsilon, each.refusal_epsilon, each.delta, each.answers)
         for each in (run, other)
     ]
-    rows = [None if each.round is None else _rows(each.round) for each in (run, other)]
-    return both[0] != both[1] or rows[0] != rows[1]
+    return both[0] != both[1] or run.answered != other.answered
 
 
 def _faults_of(run: Run, costs: dict[str, float | None]) -> Iterator[str]:
@@ -276,7 +269,7 @@ def _faults_of(run: Run, costs: dict[str, float | None]) -> Iterator[str]:
         yield f"answers {run.answers} of a run that is {run.outcome}"
     if (run.refusal_epsilon is not None) != (run.kind is RunKind.TARGET):
         yield f"refusal_epsilon of a {run.kind} run"
-    done = run.round
+    done = run.rows
     if done is not None and run.outcome is Outcome.LABELLED:
         mechanism = mechanism_from_parameters(done.mechanism)
         if mechanism.answers_all and done.answers != done.max_answers:
@@ -298,7 +291,7 @@ def own_cost(run: Run) -> float | None:
     """
     if run.kind is RunKind.TARGET or run.delta is None:
         return None
-    part, done, draws = run.part, run.round, () if run.draw is None else (run.draw,)
+    part, done, draws = run.part, run.asked, () if run.draw is None else (run.draw,)
     external = External(() if part is None else (part,))
     if run.kind in (RunKind.RELEASE, RunKind.EXTERNAL):
         if part is not None and math.isfinite(part.epsilon):
@@ -324,10 +317,8 @@ def own_cost(run: Run) -> float | None:
 def own_run_faults(report: Report, own: Run) -> Iterator[str]:
     """Yield where the run of a report stands otherwise among those of the record."""
     if own.kind is RunKind.RELEASE:
-        drawn = report.sanitized
         expected: dict[str, Any] = {"time": report.time, "delta": labels_delta(report)}
-        expected |= {"outcome": Outcome.RELEASED}
-        expected |= {"beta": drawn.beta, "sigma_release": drawn.sigma_release}
+        expected |= {"outcome": Outcome.RELEASED, "draw": drawn_of(report)}
     elif len(report.rounds) != 1:
         yield "this run is none of several rounds"
         return
@@ -335,13 +326,10 @@ def own_run_faults(report: Report, own: Run) -> Iterator[str]:
         run = run_of(report)
         expected = {name: getattr(run, name) for name in _OF_A_RUN}
     for name, value in expected.items():
-        if not _alike(getattr(own, name), value):
-            yield f"{name} of this run is {_shown(getattr(own, name))} there, and {_shown(value)}"
-    if own.asked is not None and own.kind is not RunKind.RELEASE:
-        prior = own.asked.prior
-        there = replace(own.asked, prior=prior if prior is not None and prior.weight else None)
-        if there != run.asked:
-            yield "what was asked in this run is another there"
+        for path, there, here in _differences(encoded(getattr(own, name)), encoded(value), name):
+            yield f"{path} of this run is {_shown(there)} there, and {_shown(here)}"
+    if own.asked is not None and own.kind is not RunKind.RELEASE and own.asked != run.asked:
+        yield "what was asked in this run is another there"
 
 
 # --- comparing -----------------------------------------------------------------------------------

@@ -27,8 +27,9 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import External
-from pate_cli.disclosure.ledger import Draw, Round
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ScoredMechanism
 
@@ -49,7 +50,7 @@ class Spending:
     max_answers: int
 
 
-def spendings(rounds: Sequence[Round]) -> list[Spending]:
+def spendings(rounds: Sequence[RowsAsked]) -> list[Spending]:
     """Return the rows that rounds asked, by their public facts; LedgerError without a round."""
     if not rounds:
         raise LedgerError("there is no round whose cost could be told; give a ledger of a run")

@@ -139,7 +139,7 @@ class LedgerAccount(ABC):
             "kind": RunKind.WORST_CASE,
             "epsilon": self._terms(queries, max_answers).public.epsilon,
             "delta": plan.delta,
-            **(plan.draw.facts() if plan.publishes_draw else {}),
+            "draw": plan.draw if plan.publishes_draw else None,
         }
 
     def _terms(self, queries: int, max_answers: int) -> ScoredTerms:

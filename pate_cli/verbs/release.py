@@ -29,6 +29,7 @@ from pate_cli.disclosure import door
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
+from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.known_records import key_of_record, recall
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
@@ -46,7 +47,6 @@ from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
-from pate_cli.disclosure.wording import worded
 from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
@@ -326,7 +326,7 @@ def _of_ledgers(
         places,
         run,
         budget=budget_of(asked),
-        beside=SpendRecord().with_rounds(total) | told,
+        beside=SpendRecord.of(total) | told,
         refuse=refuse,
     )
     entry.enter()
@@ -377,7 +377,6 @@ def _planned(
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
     """A draw as a record has it."""
     alone = data_independent_cost([], delta=plan.delta, plan=plan)
-    facts: dict[str, Any] = plan.draw.facts()
     return Run(
         id=key.run_id if key.private else key.name("run"),
         kind=RunKind.RELEASE,
@@ -387,7 +386,7 @@ def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
         delta=plan.delta,
         drawn_from=tuple(done.id for done in total.rounds),
         claimed=key.private and total.private,
-        **facts,
+        draw=plan.draw,
     )
 
 
@@ -425,7 +424,7 @@ def _of_account(
 ) -> Released:
     """The total of all runs."""
     total = read.total
-    known = read.known if total is None else read.known | SpendRecord().with_rounds(total)
+    known = read.known if total is None else read.known | SpendRecord.of(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
     told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
     entry = Entry(places, None, budget=budget_of(asked), beside=known | told)
@@ -439,7 +438,7 @@ def _of_account(
             )
     # A record tells of draws from a ledger; a ledger does not.
     terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
-    rounds = [done for done in (run.round for run in account.runs) if done is not None]
+    rounds = [done for done in (run.rows for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
     facts = ReportFacts(

@@ -37,7 +37,6 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import (
     Outcome,
     RecordFile,
-    RowsAsked,
     Run,
     RunKind,
     SessionAsks,
@@ -48,8 +47,7 @@ from pate_cli.disclosure.record import (
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
-from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import RowsAsked, Settings, StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
@@ -365,7 +363,7 @@ class Session:
             if not self._asks.asked:
                 raise UsageError("nothing was asked yet, so there is nothing to report")
             run = self._counted()
-            done = run.round
+            done = run.rows
             if done is None:
                 raise LedgerError("the record does not say what was asked")
             terms = SessionTerms(_charged(self._mechanism), self.rule)
@@ -504,21 +502,9 @@ class Session:
 
     def _mine(self, record: SpendRecord) -> Run | None:
         """The session in the record that these settings open again."""
-        facts = self._mechanism.parameters()
-        return next(
-            (
-                run
-                for run in record.runs
-                if run.is_session(
-                    self._settings,
-                    facts,
-                    delta=self._delta,
-                    groups=self._groups,
-                    claimed=self._key.private,
-                )
-            ),
-            None,
-        )
+        facts, private = self._mechanism.parameters(), self._key.private
+        mine = (self._settings, facts, self._delta, self._groups, private)
+        return next((run for run in record.runs if run.opened_with == mine), None)
 
     def _new(self) -> Run:
         settings = self._settings
@@ -530,6 +516,8 @@ class Session:
         )
         self._refuse_dear(rule)
         facts = self._mechanism.parameters()
+        prior = SessionAsks().prior(facts)
+        asked = RowsAsked(mechanism=facts, queries=0, max_answers=0, prior=prior, rule=rule)
         return Run(
             id=self._key.run_id if self._key.private else self._key.name("session"),
             kind=RunKind.SESSION,
@@ -537,7 +525,7 @@ class Session:
             time=now(),
             epsilon=rule.epsilon,
             delta=rule.delta,
-            asked=RowsAsked(facts, 0, 0, prior=SessionAsks().prior(facts), rule=rule),
+            asked=asked,
             session=settings,
             groups=self._groups,
             claimed=self._key.private,

@@ -21,9 +21,10 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run
+from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.record_place import Places
 from pate_cli.disclosure.report import Quote, RefusedError, Report, Tested
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import left_of
 from pate_cli.labels.labels import Labels
@@ -266,20 +267,20 @@ def _left(
 
 def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
     """A run as a record has it, before it has an outcome."""
-    queries, answers = request.queries, request.max_answers
+    queries, answers, facts = request.queries, request.max_answers, request.file.facts.of_round
     return Run(
         # The seed alone gives a report its name; in a record a run of one is its own.
         id=key.run_id if key.private else key.name("run"),
         outcome=Outcome.PENDING,
         time=began,
         asked=RowsAsked(
-            request.mechanism.parameters(),
-            queries,
-            answers,
-            key.name("round"),
-            request.file.facts.label_set,
-            request.file.facts.prior,
+            mechanism=request.mechanism.parameters(),
+            queries=queries,
+            max_answers=answers,
+            label_set=facts["label_set"],
+            prior=facts["prior"],
         ),
+        round=key.name("round"),
         groups=request.groups,
         claimed=key.private and not request.file.facts.read_off,
         **account.charge(queries=queries, max_answers=answers),

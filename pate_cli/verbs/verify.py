@@ -288,7 +288,7 @@ def _draws(report: Report, carried: Any) -> bool:
 
 def _prior(report: Report, given: Sequence[Any]) -> Iterator[Check]:
     """Yield whether guesses that are given are those that the report names, by their hash."""
-    known = {done["prior"]["sha256"] for done in report.rounds if "prior" in done}
+    known = {done.prior.sha256 for done in report.rounds if done.prior is not None}
     if not given and known:
         yield Check(GUESSES_FILE, SKIPPED, "its file was not given")
     found = [content_of(each) for each in given]

@@ -235,7 +235,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "session: answers are not counted",
-            "disclosure/stop_rule.py",
+            "disclosure/settings.py",
             "self.beyond.further(asked, answers)",
             "self.beyond.further(asked, 0)",
             "session: few are answered",

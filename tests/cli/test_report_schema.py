@@ -88,7 +88,7 @@ def test_numbers_in_the_report_are_finite_and_epsilons_rounded_to_four_decimals(
 
 def test_keys_come_in_the_order_of_the_schema(report):
     schema = report_schema()
-    optional = ("labels_per_query", "label_names", *ABSENT)
+    optional = ("label_set", "label_names", *ABSENT)
     assert [key for key in schema["properties"] if key not in optional] == schema["required"]
     assert list(report) == schema["required"]
     for name in ("guarantee", "sanitized", "data_independent"):
@@ -98,7 +98,7 @@ def test_keys_come_in_the_order_of_the_schema(report):
 def test_names_of_classes_stand_where_the_schema_has_them(pate, parquet, votes):
     found = json.loads(pate("aggregate", votes, "--label-names", "ant,bee,cow,dog").stdout)
     assert _errors(found) == []
-    others = ("labels_per_query", *ABSENT)
+    others = ("label_set", *ABSENT)
     assert list(found) == [key for key in report_schema()["properties"] if key not in others]
     assert found["label_names"] == ["ant", "bee", "cow", "dog"]
     for slip in (["ant"], ["ant", "ant"], ["ant", ""], "ant,bee", {"ant": 0}):
@@ -158,7 +158,7 @@ def test_a_prior_stands_where_the_schema_has_it(pate, votes, tmp_path, words):
     }
     if not words:
         assert _errors(found) == []
-        others = ("labels_per_query", "label_names", *ABSENT[1:])
+        others = ("label_set", "label_names", *ABSENT[1:])
         assert list(found) == [key for key in report_schema()["properties"] if key not in others]
 
 

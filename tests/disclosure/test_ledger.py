@@ -227,13 +227,16 @@ CURVES = DAMAGED + "its curves do not match its orders"
         (with_round(mechanism={"sigma": float("nan")}), NOT_FINITE),
         (with_round(id=7), malformed("rounds.0.id must be a text")),
         (with_round(mechanism="gnmax"), malformed("rounds.0.mechanism must be an object")),
-        (with_round(draws=[{"beta": 0.1}]), malformed("rounds.0.draws.0 has no field 'sigma'")),
         (
-            with_round(draws=[{"beta": -1.0, "sigma": 5.0, "shift": 0.0}]),
+            with_round(draws=[{"beta": 0.1}]),
+            malformed("rounds.0.draws.0 has no field 'sigma_release'"),
+        ),
+        (
+            with_round(draws=[{"beta": -1.0, "sigma_release": 5.0, "shift": 0.0}]),
             malformed("rounds.0.draws.0: beta must be positive and finite, got -1.0"),
         ),
         (
-            with_round(draws=[{"beta": "x", "sigma": 5.0, "shift": 0.0}]),
+            with_round(draws=[{"beta": "x", "sigma_release": 5.0, "shift": 0.0}]),
             malformed("rounds.0.draws.0.beta must be a finite number"),
         ),
         (with_round(draws=3), malformed("rounds.0.draws must be a list")),
@@ -389,6 +392,7 @@ SHA256 = "0" * 64
         (12, None, "its prior has 0 votes, but it was charged for 12"),
         (0, PriorFacts(12, 3, SHA256), "its prior has 12 votes, but it was charged for 0"),
         (7, PriorFacts(12, 3, SHA256), "its prior has 12 votes, but it was charged for 7"),
+        (0, PriorFacts(0, 3, SHA256), "its prior has 0 votes, but it was charged for 0"),
         (12, PriorFacts(12, 41, SHA256), "41 guesses of its prior for 40 queries"),
         (12, PriorFacts(12, -1, SHA256), "-1 guesses of its prior for 40 queries"),
         (12, PriorFacts(12, 3, "0" * 63), "is no SHA-256 of its prior"),
@@ -398,7 +402,7 @@ SHA256 = "0" * 64
 def test_a_round_is_charged_with_the_prior_that_it_tells_of(weight, prior, message):
     mechanism = GNMax(50, 4, sigma2=10.0, prior_weight=weight).parameters()
     with pytest.raises(LedgerError, match=message):
-        Round("a", mechanism, 40, 40, 30, prior=prior)
+        Round(id="a", mechanism=mechanism, queries=40, max_answers=40, answers=30, prior=prior)
 
 
 def test_the_prior_of_a_round_survives_its_ledger():

@@ -23,8 +23,9 @@ from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
+from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import LabelFile
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import percent_right
 from slices import some
@@ -98,7 +99,8 @@ def run_of(place, **changed):
     began = datetime.datetime(2026, 3, 1, 9) + place * datetime.timedelta(days=3)
     facts = {
         "id": f"{place:032x}", "time": f"{began:%Y-%m-%dT%H:%M:%SZ}", "kind": RunKind.TARGET,
-        "outcome": Outcome.LABELLED, "asked": RowsAsked({"name": "confident"}, 40, 40),
+        "outcome": Outcome.LABELLED,
+        "asked": RowsAsked(mechanism={"name": "confident"}, queries=40, max_answers=40),
         "answers": 30, "epsilon": 0.5, "delta": 1e-6, "refusal_epsilon": 0.25,
         "total_epsilon": 0.25 + 0.25 * place, "total_delta": 1e-6 * (place + 1),
     }  # fmt: skip
@@ -406,7 +408,7 @@ def strange(text, kind):
         names = tuple(f"{place}{text}" for place in range(report.label_set.count))
         report = replace(report, label_set=replace(report.label_set, names=names))
     stated = StatedCost("replace-one", name=text, covers=text, epsilon=0.5, delta=1e-6)
-    asked = RowsAsked({"name": text}, 40, 40)
+    asked = RowsAsked(mechanism={"name": text}, queries=40, max_answers=40)
     return tracked(
         report, 3, here=1, budget=2.0, time=text, external=stated, asked=asked, answers=30
     )

@@ -14,22 +14,22 @@ from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger
 from pate_cli.disclosure.record import (
     Outcome,
-    RowsAsked,
     Run,
     RunKind,
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import record_beside
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from runs import round_of
 
 MECHANISM = GNMax(20, 3, sigma2=4.0)
 DRAWN = Draw(beta=0.05, sigma=9.0, shift=3.0)
-ASKED = RowsAsked(MECHANISM.parameters(), 10, 10, "round a")
+ASKED = RowsAsked(mechanism=MECHANISM.parameters(), queries=10, max_answers=10)
 LABELLED = Run(
     id="a", kind=RunKind.WORST_CASE, outcome=Outcome.LABELLED, time="2026-01-01T00:00:00Z",
-    epsilon=0.7, delta=1e-5, asked=ASKED, answers=5, votes="votes.npy",
+    epsilon=0.7, delta=1e-5, asked=ASKED, round="round a", answers=5, votes="votes.npy",
 )  # fmt: skip
 TRIED = Run(
     id="f00d", kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=1.5,
@@ -37,7 +37,7 @@ TRIED = Run(
 )  # fmt: skip
 RELEASED = Run(
     id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-    drawn_from=("round a",), **DRAWN.facts(),
+    drawn_from=("round a",), draw=DRAWN,
 )  # fmt: skip
 STATED = Run(
     id="x", kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=0.2, delta=0.0,
@@ -67,14 +67,14 @@ def test_any_common_round_counts_and_none_else():
 
 
 def test_rounds_of_a_ledger_are_the_runs_that_are_known_by_their_rounds():
-    known = RECORD.with_rounds(ledger("round a", "b"))
+    known = RECORD | SpendRecord.of(ledger("round a", "b"))
     assert [run.id for run in known.runs[:-1]] == ["a", "f00d", "d", "x"]
-    assert known.runs[-1].asked.round == "b"
+    assert known.runs[-1].round == "b"
     assert known.runs[-1].id != "b"  # which is for the holder of the ledger alone
     assert known.runs[-1].epsilon > 0.0
-    assert known.with_rounds(ledger("b")) == known
+    assert (known | SpendRecord.of(ledger("b"))) == known
     # A ledger knows its rounds, a report its runs, and the record both.
-    alone = SpendRecord().with_rounds(ledger("round a"))
+    alone = SpendRecord.of(ledger("round a"))
     assert (RECORD | alone).runs == RECORD.runs
     assert len((alone | RECORD).runs) == 4
     published = SpendRecord((LABELLED.public,))

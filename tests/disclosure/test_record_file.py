@@ -17,24 +17,25 @@ from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.record import (
     KIND,
     Outcome,
     RecordFile,
-    RowsAsked,
     Run,
     RunKind,
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.files.journal import Journal
 from pate_cli.mechanisms.gnmax import GNMax
 from slices import tries
 
-ASKED = RowsAsked(GNMax(20, 3, sigma2=4.0).parameters(), 10, 10, "round a")
+ASKED = RowsAsked(mechanism=GNMax(20, 3, sigma2=4.0).parameters(), queries=10, max_answers=10)
 LABELLED = Run(
     id="a", kind=RunKind.WORST_CASE, outcome=Outcome.LABELLED, time="2026-01-01T00:00:00Z",
-    epsilon=0.7, delta=1e-5, asked=ASKED, answers=5, votes="votes.npy",
+    epsilon=0.7, delta=1e-5, asked=ASKED, round="round a", answers=5, votes="votes.npy",
 )  # fmt: skip
 TRIED = Run(
     id="f00d", kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=1.5,
@@ -42,7 +43,7 @@ TRIED = Run(
 )  # fmt: skip
 RELEASED = Run(
     id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-    drawn_from=("round a",), beta=0.05, sigma_release=9.0, shift=3.0,
+    drawn_from=("round a",), draw=Draw(0.05, 9.0, 3.0),
 )  # fmt: skip
 STATED = Run(
     id="x", kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=0.2, delta=0.0,

@@ -21,7 +21,7 @@ from laws import answers_law, gaussian_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stopping import Beyond, log_growth
 from pate_cli.disclosure.session_terms import rule_fault
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import StopRule
 from slices import some
 
 DELTA = 0.01

@@ -12,7 +12,7 @@ import pate_cli as pate
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.disclosure.session_terms import SessionTerms, _most_within, rule_fault, stop_rule
-from pate_cli.disclosure.stop_rule import StopRule
+from pate_cli.disclosure.settings import StopRule
 from refusals import refusal
 from slices import some
 

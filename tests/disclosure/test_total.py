@@ -15,7 +15,9 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.record import Outcome, RowsAsked, Run, RunKind
+from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.record import Outcome, Run, RunKind
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.total import Spent, total_of
 from pate_cli.mechanisms import scored_from_parameters
 from slices import some
@@ -26,9 +28,10 @@ DELTA = 1e-5
 
 
 def labelled(name, mechanism=CONFIDENT, *, queries=40, **changes):
-    asked = RowsAsked(mechanism.parameters(), queries, queries, f"round {name}")
+    asked = RowsAsked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
     given = {"kind": RunKind.WORST_CASE, "outcome": Outcome.LABELLED, "epsilon": 1.0}
-    return Run(**{"id": name, "time": None, "delta": DELTA, "asked": asked} | given | changes)
+    given |= {"asked": asked, "round": f"round {name}"}
+    return Run(**{"id": name, "time": None, "delta": DELTA} | given | changes)
 
 
 def at_target(name, epsilon, *, refused=False, **changes):
@@ -94,7 +97,7 @@ def test_curves_are_composed_as_dp_accounting_does():
 
 def test_all_kinds_together_stay_below_their_sum_and_above_each():
     runs = [
-        labelled("a"), labelled("b", GNMAX, beta=0.01, sigma_release=20.0, shift=0.0),
+        labelled("a"), labelled("b", GNMAX, draw=Draw(0.01, 20.0, 0.0)),
         at_target("c", 0.5), at_target("d", 0.5, refused=True),
         stated("e", epsilon=0.2, delta=1e-6), stated("f", orders=(2.0, 32.0), rdp=(0.01, 0.16)),
     ]  # fmt: skip
@@ -108,7 +111,7 @@ def test_all_kinds_together_stay_below_their_sum_and_above_each():
 def test_a_draw_from_rounds_that_nobody_told_of_has_no_total():
     drawn = Run(
         id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=DELTA,
-        beta=0.01, sigma_release=20.0, shift=0.0, drawn_from=("round x",),
+        draw=Draw(0.01, 20.0, 0.0), drawn_from=("round x",),
     )  # fmt: skip
     with pytest.raises(LedgerError, match="does not tell of"):
         total_of([labelled("a"), drawn])
@@ -138,7 +141,7 @@ def test_what_is_published_names_neither_files_nor_rounds():
     spent = Spent.of([labelled("a", votes="secret.npy"), at_target("b", 0.5, votes="secret.npy")])
     assert spent.count == 2
     assert "secret" not in repr(spent)
-    assert "round" not in repr(spent.runs[0].asked.round)
+    assert "round" not in repr(spent.runs[0].round)
     assert Spent.of(spent.runs).epsilon == spent.epsilon
 
 

@@ -22,8 +22,8 @@ from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.cautions import vacuous_warnings
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
+from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.verdict import best_guess, verdict
-from pate_cli.disclosure.wording import worded
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON, DELTA = 1.5, 1e-5

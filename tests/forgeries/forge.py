@@ -7,16 +7,18 @@ import functools
 import hashlib
 import json
 import tempfile
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from pathlib import Path
+from types import UnionType
+from typing import get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import Analysis
-from pate_cli.disclosure.checked import Checked, how_checked
-from pate_cli.disclosure.facts import facts_of, report_of
+from pate_cli.disclosure.checked import CHECKED, Checked
+from pate_cli.disclosure.facts import drawn_of, facts_of, report_of
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
@@ -26,7 +28,6 @@ from pate_cli.verbs.verify import LABELS, RUN_SETTINGS, SETTINGS, verify
 # Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
 _GUARANTEE = "guarantee"
 _HEAD = ("schema_version", "releasable", "conversion")
-_RENAMED = {"labels_per_query": "label_set"}
 # Where there is none of what has parts.
 _WHOLE = {("tested",): Checked.LABELS, ("spent",): Checked.RECORD}
 
@@ -42,7 +43,34 @@ def kind_of_check(path):
         names = names[1:]
     if names[0] == "tool":
         names = names[:1]
-    return how_checked(Report, [_RENAMED.get(names[0], names[0]), *names[1:]])
+    return how_checked(Report, names)
+
+
+def how_checked(kind, path):
+    """Return how the field at a path of names is checked; its own declaration counts, or else that
+    of what it is part of.
+
+    Raises:
+        KeyError: the dataclass has no such field, or the field declares nothing.
+    """
+    how = Checked.PARTS
+    for name in path:
+        while not is_dataclass(kind) and get_args(kind):
+            kind = next(each for each in get_args(kind) if each is not type(None))
+            if get_origin(kind) not in (tuple, UnionType, None):
+                break
+        if not is_dataclass(kind):
+            break
+        field = next((each for each in fields(kind) if each.name == name), None)
+        if field is None and how is Checked.PARTS:
+            raise KeyError(f"there is no field {name!r} in {kind}")
+        if field is None:
+            break  # documents call it otherwise; it is checked as what it is part of
+        how = field.metadata.get(CHECKED, how)
+        kind = get_type_hints(kind)[name]
+    if how is Checked.PARTS:
+        raise KeyError(f"{'.'.join(path)} does not declare how it is checked")
+    return how
 
 
 def leaves(value, at=()):
@@ -107,9 +135,8 @@ def _as_told(report):
         return report
     (run,), (done,), tested = own, report.rounds, report.tested
     asked = run.asked and replace(
-        run.asked, mechanism=done["mechanism"], queries=done["queries"],
-        max_answers=done["max_answers"],
-    )  # fmt: skip
+        run.asked, mechanism=done.mechanism, queries=done.queries, max_answers=done.max_answers
+    )
     epsilon = run.epsilon
     try:
         alone = replace(report, spent=None)
@@ -125,9 +152,8 @@ def _as_told(report):
         asked=asked,
         epsilon=epsilon,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
-        answers=None if tested is not None and not tested.passed else done["answers"],
-        beta=report.sanitized.beta,
-        sigma_release=report.sanitized.sigma_release,
+        answers=None if tested is not None and not tested.passed else done.answers,
+        draw=drawn_of(report),
     )
     runs = tuple(told if each is run else each for each in report.spent.runs)
     return replace(report, spent=replace(report.spent, runs=runs))

@@ -164,7 +164,7 @@ def _read_ledger(name: str, _rng: Generator) -> None:
 
 def _read_record(name: str, _rng: Generator) -> None:
     """Beside the ledger of what was drawn from."""
-    found = SpendRecord.read(name).with_rounds(ledger())
+    found = SpendRecord.read(name) | SpendRecord.of(ledger())
     _ = found | found
     bill = spent(found)
     json.dumps(bill.to_dict(), allow_nan=False)

@@ -110,11 +110,11 @@ def ledger():
     groups = TeacherGroups(("a", "a", "b"), weights=(2, 2, 1)).public
     mechanism = pate.GNMax(60, 2, sigma2=20.0, teachers_per_record=2, votes_together=True)
     one = Round(
-        "a" * 32,
-        mechanism.parameters(),
-        40,
-        30,
-        20,
+        id="a" * 32,
+        mechanism=mechanism.parameters(),
+        queries=40,
+        max_answers=30,
+        answers=20,
         draws=(Draw(0.02, 9.0, 3.0),),
         read_off=(PublicFact.QUERIES,),
         groups=groups,
@@ -178,7 +178,7 @@ def test_a_ledger(whole, tmp_path):
 
 def use_record(found):
     (found | found).touching(ledger())
-    found.with_rounds(ledger())
+    _ = found | pate.SpendRecord.of(ledger())
     bill = pate.spent(found)
     json.dumps(bill.to_dict(), allow_nan=False)
     assert len(list(bill.rows())) == len(found.runs)

@@ -25,7 +25,6 @@ from pate_cli.disclosure.external import StatedCost
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.record import (
     Outcome,
-    RowsAsked,
     Run,
     RunKind,
     SessionSettings,
@@ -33,6 +32,7 @@ from pate_cli.disclosure.record import (
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import stop_rule
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.verification import own_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 
@@ -162,7 +162,14 @@ _TIME = "2026-01-02T03:04:05Z"
 def ledger() -> Ledger:
     mechanism = _MECHANISM
     rounds = tuple(
-        Round(f"{name * 32}", mechanism, 100, 50, 40, draws=(Draw(0.02, 9.0, 3.0),))
+        Round(
+            id=name * 32,
+            mechanism=mechanism,
+            queries=100,
+            max_answers=50,
+            answers=40,
+            draws=(Draw(0.02, 9.0, 3.0),),
+        )
         for name in "ab"
     )
     secret = MARK / 1e5
@@ -179,7 +186,7 @@ def ledger() -> Ledger:
 
 def record() -> SpendRecord:
     """A run of every kind."""
-    asked = RowsAsked(_MECHANISM, 100, 50, "a" * 32)
+    asked = RowsAsked(mechanism=_MECHANISM, queries=100, max_answers=50)
     stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
     mechanism = ConfidentGNMax(100, 3, threshold=60.0, sigma1=40.0, sigma2=20.0)
@@ -187,12 +194,12 @@ def record() -> SpendRecord:
     runs = (
         Run(
             id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=50,
-            asked=asked, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5,
+            asked=asked, round="a" * 32, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5,
             **ended,
         ),
         Run(
             id="c" * 32, kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None,
-            drawn_from=("a" * 32,), **Draw(0.05, 10.0, 3.0).facts(),
+            drawn_from=("a" * 32,), draw=Draw(0.05, 10.0, 3.0),
         ),
         Run(
             id="d" * 32, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=_TIME,
@@ -201,7 +208,9 @@ def record() -> SpendRecord:
         Run(id="e" * 32, kind=RunKind.COMPOSITION, epsilon=0.5, delta=1e-6, **ended),
         Run(
             id="f" * 32, kind=RunKind.SESSION, epsilon=rule.epsilon, delta=1e-5, answers=7,
-            asked=RowsAsked(mechanism.parameters(), 7, 7, rule=rule),
+            asked=RowsAsked(
+                mechanism=mechanism.parameters(), queries=7, max_answers=7, rule=rule
+            ),
             session=SessionSettings(1.6, 90, "0" * 64), **ended,
         ),
         Run(

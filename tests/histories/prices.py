@@ -99,5 +99,5 @@ def _looked_up_total(price: Callable[..., Any]) -> Callable[..., Any]:
 def _cost_alone(run: Run) -> Any:
     asked = run.asked
     rows = None if asked is None else (dict(asked.mechanism), asked.queries, asked.max_answers)
-    drawn = (run.beta, run.sigma_release, run.shift, len(run.drawn_from))
+    drawn = (run.draw, len(run.drawn_from))
     return run.kind, run.cost, run.delta, rows, drawn, run.external

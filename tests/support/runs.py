@@ -90,7 +90,10 @@ def aggregated(rows, mechanism, account, **settings):
 def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):
     """What is public about a run."""
     cap = queries if max_answers is None else max_answers
-    return Round(name, mechanism.parameters(), queries, cap, answers, tuple(draws))
+    return Round(
+        id=name, mechanism=mechanism.parameters(), queries=queries, max_answers=cap,
+        answers=answers, draws=tuple(draws),
+    )  # fmt: skip
 
 
 def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, **done):

@@ -22,6 +22,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.facts import facts_of, report_of
+from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import LabelFile
@@ -35,7 +36,6 @@ from pate_cli.disclosure.verification import (
     RUNS,
     SANITIZING,
 )
-from pate_cli.disclosure.wording import worded
 from pate_cli.labels.forms import LabelForm, formats_with
 from pate_cli.labels.labels import write_labels
 from pate_cli.verbs.analyses import analysis_of
@@ -381,7 +381,8 @@ def _changed(report, change):
         known = getattr(report, name)
         if name == "rounds":
             (done,) = known
-            found[name] = ({**done, "mechanism": {**done["mechanism"], **value["mechanism"]}},)
+            mechanism = {**done.mechanism, **value["mechanism"]}
+            found[name] = (dataclasses.replace(done, mechanism=mechanism),)
         elif isinstance(value, dict):
             found[name] = dataclasses.replace(known, **value)
         else:
@@ -470,7 +471,7 @@ def test_labels_of_which_none_is_given(label_format, kind, tmp_path):
     )
     path = tmp_path / f"labels.{label_format}"
     silent.save(path)
-    rounds = ({**report.rounds[0], "answers": 0},)
+    rounds = (dataclasses.replace(report.rounds[0], answers=0),)
     none = dataclasses.replace(report, answers=0, rounds=rounds).with_labels(path)
     assert COUNTS not in failed(HERE(none, path))
 

@@ -102,8 +102,6 @@ class _Validation:
                 )
             case "oneOf":
                 return sum(self.fits(value, one) for one in wanted) == 1
-            case "not":
-                return not self.fits(value, wanted)
         raise NotImplementedError(keyword)
 
 
@@ -123,6 +121,6 @@ def _worded(keyword: str, wanted: Any, at: str) -> str:
     where = at or "the report"
     if keyword == "required":
         return f"{where} lacks one of {', '.join(wanted)}"
-    if keyword in ("oneOf", "not"):
+    if keyword == "oneOf":
         return f"{where} has none of the forms that it may have"
     return f"{where} is not as it must be: {keyword} {wanted}"

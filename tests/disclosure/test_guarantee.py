@@ -11,7 +11,7 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure import guarantee
-from pate_cli.disclosure.wording import claimed_gap, worded
+from pate_cli.disclosure.guarantee import claimed_gap, worded
 
 
 def held(report):
@@ -97,13 +97,9 @@ def test_a_refusal_promises_no_more_than_labels_do():
 
 def test_rounds_that_no_run_has_have_no_words():
     report, _ = reports.made("gnmax")
-    more = ({**report.rounds[0], "answers": 41},)
+    more = (dataclasses.replace(report.rounds[0], answers=41),)
     with pytest.raises(LedgerError, match="answers, max_answers and queries"):
         worded(dataclasses.replace(report, rounds=more))
-    several, _ = reports.made("several labels")
-    damaged = {**several.rounds[0], "labels_per_query": "three"}
-    with pytest.raises(LedgerError, match="several labels is damaged"):
-        worded(dataclasses.replace(several, rounds=(damaged,)))
 
 
 VOID = (
@@ -130,15 +126,15 @@ def test_what_a_prior_presupposes_is_said_of_every_report_with_one_and_of_no_oth
 
 def test_a_release_lists_the_prior_of_every_round():
     report, _ = reports.made("priors")
-    listed = {done["prior"]["weight"]: done["prior"] for done in report.rounds if "prior" in done}
-    assert {weight: prior["guesses"] for weight, prior in listed.items()} == {12: 20, 7: 20}
+    listed = {done.prior.weight: done.prior for done in report.rounds if done.prior}
+    assert {weight: prior.guesses for weight, prior in listed.items()} == {12: 20, 7: 20}
     assert (report.prior.weight, report.prior.guesses) == (None, 40)
-    assert report.prior.sha256 == listed[7]["sha256"] == listed[12]["sha256"]
+    assert report.prior.sha256 == listed[7].sha256 == listed[12].sha256
 
 
 def test_rounds_without_a_prior_beside_one_with():
     report, _ = reports._released_priors(12, 0)
-    assert sorted("prior" in done for done in report.rounds) == [False, True]
+    assert sorted(done.prior is not None for done in report.rounds) == [False, True]
     assert (report.prior.weight, report.prior.guesses, report.prior.sha256) == (None, 20, None)
 
 

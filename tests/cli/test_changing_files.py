@@ -48,7 +48,7 @@ def _npy(path, counts):
 READ_IN_PLACE = {
     "v.npy": _npy,
     "v.parquet": lambda path, counts: pq.write_table(_table(counts), path, row_group_size=10),
-    "v.arrow": lambda path, counts: feather.write_feather(_table(counts), path),
+    "v.arrow": lambda path, counts: feather.write_feather(_table(counts), path, chunksize=10),
 }
 COPIED = {
     "v.csv": _csv,

@@ -1,11 +1,8 @@
-"""What earlier versions had: parameters and words are refused, fields of documents passed over."""
+"""Parameters and words that are gone: what to use instead of each."""
 
 from __future__ import annotations
 
-import json
-from typing import Any, Final
-
-from pate_cli.core.errors import PateError
+from typing import Final
 
 GONE: Final = {
     "as_published": (
@@ -28,29 +25,3 @@ GONE_WORDS: Final = {
     "unbiased": "use upper, which is a bound and not too low about half the time",
 }
 """What completes "... is gone: ", by a word that a parameter took."""
-
-_FIELDS: Final = {"pool": None, "voting": "binary", "parts": None}
-"""Fields that are gone, and what each said of a run or a file as there still are."""
-
-
-def without_gone(document: dict[str, Any], error: type[PateError], called: str) -> dict[str, Any]:
-    """Return a JSON document of an earlier version, without the fields that are gone since.
-
-    Args:
-        document: what was read.
-        error: raised where such a field tells of what there is no more.
-        called: begins its message: which document of which version it is.
-    """
-
-    def kept(facts: dict[str, Any]) -> dict[str, Any]:
-        for name, usual in _FIELDS.items():
-            if facts.get(name, usual) != usual:
-                raise error(
-                    f"{called}: it tells of {name!r}, which is gone; use the version of pate that "
-                    "wrote it"
-                )
-        return {name: fact for name, fact in facts.items() if name not in _FIELDS}
-
-    # The parser calls it for every object, however deep: Python itself would not go so deep.
-    found: dict[str, Any] = json.loads(json.dumps(document), object_hook=kept)
-    return found

@@ -8,8 +8,6 @@ So nothing is struck out but a run whose file turned out to hold no votes.
 from __future__ import annotations
 
 import contextlib
-import functools
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
@@ -164,8 +162,7 @@ class Entry:
 
     def _told(self) -> SpendRecord:
         """Return what any of the records tells of, and what is told beside them."""
-        found = functools.reduce(operator.or_, (file.record for file in self._files), SpendRecord())
-        return found | self._beside
+        return SpendRecord.together(file.record for file in self._files) | self._beside
 
     def _as_told(self, run: Run) -> Run:
         """Return a run as it is entered here; a session that is kept elsewhere goes on there."""

@@ -16,8 +16,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import hashlib
 import json
+import operator
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from decimal import Decimal
@@ -353,6 +355,11 @@ class SpendRecord:
                 for number, draw in enumerate(done.draws[1:])
             ]
         return cls(tuple(runs))
+
+    @classmethod
+    def together(cls, records: Iterable[SpendRecord]) -> SpendRecord:
+        """Return the runs that any of several records tells of; see `|`."""
+        return functools.reduce(operator.or_, records, cls())
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
         """Return the runs of either; a run of both counts once, and as ended if either says so."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-import operator
 import os
 import re
 from collections.abc import Sequence
@@ -118,7 +116,7 @@ class Places:
 
     def read(self) -> SpendRecord:
         """Return what any of them tells of; LedgerError for one that is damaged."""
-        return functools.reduce(operator.or_, map(SpendRecord.read, self.paths), SpendRecord())
+        return SpendRecord.together(map(SpendRecord.read, self.paths))
 
     @property
     def shown(self) -> str:

@@ -9,40 +9,18 @@ import numpy as np
 import pytest
 
 from pate_cli.core.errors import LedgerError
-from pate_cli.core.words import Adjacency
-from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw, Ledger
+from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import (
     Outcome,
-    Run,
-    RunKind,
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import record_beside
-from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from runs import round_of
+from some_runs import LABELLED, RELEASED, STATED, TRIED
 
 MECHANISM = GNMax(20, 3, sigma2=4.0)
-DRAWN = Draw(beta=0.05, sigma=9.0, shift=3.0)
-ASKED = RowsAsked(mechanism=MECHANISM.parameters(), queries=10, max_answers=10)
-LABELLED = Run(
-    id="a", kind=RunKind.WORST_CASE, outcome=Outcome.LABELLED, time="2026-01-01T00:00:00Z",
-    epsilon=0.7, delta=1e-5, asked=ASKED, round="round a", answers=5, votes="votes.npy",
-)  # fmt: skip
-TRIED = Run(
-    id="f00d", kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=1.5,
-    refusal_epsilon=0.75, delta=1e-5,
-)  # fmt: skip
-RELEASED = Run(
-    id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-    drawn_from=("round a",), draw=DRAWN,
-)  # fmt: skip
-STATED = Run(
-    id="x", kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=0.2, delta=0.0,
-    external=StatedCost(Adjacency.REPLACE_ONE, name="sgd", epsilon=0.2, delta=0.0),
-)  # fmt: skip
 RECORD = SpendRecord((LABELLED, TRIED, RELEASED, STATED))
 
 

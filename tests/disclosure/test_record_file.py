@@ -13,42 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
-from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw
 from pate_cli.disclosure.record import (
     KIND,
     Outcome,
     RecordFile,
-    Run,
-    RunKind,
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import Places
-from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.files.journal import Journal
-from pate_cli.mechanisms.gnmax import GNMax
 from slices import tries
+from some_runs import LABELLED, RELEASED, STATED, TRIED
 
-ASKED = RowsAsked(mechanism=GNMax(20, 3, sigma2=4.0).parameters(), queries=10, max_answers=10)
-LABELLED = Run(
-    id="a", kind=RunKind.WORST_CASE, outcome=Outcome.LABELLED, time="2026-01-01T00:00:00Z",
-    epsilon=0.7, delta=1e-5, asked=ASKED, round="round a", answers=5, votes="votes.npy",
-)  # fmt: skip
-TRIED = Run(
-    id="f00d", kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=1.5,
-    refusal_epsilon=0.75, delta=1e-5, budget=Budget(3.0, 1e-4, 8.0),
-)  # fmt: skip
-RELEASED = Run(
-    id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-    drawn_from=("round a",), draw=Draw(0.05, 9.0, 3.0),
-)  # fmt: skip
-STATED = Run(
-    id="x", kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=0.2, delta=0.0,
-    external=StatedCost(Adjacency.REPLACE_ONE, name="sgd", epsilon=0.2, delta=0.0),
-)  # fmt: skip
 RUNS = (LABELLED, TRIED, RELEASED, STATED)
 
 

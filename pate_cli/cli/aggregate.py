@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LabelOptions:
-    """Where the labels go, and how they are written."""
+    """Options on the file of labels: its name, and how it is written."""
 
     labels_path: Annotated[
         str | None,
@@ -190,7 +190,7 @@ class _CommandLine:
 
     @property
     def delta(self) -> float:
-        """Of the guarantee."""
+        """Return δ of the guarantee."""
         return float(self.asked["delta"])
 
     @property
@@ -203,7 +203,7 @@ class _CommandLine:
 
     @property
     def report_path(self) -> str:
-        """Where the report goes."""
+        """Return the name of the public report."""
         return str(self.to.report)
 
     @property
@@ -368,18 +368,18 @@ class _CommandLine:
 
     @property
     def _secret(self) -> list[str]:
-        """What to keep."""
+        """Return the names of the files that are to be kept secret."""
         votes = "the votes" if self.votes == "-" else public_name(self.votes)
         return [votes, *([] if self.to.ledger is None else [public_name(self.to.ledger)])]
 
     @property
     def _records(self) -> list[str]:
-        """Where all runs are told of, as short as it can be said from here."""
+        """Return the names of the record files, as short as they can be from here."""
         paths = map(os.fspath, self.asked["record"].paths)
         return [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
 
     def _note_account(self, report: Report) -> None:
-        """What the record holds, once there is more in it than this run; or that there is none."""
+        """Note what all runs of the record cost, if there are others; or that there is no record."""
         from pate_cli.disclosure.figures import pair
 
         places, spent, output = self.asked["record"], report.spent, self.output
@@ -390,7 +390,7 @@ class _CommandLine:
             output.note("earlier runs: not tracked; --ensemble NAME keeps a record of these votes")
 
     def _tell_of_others(self, public: Report, available: int) -> None:
-        """What other settings are expected to give for as much, where it is much more."""
+        """Note other settings that are expected to give much more for the same cost."""
         from pate_cli.verbs.plan import elsewhere
 
         found = elsewhere(public, available)
@@ -402,7 +402,7 @@ class _CommandLine:
             )
 
     def _tell(self, public: Report, available: int) -> None:
-        """What was released of so many rows of votes, for a person or in a line."""
+        """Tell what was released of so many rows of votes: in a table to a person, else in a line."""
         from pate_cli.disclosure.figures import pair
 
         labels, output = str(self.to.labels), self.output

@@ -79,7 +79,7 @@ class _Commands(TyperGroup):
         self.commands: Any = _Imported()
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """Of which only what is said is read."""
+        """Return the parameters, without reading those that nobody gave."""
         return quickly(super().get_params(ctx), {})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
@@ -88,7 +88,7 @@ class _Commands(TyperGroup):
             formatter.write_dl(list(COMMANDS.items()))
 
     def get_help(self, ctx: Any) -> str:
-        """See `fitted_help`."""
+        """Return the help, as wide as the terminal."""
         return fitted_help(self, ctx)
 
     def main(self, *args: Any, **rest: Any) -> Any:
@@ -156,7 +156,7 @@ def _flagged(line: str) -> str:
 
 
 def _misuse(error: Exception) -> str | None:
-    """What Typer refuses of a command line, in the style of this house; None for all else."""
+    """Return in our words why Typer refused a command line; None for any other error."""
     home, name = type(error).__module__.partition(".")[0], type(error).__name__
     if home != "typer" or name == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
         return None

@@ -31,7 +31,7 @@ from pate_cli.files.existing import columns_in
 
 @dataclass(frozen=True)
 class QuestionOptions:
-    """What is asked about the cost: its orders and queries, other mechanisms, or accuracy."""
+    """Options on the question about cost: orders, queries, other mechanisms, or accuracy."""
 
     order: Annotated[
         float | None, typer.Option("--order", help="One Renyi order only. Default: many.")

@@ -308,7 +308,7 @@ class VoteOptions:
 
     @property
     def words(self) -> list[str]:
-        """What another command line must say to read the votes alike."""
+        """Return the words with which another command line reads the votes alike."""
         return [
             text
             for name, value in self._given.items()
@@ -317,7 +317,7 @@ class VoteOptions:
 
     @property
     def shape(self) -> dict[str, int | None]:
-        """What is known where there are no votes; UsageError for what is said about them."""
+        """Return classes and teachers where there are no votes; UsageError for other options."""
         for name in self._given:
             if name not in ("classes", "teachers"):
                 raise UsageError(f"{_FLAGS[name]} needs VOTES")
@@ -443,7 +443,7 @@ class MechanismOptions:
     ] = None
 
     def choice(self) -> MechanismChoice:
-        """What the library is asked for, with the name of the file of the student's predictions.
+        """Return the mechanism and its parameters, with the file of the student's predictions.
 
         Raises:
             UsageError: an option that the mechanism does not take, or one that it needs; a number
@@ -524,7 +524,7 @@ RenyiOptions = Annotated[MechanismOptions, Without("query_epsilon", "query_delta
 
 @dataclass(frozen=True)
 class EngineOptions:
-    """Where the work on a large file is done."""
+    """Options on where the work on a large file is done."""
 
     workers: Annotated[
         int | None,
@@ -554,7 +554,7 @@ class EngineOptions:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What is asked of the library."""
+        """Return the options as keywords of the library."""
         from pate_cli.run.engine import cores
 
         return {
@@ -565,7 +565,7 @@ class EngineOptions:
 
 @dataclass(frozen=True)
 class AccountOptions:
-    """What is accounted for, and how."""
+    """Options on the accounting: δ and the analysis."""
 
     delta: Delta = DELTA
     analysis: Annotated[
@@ -640,7 +640,7 @@ class TargetOptions:
 
     @property
     def keywords(self) -> dict[str, Any]:
-        """What the library is asked for, by its own names."""
+        """Return the options as keywords of the library."""
         return dataclasses.asdict(self)
 
     def patience(self, file: VoteFile, choice: MechanismChoice, rows: int) -> str | None:
@@ -669,7 +669,7 @@ class TargetOptions:
 
 @dataclass(frozen=True)
 class RunTargetOptions(TargetOptions):
-    """The same for a run, which may be refused for its price."""
+    """Options on the target of a run, which may be refused for its price."""
 
     max_epsilon: Annotated[
         float | None,
@@ -773,7 +773,7 @@ class RecordOptions:
         }
 
     def places(self, votes: str, *, seed: int | None) -> Places:
-        """Where it is, for these votes."""
+        """Return the places of the record of these votes."""
         from pate_cli.disclosure.record_place import Places
 
         asked = self.keywords
@@ -788,7 +788,7 @@ class RecordOptions:
 
 @dataclass(frozen=True)
 class ReportOptions:
-    """Where the public report goes, and the noise it tells of."""
+    """Options on the public report: its name and form, and the seed of the noise."""
 
     report: Annotated[
         str | None,
@@ -838,7 +838,7 @@ class ReportOptions:
         )
 
     def place(self, beside: str) -> str:
-        """Where the report goes; `beside` where nothing is said and a person reads the summary."""
+        """Return the name of the report; `beside` where none is given and a summary is read."""
         if self.piped:
             return "-"
         return beside if self.report is None else self.report
@@ -940,7 +940,7 @@ class CheckOptions(ViewOptions):
             raise UsageError(f"--quiet prints nothing; leave out {other}")
 
     def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
-        """The same, unless the user asked for quiet."""
+        """Show a result as a table or as JSON, unless the user asked for quiet."""
         if not self.quiet:
             super().show(result, print_table)
 
@@ -987,7 +987,7 @@ class OutputOptions:
             yield out
 
     def note_votes(self, file: VoteFile, rows: int | None = None) -> None:
-        """What was read; to a person at a terminal alone also which votes count as missing.
+        """Note what was read; to a person at a terminal alone also which votes count as missing.
 
         These are a secret of the votes, and what goes elsewhere may be kept, or shown to others.
         """

@@ -379,7 +379,7 @@ class _CommandLine:
         return [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
 
     def _note_account(self, report: Report) -> None:
-        """Note what all runs of the record cost, if there are others; or that there is no record."""
+        """Note what all runs of the record cost, if there are others, or that there is none."""
         from pate_cli.disclosure.figures import pair
 
         places, spent, output = self.asked["record"], report.spent, self.output
@@ -402,7 +402,7 @@ class _CommandLine:
             )
 
     def _tell(self, public: Report, available: int) -> None:
-        """Tell what was released of so many rows of votes: in a table to a person, else in a line."""
+        """Tell what was released of so many rows of votes: a table to a person, else a line."""
         from pate_cli.disclosure.figures import pair
 
         labels, output = str(self.to.labels), self.output

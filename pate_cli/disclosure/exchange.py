@@ -252,7 +252,7 @@ class _Guarantee:
         if isinstance(report, Report):
             return cls._of_report(report)
         try:
-            return cls._of_report(read_report(report).report)
+            return cls._of_report(read_report(report))
         except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
             raise ReportError(f"{report} is damaged: {error}") from None
 

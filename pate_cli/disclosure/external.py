@@ -389,7 +389,7 @@ def _short(text: str | None) -> str | None:
 def _part_from(data: Any, name: str) -> ExternalCurve | ExternalPair:
     if not isinstance(data, dict):
         raise _REFUSED.of("it must be a JSON object")
-    if "guarantee" in data:
+    if data.get("kind") == "pate-report":
         raise LedgerError("is a report of votes; give the curve that was exported from it")
     if data.get("kind", CURVE_KIND) != CURVE_KIND:
         raise LedgerError(f"is a {quoted(data['kind'])}, which states no external cost")

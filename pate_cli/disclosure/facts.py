@@ -19,7 +19,7 @@ from pate_cli.core.version import __version__
 from pate_cli.core.words import Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External, StatedCost
+from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import (
     DRAWS,
     INPUTS,
@@ -34,7 +34,7 @@ from pate_cli.disclosure.ledger import Draw, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import coin_orders
 from pate_cli.disclosure.record import Outcome, Run, RunKind
-from pate_cli.disclosure.report import Crosscheck, LabelFile, Report
+from pate_cli.disclosure.report import Crosscheck, ExternalFacts, LabelFile, Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
 from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Sanitizer, Settings, StatedTarget
 from pate_cli.disclosure.target import TargetPlan
@@ -53,7 +53,12 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechani
 
 Planned: TypeAlias = Callable[[ReleasePlan], ReleasePlan]
 """Gives a sound plan as an analysis charges it."""
-_STATED: Final = Refusal(ReportError, "an external part is damaged: ")
+_EXTERNAL: Final = Refusal(ReportError, "an external part is damaged: ")
+_CONVERSIONS: Final = {
+    "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
+    "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
+    "composition": "Kairouz-Oh-Viswanath 2015 and others, by data_independent.method",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +104,7 @@ def report_of(facts: ReportFacts) -> Report:
         private=facts.private,
         sound=False,
         analysis=terms.analysis,
+        conversion=_CONVERSIONS[terms.analysis],
         mechanism=dict(rounds[0].mechanism) if len(rounds) == 1 else named,
         queries=sum(done.queries for done in rounds),
         answers=sum(done.answers for done in rounds),
@@ -120,7 +126,10 @@ def report_of(facts: ReportFacts) -> Report:
         label_names=facts.label_names,
         groups=terms.by_group(rounds[0].groups, headline.epsilon),
         earlier_draws=terms.prior,
-        external=terms.external.facts(None if plan is None else plan.order, public.order),
+        external=tuple(
+            decoded(ExternalFacts, part, _EXTERNAL)
+            for part in terms.external.facts(None if plan is None else plan.order, public.order)
+        ),
         met_target=headline.met_target,
         unsettled=(
             *(fact.value for fact in read_off),
@@ -279,7 +288,7 @@ def _charged(report: Report, rounds: Sequence[Round], planned: Planned) -> tuple
         headline = terms.headline
     else:
         plan = _plan(report, planned, delta)
-        parts = [decoded(StatedCost, each["stated"], _STATED).part for each in report.external]
+        parts = [each.stated.part for each in report.external]
         scored = ScoredTerms(
             spendings(rounds),
             plan.delta,
@@ -332,7 +341,7 @@ def _plan(report: Report, planned: Planned, delta: float) -> ReleasePlan:
     External parts say what they cost at the order of the ledgers.
     """
     drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
-    beside = next((part["order"] for part in report.external if part["order"]), 2.0)
+    beside = next((part.order for part in report.external if part.order), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
     return planned(ReleasePlan(kind, delta, order, beta, sigma))
 

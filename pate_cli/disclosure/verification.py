@@ -7,9 +7,12 @@ its declaration says which (`disclosure.checked`).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
 from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.codec import encoded
@@ -18,12 +21,14 @@ from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.facts import Planned, drawn_of, facts_of, labels_delta, report_of, run_of
+from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
+from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
@@ -73,61 +78,132 @@ class Check:
     def __post_init__(self) -> None:
         object.__setattr__(self, "detail", printable(self.detail))
 
+    @classmethod
+    def of(cls, name: str, faults: Iterable[str], found: str) -> Check:
+        """Return a check that failed by the first of its faults, or what was found without any."""
+        fault = next(iter(faults), None)
+        return cls(name, OK, found) if fault is None else cls(name, FAILED, fault)
+
+
+@dataclass(frozen=True, repr=False)
+class Verification(Result):
+    """Every check of a report, in order; public.
+
+    Attributes:
+        epsilon, delta: the headline of the report that was checked, whatever was found.
+        checks: all that was looked at, and what could not be.
+    """
+
+    epsilon: float
+    delta: float
+    checks: tuple[Check, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing failed."""
+        return not self.failed
+
+    @property
+    def verdict(self) -> str:
+        """`holds` or `does not hold`."""
+        return "holds" if self.holds else "does not hold"
+
+    @property
+    def failed(self) -> list[str]:
+        """Names of the checks that failed."""
+        return [check.name for check in self.checks if check.outcome == FAILED]
+
+    @property
+    def unchecked(self) -> list[str]:
+        """Names of what could not be checked, or was not given."""
+        return [check.name for check in self.checks if check.outcome in (OPEN, SKIPPED)]
+
+    @property
+    def releasable(self) -> bool:
+        """True: a report and its labels are public, and so is what was found of them."""
+        return True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the outcome, and every check."""
+        return {
+            "verdict": self.verdict,
+            "holds": self.holds,
+            "epsilon": self.epsilon,
+            "delta": self.delta,
+            "failed": self.failed,
+            "not_checked": self.unchecked,
+            "checks": [asdict(check) for check in self.checks],
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """Return a row a check."""
+        return {
+            name: np.array([getattr(check, name) for check in self.checks])
+            for name in ("name", "outcome", "detail")
+        }
+
+    def headline(self) -> str:
+        """Return the verdict, with the headline of the report or the checks that failed."""
+        if self.failed:
+            return f"{self.verdict}: {', '.join(self.failed)}"
+        return f"{self.verdict}: {pair(self.epsilon, self.delta)}"
+
+    def remark(self) -> str:
+        """Return one sentence on what was not checked; empty where all was."""
+        if not self.unchecked:
+            return ""
+        before = "Every check that could be made passed. " if self.holds else ""
+        return f"{before}Not checked: {'; '.join(self.unchecked)}."
+
+
+class TooLargeError(ReportError):
+    """Raised for a report whose numbers would take too long to compute again."""
+
 
 def check_size(rounds: Iterable[RowsAsked]) -> None:
-    """Raise ReportError for rounds that take too long to compute again, or too much memory."""
+    """Raise TooLargeError for rounds that take too long to compute again, or too much memory."""
     for done in rounds:
         mechanism = mechanism_from_parameters(done.mechanism)
         votes = mechanism.most_votes
         if votes > _MOST_VOTES:
-            raise ReportError(
+            raise TooLargeError(
                 f"more than {_MOST_VOTES} teachers are not computed again; a vote of a prior "
                 "counts as one"
             )
         for name, value in mechanism.parameters().items():
             if name.startswith("sigma") and votes > _MOST_VOTES * value:
-                raise ReportError(
+                raise TooLargeError(
                     f"a {name} of {value:g} votes among {votes} teachers is not computed again: "
                     "it takes too long"
                 )
 
 
 def checks_of(
-    report: Report,
-    data: Mapping[str, Any],
-    *,
-    planned: Planned,
-    record: SpendRecord | None = None,
+    report: Report, *, planned: Planned, record: SpendRecord | None = None
 ) -> Iterator[Check]:
     """Yield the checks of a report that need neither votes nor labels.
 
     Args:
         report: written by anybody.
-        data: the JSON object that it was read from.
         planned: gives a release plan as the analysis of the report has it.
         record: of the same teachers, to be compared with the runs that the report tells of.
 
     Raises:
-        ReportError: as for `check_size`.
+        TooLargeError: as for `check_size`.
     """
     try:
-        check_size(report.rounds)
-        check_size(_asked(() if report.spent is None else report.spent.runs))
-    except ReportError:
-        raise
-    except (PateError, ValueError, OverflowError) as error:
-        yield Check(COMPUTED, FAILED, f"no run has these settings: {error}")
-        return
-    try:
+        check_size((*report.rounds, *_asked(() if report.spent is None else report.spent.runs)))
         again = report_of(facts_of(report, planned))
         runs = list(_run_faults(report))
+    except TooLargeError:
+        raise
     except (PateError, ValueError, ArithmeticError) as error:
         yield Check(COMPUTED, FAILED, f"no run has these settings: {error}")
         return
-    apart = [
+    apart = (
         f"{path} is {_shown(here)}, what it states gives {_shown(there)}"
-        for path, here, there in _differences(data, again.to_dict())
-    ]
+        for path, here, there in _differences(report.to_dict(), again.to_dict())
+    )
     worst = again.data_independent
     found = (
         f"computed again from what it states: for all votes epsilon {worst.epsilon:g} for "
@@ -135,10 +211,10 @@ def checks_of(
     )
     if report.tool != __version__:
         found += f"; pate {_shown(report.tool)} wrote it"
-    yield Check(COMPUTED, FAILED if apart else OK, apart[0] if apart else found)
+    yield Check.of(COMPUTED, apart, found)
     if report.spent is not None:
         found = f"what they cost together was computed again ({report.spent.count} in all)"
-        yield Check(RUNS, FAILED if runs else OK, runs[0] if runs else found)
+        yield Check.of(RUNS, runs, found)
     claimed = again.private and again.sound
     yield Check(PROMISE, OK if claimed else FAILED, again.summary)
     yield _of_record(report, record)
@@ -162,9 +238,8 @@ def _not_checkable(report: Report) -> Iterator[Check]:
 
 def _of_record(report: Report, record: SpendRecord | None) -> Check:
     if record is not None:
-        faults = list(record_faults(report, record))
         found = "the record tells of all of them, and of no other before this report"
-        return Check(MISSING_RUNS, FAILED if faults else OK, faults[0] if faults else found)
+        return Check.of(MISSING_RUNS, record_faults(report, record), found)
     if report.spent is None:
         return Check(MISSING_RUNS, OPEN, "earlier runs are not tracked")
     return Check(MISSING_RUNS, OPEN, "the record can tell, which the holder of the votes keeps")
@@ -239,7 +314,7 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
     """Yield what contradicts itself in runs, each by itself, as a record or a report has them.
 
     Raises:
-        ReportError: as for `check_size`.
+        TooLargeError: as for `check_size`.
     """
     check_size(_asked(runs))
     costs: dict[str, float | None] = {}

@@ -33,7 +33,7 @@ from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.known_records import key_of_record, recall
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import ReadReport, read_report, reread
+from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import (
     KIND,
     Outcome,
@@ -42,6 +42,7 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import Places, record_beside
+from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
@@ -184,9 +185,7 @@ class _Read:
         return functools.reduce(operator.add, found) if found else None
 
 
-def _verified(
-    found: ReadReport | Report | SpendRecord, name: str, *, unverified: bool
-) -> tuple[Run, ...]:
+def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tuple[Run, ...]:
     """Return the runs that a report or a record tells of, once they are seen to verify.
 
     What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
@@ -196,10 +195,9 @@ def _verified(
         if isinstance(found, SpendRecord):
             faults, runs = list(faults_of_runs(found.runs)), found.runs
         else:
-            read = reread(found) if isinstance(found, Report) else found
-            checks = [check for check in own_checks(read) if check.outcome == FAILED]
+            checks = [check for check in own_checks(found) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
-            runs = _runs_of(read.report, claimed=not unverified)
+            runs = _runs_of(found, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
         raise MismatchError(f"{name} does not verify: {error}") from None
     if faults and not unverified:
@@ -218,7 +216,7 @@ def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
             raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
 
 
-def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
+def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
     """A file by the kind that it says it is of; a ledger where it says nothing."""
     name = os.fspath(path)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
@@ -238,7 +236,7 @@ def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
     except (ValueError, RecursionError):
         data = None
     note("one of the files to be released", (path, None))
-    if isinstance(data, dict) and "guarantee" in data:
+    if isinstance(data, dict) and data.get("kind") == REPORT:
         return read_report(path)
     return Ledger.read(path)
 

@@ -213,7 +213,7 @@ def _place(record: str | PathLike[str] | None, ensemble: str | None) -> Path:
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     """Whether the record tells of a report, as that has it."""
-    report = given if isinstance(given, Report) else read_report(given).report
+    report = given if isinstance(given, Report) else read_report(given)
     name = report.run or "a report without a run"
     if not isinstance(given, Report):
         name = public_name(fspath(given))

@@ -19,15 +19,15 @@ from pate_cli.core.errors import PateError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.checked import CHECKED, Checked
 from pate_cli.disclosure.facts import drawn_of, facts_of, report_of
+from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS, SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.verify import LABELS, RUN_SETTINGS, SETTINGS, verify
+from pate_cli.verbs.verify import verify
 
 # Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
-_GUARANTEE = "guarantee"
-_HEAD = ("schema_version", "releasable", "conversion")
+_HEAD = ("kind", "schema_version", "releasable")
 # Where there is none of what has parts.
 _WHOLE = {("tested",): Checked.LABELS, ("spent",): Checked.RECORD}
 
@@ -37,12 +37,8 @@ def kind_of_check(path):
     names = [name for name in path if isinstance(name, str)]
     if tuple(names) in _WHOLE:
         return _WHOLE[tuple(names)]
-    if names[0] in _HEAD or names == ["tool", "name"]:
+    if names[0] in _HEAD:
         return Checked.COMPUTED
-    if names[0] == _GUARANTEE:
-        names = names[1:]
-    if names[0] == "tool":
-        names = names[:1]
     return how_checked(Report, names)
 
 
@@ -115,7 +111,7 @@ def put(data, path, value):
 def consistent(data):
     """The document with all that follows from what it states computed anew; None if none does."""
     try:
-        report = parse_report(json.dumps(data).encode()).report
+        report = parse_report(json.dumps(data).encode())
         charging = analysis_of(Analysis.PAPER if report.analysis == "paper" else Analysis.TIGHT)
         found = report_of(facts_of(_as_told(report), charging.plan))
     except (PateError, ArithmeticError, ValueError):

@@ -45,8 +45,9 @@ from pate_cli.disclosure.record_place import Places, record_beside
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
+from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
+from pate_cli.disclosure.verification import FAILED, PROMISE
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note

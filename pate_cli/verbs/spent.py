@@ -22,8 +22,9 @@ from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, Run, SpendRecord
 from pate_cli.disclosure.record_place import Places, record_of
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.run_checks import record_faults
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
-from pate_cli.disclosure.verification import FAILED, OK, Check, record_faults
+from pate_cli.disclosure.verification import FAILED, OK, Check
 from pate_cli.files.addresses import public_name
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import content_of, named

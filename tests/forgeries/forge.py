@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.checked import CHECKED, Checked
-from pate_cli.disclosure.facts import drawn_of, facts_of, report_of
+from pate_cli.disclosure.facts import facts_of, plan_of, report_of
 from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS, SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
@@ -149,7 +149,7 @@ def _as_told(report):
         epsilon=epsilon,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
         answers=None if tested is not None and not tested.passed else done.answers,
-        draw=drawn_of(report),
+        draw=next(iter(plan_of(report).draws), None),
     )
     runs = tuple(told if each is run else each for each in report.spent.runs)
     return replace(report, spent=replace(report.spent, runs=runs))

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Step
-from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError
 from pate_cli.core.version import __version__
@@ -40,7 +39,6 @@ from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.report import (
     Crosscheck,
     DataIndependent,
-    ExternalFacts,
     GroupGuarantee,
     LabelFile,
     Report,
@@ -57,7 +55,6 @@ from pate_cli.votes.facts import Group
 
 Planned: TypeAlias = Callable[[ReleasePlan], ReleasePlan]
 """Gives a sound plan as an analysis charges it."""
-_EXTERNAL: Final = Refusal(ReportError, "an external part is damaged: ")
 _CONVERSIONS: Final = {
     "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
     "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
@@ -234,10 +231,7 @@ def report_of(facts: ReportFacts) -> Report:
             delta=delta,
         ),
         earlier_draws=prior,
-        external=tuple(
-            decoded(ExternalFacts, part, _EXTERNAL)
-            for part in external.facts(None if plan is None else plan.order, public.order)
-        ),
+        external=external.facts(None if plan is None else plan.order, public.order),
         met_target=met,
         unsettled=(
             *(fact.value for fact in read_off),

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.core.words import MechanismName
+from pate_cli.disclosure.checked import Checked
 from pate_cli.disclosure.facts import settings_of
 from pate_cli.disclosure.label_counts import LabelCounts, count_labels
 from pate_cli.disclosure.record import SpendRecord
@@ -21,7 +22,6 @@ from pate_cli.votes.join import content_of
 
 LABELS: Final = "labels"
 COUNTS: Final = "rows and answers of the labels"
-SETTINGS: Final = "settings that the labels carry"
 RUN_SETTINGS: Final = "settings of a run without labels"
 GUESSES_FILE: Final = "the file of the prior"
 OTHER_GUESSES: Final = "the files of other priors"
@@ -64,10 +64,10 @@ def label_checks(report: Report, labels: str | PathLike[str]) -> Iterator[Check]
             f"the labels carry another {name}"
             for name in _other_settings(report, counts.metadata or {})
         )
-        yield Check.of(SETTINGS, faults, "as the report has them")
+        yield Check.of(Checked.LABELS, faults, "as the report has them")
         return
     yield Check(
-        SETTINGS,
+        Checked.LABELS,
         SKIPPED,
         f"{known.format} stores no settings and no names of classes to compare; "
         f"{' and '.join(formats_with('metadata'))} do",

@@ -31,7 +31,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Adjacency, LabelFormat, PublicFact
+from pate_cli.core.words import LabelFormat, PublicFact
 from pate_cli.disclosure.checked import (
     COMPUTED,
     EXTERNAL,
@@ -42,7 +42,7 @@ from pate_cli.disclosure.checked import (
     RELEASE_TEST,
     SANITIZING,
 )
-from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.external import ExternalFacts
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered
@@ -196,33 +196,6 @@ class PublicPrior:
     guesses: Count
     sha256: Sha256 | None
     presupposed: str
-
-
-@dataclass(frozen=True)
-class ExternalFacts:
-    """Another mechanism on the same records, as its owner stated it.
-
-    Attributes:
-        name: what it is called, as a rule after its file; None where it has none.
-        covers: what it is, in its owner's words.
-        adjacency: what the stated cost compares; what is charged is for one record replaced.
-        order: at which the draw was made; None where nothing was drawn.
-        rdp: charged there, nats.
-        total_rdp: charged at `data_independent.order`, nats; None where that has none.
-        epsilon: the most it costs at any order, nats; None for a curve.
-        delta: what it adds to δ.
-        stated: its whole cost, as it was stated.
-    """
-
-    name: str | None
-    covers: str | None
-    adjacency: Adjacency
-    order: Order | None
-    rdp: NonNegative | None
-    total_rdp: NonNegative | None
-    epsilon: NonNegative | None
-    delta: NonNegative
-    stated: StatedCost
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, printable
 from pate_cli.core.version import __version__
+from pate_cli.disclosure.checked import Checked
 from pate_cli.disclosure.facts import Planned, facts_of, report_of
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.record import SpendRecord
@@ -33,15 +34,10 @@ from pate_cli.files.results import Result
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
 
-# What is checked or cannot be, as it stands in a sentence.
-COMPUTED: Final = "numbers and words"
+# What is checked beside single fields (`disclosure.checked`), as it stands in a sentence.
 PROMISE: Final = "promise"
 RUNS: Final = "runs"
-RELEASE_TEST: Final = "the random draw of the release test"
-SANITIZING: Final = "the random draw of the sanitized epsilon"
-MISSING_RUNS: Final = "whether runs are missing, and what earlier ones did"
 GUESSES: Final = "what the guesses of the prior were made of"
-EXTERNAL: Final = "what others state"
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ def checks_of(
     except TooLargeError:
         raise
     except (PateError, ValueError, ArithmeticError) as error:
-        yield Check(COMPUTED, FAILED, f"no run has these settings: {error}")
+        yield Check(Checked.COMPUTED, FAILED, f"no run has these settings: {error}")
         return
     apart = (
         f"{path} is {brief(here)}, what it states gives {brief(there)}"
@@ -174,7 +170,7 @@ def checks_of(
     )
     if report.tool != __version__:
         found += f"; pate {brief(report.tool)} wrote it"
-    yield Check.of(COMPUTED, apart, found)
+    yield Check.of(Checked.COMPUTED, apart, found)
     if report.spent is not None:
         found = f"what they cost together was computed again ({report.spent.count} in all)"
         yield Check.of(RUNS, faults, found)
@@ -187,19 +183,19 @@ def checks_of(
 def _not_checkable(report: Report) -> Iterator[Check]:
     """Yield what nobody can check from outside, whatever is given."""
     if report.tested is not None:
-        yield Check(RELEASE_TEST, OPEN, "its chance follows from the votes, which are secret")
+        yield Check(Checked.RELEASE_TEST, OPEN, "its chance follows from the secret votes")
     if report.sanitized.epsilon is not None:
-        yield Check(SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
+        yield Check(Checked.SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
     if any(done.prior for done in report.rounds):
         yield Check(GUESSES, OPEN, "whether the votes or a private record shaped them")
     if report.external:
-        yield Check(EXTERNAL, OPEN, "external parts are as files state them, which others keep")
+        yield Check(Checked.EXTERNAL, OPEN, "external parts are as the files of others state them")
 
 
 def _of_record(report: Report, record: SpendRecord | None) -> Check:
     if record is not None:
         found = "the record tells of all of them, and of no other before this report"
-        return Check.of(MISSING_RUNS, record_faults(report, record), found)
+        return Check.of(Checked.RECORD, record_faults(report, record), found)
     if report.spent is None:
-        return Check(MISSING_RUNS, OPEN, "earlier runs are not tracked")
-    return Check(MISSING_RUNS, OPEN, "the record can tell, which the holder of the votes keeps")
+        return Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
+    return Check(Checked.RECORD, OPEN, "the record can tell, which the holder of the votes keeps")

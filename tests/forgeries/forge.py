@@ -19,10 +19,9 @@ from pate_cli.core.errors import PateError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.checked import CHECKED, Checked
 from pate_cli.disclosure.facts import facts_of, plan_of, report_of
-from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS, SETTINGS
+from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
-from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.verify import verify
 
@@ -198,16 +197,6 @@ def ending(data, case, *, given):
     return Ending(found.failed[0] if found.failed else "", tuple(found.unchecked))
 
 
-NAMED = {
-    Checked.LABELS: {LABELS, SETTINGS, RUN_SETTINGS},
-    Checked.RECORD: {MISSING_RUNS},
-    Checked.RELEASE_TEST: {RELEASE_TEST},
-    Checked.SANITIZING: {SANITIZING},
-    Checked.EXTERNAL: {EXTERNAL},
-}
-"""What `verify` names, by how the leaf is checked, where it could not compare it."""
-
-
 @dataclass(frozen=True)
 class Forgery:
     """One forged leaf, and what came of it.
@@ -234,7 +223,8 @@ class Forgery:
             return True
         if how is Checked.COMPUTED:
             return False
-        return bool(NAMED[how] & set(self.ending.named))
+        names = {how, LABELS, RUN_SETTINGS} if how is Checked.LABELS else {how}
+        return bool(names & set(self.ending.named))
 
 
 def forged(case, *, given, every=1):

@@ -8,9 +8,7 @@ import pytest
 
 from forgeries.cases import KINDS, case
 from forgeries.forge import Checked, consistent, ending, forged, kind_of_check, leaves, put
-from pate_cli.disclosure.label_checks import SETTINGS
 from pate_cli.disclosure.report import Report, report_schema
-from pate_cli.disclosure.verification import MISSING_RUNS
 from slices import EVERY
 
 ALL = pytest.mark.parametrize("kind", KINDS)
@@ -44,8 +42,8 @@ def test_every_part_of_a_report_declares_how_it_is_checked():
 def test_a_report_holds_with_all_that_goes_with_it(kind):
     found = ending(case(kind).data, case(kind), given="all")
     assert not found.caught, found
-    assert MISSING_RUNS not in found.named
-    assert (SETTINGS in found.named) is False
+    assert Checked.RECORD not in found.named
+    assert (Checked.LABELS in found.named) is False
 
 
 @ALL
@@ -68,15 +66,15 @@ def test_noise_that_was_never_drawn_is_caught_by_parquet_and_named_beside_csv():
     cheap = consistent(put(known.data, path, 800.0))
     assert cheap["epsilon"] < 0.5 * known.data["epsilon"]
     assert not ending(cheap, known, given="csv").caught
-    assert SETTINGS in ending(cheap, known, given="csv").named
+    assert Checked.LABELS in ending(cheap, known, given="csv").named
     assert ending(cheap, known, given="all").caught
 
 
 def test_names_of_classes_cannot_be_permuted_beside_parquet():
     known = case("worst case")
     turned = put(known.data, ("label_names",), ["bee", "ant", "cow"])
-    assert ending(turned, known, given="all").by == SETTINGS
-    assert SETTINGS in ending(turned, known, given="csv").named
+    assert ending(turned, known, given="all").by == Checked.LABELS
+    assert Checked.LABELS in ending(turned, known, given="csv").named
 
 
 def test_runs_cut_short_are_caught_by_the_record_and_named_without():

@@ -32,8 +32,8 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.session_terms import stop_rule
 from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.disclosure.verification import own_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 

@@ -266,7 +266,7 @@ def _headline(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 def _sanitized(facts: ReportFacts) -> Sanitized:
     plan = facts.plan
     if plan is None or facts.drawn is None:
-        return Sanitized((ReleaseKind.NONE if plan is None else plan.kind).value)
+        return Sanitized(ReleaseKind.NONE.value)
     return Sanitized(
         release=plan.kind.value,
         epsilon=facts.drawn,

@@ -33,8 +33,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
 from pate_cli.core.codec import (
     SPARING,
-    NonNegative,
-    Order,
     Refusal,
     decoded,
     encoded,
@@ -409,11 +407,11 @@ class ExternalFacts:
     name: str | None
     covers: str | None
     adjacency: Adjacency
-    order: Order | None
-    rdp: NonNegative | None
-    total_rdp: NonNegative | None
-    epsilon: NonNegative | None
-    delta: NonNegative
+    order: float | None
+    rdp: float | None
+    total_rdp: float | None
+    epsilon: float | None
+    delta: float
     stated: StatedCost
 
 

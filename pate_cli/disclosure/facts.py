@@ -18,7 +18,7 @@ from pate_cli.accounting.textbook import Step
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Bound, PublicFact, ReleaseKind
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.crosscheck import crosscheck
@@ -266,9 +266,9 @@ def _headline(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 def _sanitized(facts: ReportFacts) -> Sanitized:
     plan = facts.plan
     if plan is None or facts.drawn is None:
-        return Sanitized(ReleaseKind.NONE.value)
+        return Sanitized(ReleaseKind.NONE)
     return Sanitized(
-        release=plan.kind.value,
+        release=plan.kind,
         epsilon=facts.drawn,
         order=plan.order,
         beta=plan.beta,
@@ -290,7 +290,7 @@ def _tested(facts: ReportFacts, mechanism: Mechanism) -> Tested | None:
         refusal_epsilon=target.refusal_epsilon,
         orders=target.test_orders(mechanism),
         distances=target.distances,
-        bound=target.bound.value,
+        bound=target.bound,
     )
 
 
@@ -370,7 +370,7 @@ def _target(report: Report) -> TargetPlan | None:
     """Return the target that was stated in advance, if there was one."""
     tested, met, delta = report.tested, report.met_target, _labels_delta(report)
     if tested is not None:
-        return TargetPlan(tested.target, delta, tested.refusal_epsilon, Bound(tested.bound))
+        return TargetPlan(tested.target, delta, tested.refusal_epsilon, tested.bound)
     return None if met is None else replace(TargetPlan.of(met, delta=delta), tested=False)
 
 
@@ -458,7 +458,7 @@ def plan_of(report: Report) -> ReleasePlan:
 
     External parts say what they cost at the order of the ledgers.
     """
-    drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
+    drawn, kind = report.sanitized, report.sanitized.release
     beside = next((part.order for part in report.external if part.order), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
     return ReleasePlan(kind, _labels_delta(report), order, beta, sigma)

@@ -12,7 +12,7 @@ import pytest
 
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Adjacency, LabelFormat, ReleaseKind
+from pate_cli.core.words import Adjacency, Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure import facts
 from pate_cli.disclosure.door import release
 from pate_cli.disclosure.ledger import Ledger
@@ -160,7 +160,7 @@ def fields_of(kind):
 
 def test_no_field_of_the_report_can_hold_a_ledger_or_an_array():
     allowed = {str, int, float, bool, type(None), typing.Any, LabelFormat}
-    allowed |= {RunKind, Outcome, Adjacency}
+    allowed |= {RunKind, Outcome, Adjacency, ReleaseKind, Bound}
     for name, annotation in fields_of(Report):
         leaves = [one for one in types_of(annotation) if not typing.get_args(one)]
         for leaf in leaves:

@@ -19,7 +19,7 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.core.words import Bound, LabelFormat, LabelsAs
 from pate_cli.disclosure.checked import Checked
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.facts import facts_of, report_of
@@ -342,7 +342,7 @@ def test_a_target_is_bound_to_labels_that_carry_it(tmp_path):
     """Another one, computed anew, cannot be told from outside, but by such labels."""
     report, labels = reports.made("passed")
     for change in ({"target": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
-                   {"bound": "conditional"}):  # fmt: skip
+                   {"bound": Bound.CONDITIONAL}):  # fmt: skip
         forged = again(
             dataclasses.replace(report, tested=dataclasses.replace(report.tested, **change))
         )

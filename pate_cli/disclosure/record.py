@@ -252,6 +252,12 @@ class Run:
         return self.refusal_epsilon if self.outcome is Outcome.REFUSED else self.epsilon
 
     @property
+    def own(self) -> tuple[float, float] | None:
+        """(ε, δ) that it counts for by itself; None where one of them is unknown."""
+        counted, delta = self.counted, self.delta
+        return None if counted is None or delta is None else (counted, delta)
+
+    @property
     def names(self) -> tuple[str, ...]:
         """By which it is known: its own, and of rows that of their round."""
         return (self.id, self.round) if self.round else (self.id,)

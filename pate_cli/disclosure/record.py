@@ -207,7 +207,7 @@ class Run:
 
     @property
     def priced(self) -> Run:
-        """The same run with its price, where it has one."""
+        """This run with its price, where it has one."""
         price = self.price
         return self if price is None else replace(self, epsilon=price)
 

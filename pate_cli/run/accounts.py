@@ -1,4 +1,4 @@
-"""What a run keeps of the votes while they are labelled, and what it settles in the end. SECRET.
+"""Accounts: what a run keeps of the votes as they are labelled, and settles in the end. SECRET.
 
 Most runs keep nothing: they state what their settings cost whatever the votes, perhaps after a test
 before any label is drawn (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan

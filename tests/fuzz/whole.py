@@ -218,7 +218,13 @@ def record() -> SpendRecord:
             epsilon=0.7, delta=1e-5, external=stated,
         ),
     )  # fmt: skip
-    return SpendRecord(tuple(run.priced for run in runs))
+    costs = (run.price for run in runs)
+    return SpendRecord(
+        tuple(
+            run if cost is None or run.epsilon is None else replace(run, epsilon=cost)
+            for run, cost in zip(runs, costs, strict=True)
+        )
+    )
 
 
 def report() -> Report:

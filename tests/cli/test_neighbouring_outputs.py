@@ -330,7 +330,7 @@ def follows_from_the_draw(report):
     kind = "worst-case" if public <= sanitized else report["sanitized"]["release"]
     assert report["epsilon_kind"] == kind
     if report["private"]:
-        assert f"epsilon = {report['epsilon']:.4f} at" in report["guarantee"]["summary"]
+        assert f"epsilon {report['epsilon']:.4f} at" in report["guarantee"]["summary"]
 
 
 def read_labels(name, content):

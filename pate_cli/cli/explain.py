@@ -42,10 +42,11 @@ def explain(
     view: Annotated[WordOptions, Without("plot")],
     output: Annotated[OutputOptions, Without("quiet")],
 ) -> None:
-    """Say what a report promises, to whom, on what that rests, and what it does not cover.
+    """Say in plain words what a report promises, to whom, on what conditions.
 
-    Reads nothing but the public report, so what it says may be published as well. With --html it
-    is one page that stands by itself, for whoever must sign that labels may be handed out.
+    Checks every number first and says what it could not check. Reads nothing but the public report,
+    so its words may be published as well. With --html it writes one page that stands by itself, for
+    whoever must sign that labels may be handed out.
     """
     import pate_cli as pate
 

@@ -129,8 +129,8 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
 
 def _forged(failed: Sequence[str]) -> Iterator[str]:
     yield (
-        f"This report does not hold: its {' and its '.join(failed)} do not follow from what it "
-        "states. Somebody changed it, or something else than pate wrote it."
+        f"This report does not hold: {', '.join(failed)}. What it says does not follow from its "
+        "own settings: somebody changed it, or it was not written by pate."
     )
     yield "Do not rely on any number or sentence in it. pate verify shows what is wrong."
 
@@ -184,17 +184,14 @@ def _likened(report: Report) -> Iterator[str]:
     if unit_of(report) == RECORD:
         versus = "with one record as with any other record in its place"
     most = f"at most e^{shown(report.epsilon)} = {times} times as likely {versus}"
+    upper = report.epsilon_kind == "upper"
+    event = "a release with so small an epsilon" if upper else "the release"
     if _refused(report):
         yield f"A refusal is {most}."
-    elif report.epsilon_kind == "upper":
-        yield (
-            f"Whatever follows from a release with so small an epsilon is {most}, plus delta = "
-            f"{shown(report.delta)}."
-        )
-    else:
-        yield f"Whatever follows from the release is {most}, plus delta = {shown(report.delta)}."
-        if thousand is not None:
-            yield f"So a chance of 1 in 1,000 becomes at most {thousand} in 1,000."
+        return
+    yield f"Whatever follows from {event} is {most}, plus delta = {shown(report.delta)}."
+    if thousand is not None and not upper:
+        yield f"So a chance of 1 in 1,000 becomes at most {thousand} in 1,000."
 
 
 def _done(report: Report) -> Iterator[str]:

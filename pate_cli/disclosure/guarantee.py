@@ -238,7 +238,9 @@ def worded(report: Report) -> Report:
         external=len(report.external),
     )
     if tested is not None:
-        covered = "all labels, and that they passed" if tested.passed else "the refusal"
+        covered = (
+            "all labels, and the fact that they were released" if tested.passed else "the refusal"
+        )
     report = replace(
         report,
         crosscheck=crosscheck,

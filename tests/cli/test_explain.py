@@ -77,6 +77,20 @@ def test_what_is_not_claimed_is_not_explained_away(pate, votes, released):
     assert "e^" not in words(found)
 
 
+def test_a_forged_report_has_nothing_to_sign(pate, released):
+    """Whatever was changed, in the text and on the page."""
+    report = json.loads(Path("r.json").read_text())
+    Path("r.json").write_text(json.dumps(report | {"epsilon": 0.125}))
+    told = pate("explain", "r.json")
+    assert told.exit_code == 0
+    assert told.stdout.startswith("Nothing is promised\n  This report does not hold: ")
+    assert pate("explain", "r.json", "--html", "page.html").exit_code == 0
+    for words in (told.stdout, Path("page.html").read_text()):
+        assert "0.125" not in words
+        assert "Signature" not in words
+        assert report["run"] not in words
+
+
 def test_words_of_a_refusal(two_classes, monkeypatch):
     monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
     with pytest.raises(pate_library.RefusedError) as refused:

@@ -76,7 +76,7 @@ def _cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
         or (certain and overruled < _OVERRULED)
     ):
         yield (
-            f"The teachers can hardly overrule the prior: if all {votes} of their votes are "
+            f"Guesses of the prior are hard to overrule: if all {votes} votes of the teachers are "
             f"against a guess of {weight} votes, a query is answered with probability "
             f"{confirmed:.2g}, and an answer is theirs with probability {overruled:.2g}. Lower "
             "--prior-weight, take less noise, or train more teachers."

@@ -54,7 +54,7 @@ PRESUPPOSED: Final = (
 )
 RECORD: Final = "each record"
 TEACHER: Final = "all that one teacher was trained on"
-UNTRACKED: Final = "; earlier runs are not counted, because no record is kept"
+UNTRACKED: Final = "; earlier runs are not tracked"
 
 
 def _ex_post(value: str, delta: str) -> str:

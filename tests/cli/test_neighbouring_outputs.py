@@ -416,7 +416,6 @@ REPEATED = [
     "answered {answers} of ",
     ", {answers} answers: ",
     "epsilon {epsilon:.4f} at delta ",
-    "epsilon = {epsilon:.4f} at delta ",
 ]
 
 

@@ -128,12 +128,14 @@ def test_a_prior_by_default_needs_no_caution(name, teachers):
     assert cautions(mechanism, delta=DELTA) == ()
 
 
-HARDLY = "The teachers can hardly overrule the prior: if all 40 of their votes are against a guess"
+HARD = (
+    "Guesses of the prior are hard to overrule: if all 40 votes of the teachers are against a guess"
+)
 GUESSES = [
-    (f"{HARDLY} of 41 votes", GNMax(40, 4, sigma2=6.0, prior_weight=41)),
-    (f"{HARDLY} of 36 votes", GNMax(40, 4, sigma2=6.0, prior_weight=36)),
+    (f"{HARD} of 41 votes", GNMax(40, 4, sigma2=6.0, prior_weight=41)),
+    (f"{HARD} of 36 votes", GNMax(40, 4, sigma2=6.0, prior_weight=36)),
     (
-        f"{HARDLY} of 10 votes, a query is answered with probability 0.067",
+        f"{HARD} of 10 votes, a query is answered with probability 0.067",
         ConfidentGNMax(40, 4, threshold=52.0, sigma1=8.0, sigma2=4.0, prior_weight=10),
     ),
     (
@@ -174,7 +176,7 @@ def test_warnings_of_a_prior_reach_report_and_quote(counts):
     done, quoted = (verb(counts, "gnmax", **words) for verb in (pate.aggregate, pate.quote))
     for warnings in (done.report.warnings, quoted.warnings):
         assert any(
-            text.startswith("The teachers can hardly overrule the prior") for text in warnings
+            text.startswith("Guesses of the prior are hard to overrule") for text in warnings
         )
 
 

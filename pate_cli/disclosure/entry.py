@@ -130,7 +130,7 @@ class Entry:
         with contextlib.suppress(OSError, OutputError, LedgerError):
             run = self._places.read().known(self._run.id)
         if run is not None:
-            epsilon = "" if run.cost is None else f" at epsilon {run.cost:g}"
+            epsilon = "" if run.counted is None else f" at epsilon {run.counted:g}"
             error.add_note(f"the run{epsilon} stays in {self._places.shown} and counts")
         return run is not None
 
@@ -209,4 +209,4 @@ def _after(run: Run, total: Total) -> Run:
 
 
 def _costs(record: SpendRecord) -> list[tuple[Any, ...]]:
-    return [(run.id, run.kind, run.cost, run.delta) for run in record.runs]
+    return [(run.id, run.kind, run.counted, run.delta) for run in record.runs]

@@ -31,7 +31,16 @@ from pate_cli.accounting.laplace.randomised_response import randomised_response_
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
-from pate_cli.core.codec import SPARING, Refusal, decoded, encoded, parsed, picked
+from pate_cli.core.codec import (
+    SPARING,
+    NonNegative,
+    Order,
+    Refusal,
+    decoded,
+    encoded,
+    parsed,
+    picked,
+)
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
@@ -101,20 +110,19 @@ class _OtherMechanism(ABC):
     def stated_cost(self) -> StatedCost:
         """All that is known of it, as its file would say it."""
 
-    def facts(self, order: float | None, total_order: float | None) -> dict[str, Any]:
-        """What a report says of it: at the order of a draw, at that of the total, and whole."""
-        pure = self.epsilon
-        return {
-            "name": self.name,
-            "covers": self.covers,
-            "adjacency": self.adjacency.value,
-            "order": order,
-            "rdp": self._rdp_at(order),
-            "total_rdp": self._rdp_at(total_order),
-            "epsilon": None if math.isinf(pure) else significant_up(pure),
-            "delta": significant_up(self.delta),
-            "stated": encoded(self.stated_cost),
-        }
+    def facts(self, order: float | None, total_order: float | None) -> ExternalFacts:
+        """Return what a report says of it, at the order of a draw and at that of the total."""
+        return ExternalFacts(
+            name=self.name,
+            covers=self.covers,
+            adjacency=self.adjacency,
+            order=order,
+            rdp=self._rdp_at(order),
+            total_rdp=self._rdp_at(total_order),
+            epsilon=None if math.isinf(self.epsilon) else significant_up(self.epsilon),
+            delta=significant_up(self.delta),
+            stated=self.stated_cost,
+        )
 
     def _rdp_at(self, order: float | None) -> float | None:
         return None if order is None else significant_up(float(self.rdp(np.array([order]))[0]))
@@ -314,8 +322,8 @@ class External:
             raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
         return total
 
-    def facts(self, order: float | None, total_order: float | None) -> tuple[dict[str, Any], ...]:
-        """What a report says of the parts."""
+    def facts(self, order: float | None, total_order: float | None) -> tuple[ExternalFacts, ...]:
+        """Return what a report says of the parts."""
         return tuple(part.facts(order, total_order) for part in self.parts)
 
 
@@ -382,6 +390,33 @@ class StatedCost:
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
 
 
+@dataclass(frozen=True)
+class ExternalFacts:
+    """Another mechanism on the same records, as its owner stated it.
+
+    Attributes:
+        name: what it is called, as a rule after its file; None where it has none.
+        covers: what it is, in its owner's words.
+        adjacency: what the stated cost compares; what is charged is for one record replaced.
+        order: at which the draw was made; None where nothing was drawn.
+        rdp: charged there, nats.
+        total_rdp: charged at `data_independent.order`, nats; None where that has none.
+        epsilon: the most it costs at any order, nats; None for a curve.
+        delta: what it adds to δ.
+        stated: its whole cost, as it was stated.
+    """
+
+    name: str | None
+    covers: str | None
+    adjacency: Adjacency
+    order: Order | None
+    rdp: NonNegative | None
+    total_rdp: NonNegative | None
+    epsilon: NonNegative | None
+    delta: NonNegative
+    stated: StatedCost
+
+
 def _short(text: str | None) -> str | None:
     return None if text is None else shortened(printable(text), _LONGEST_TEXT)
 
@@ -389,7 +424,7 @@ def _short(text: str | None) -> str | None:
 def _part_from(data: Any, name: str) -> ExternalCurve | ExternalPair:
     if not isinstance(data, dict):
         raise _REFUSED.of("it must be a JSON object")
-    if "guarantee" in data:
+    if data.get("kind") == "pate-report":
         raise LedgerError("is a report of votes; give the curve that was exported from it")
     if data.get("kind", CURVE_KIND) != CURVE_KIND:
         raise LedgerError(f"is a {quoted(data['kind'])}, which states no external cost")

@@ -137,7 +137,7 @@ def _runs(report: Report) -> str:
         (
             run.time or "–",
             _named(run) + (": this run" if run.id == report.run else ""),
-            *map(shown, (run.cost, run.delta, run.total_epsilon)),
+            *map(shown, (run.counted, run.delta, run.total_epsilon)),
         )
         for run in shown_runs
     ]

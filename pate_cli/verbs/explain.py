@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from pate_cli.disclosure.explain import Explanation, explanation_of
-from pate_cli.disclosure.reader import read_report, reread
+from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
 from pate_cli.verbs.verify import own_checks
 
@@ -28,5 +28,6 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
-    read = reread(report) if isinstance(report, Report) else read_report(report)
-    return explanation_of(read.report, list(own_checks(read)))
+    if not isinstance(report, Report):
+        report = read_report(report)
+    return explanation_of(report, list(own_checks(report)))

@@ -11,8 +11,10 @@ import numpy as np
 import pytest
 
 import pate_cli
+from pate_cli.core.errors import ReportError
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.reader import parse_report
+from pate_cli.disclosure.report import report_schema
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 
 # Of most reports.
@@ -91,7 +93,7 @@ def test_keys_come_in_the_order_of_the_schema(report):
     optional = ("label_set", "label_names", *ABSENT)
     assert [key for key in schema["properties"] if key not in optional] == schema["required"]
     assert list(report) == schema["required"]
-    for name in ("guarantee", "sanitized", "data_independent"):
+    for name in ("sanitized", "data_independent"):
         assert list(report[name]) == list(schema["properties"][name]["properties"])
 
 
@@ -123,18 +125,16 @@ SLIPS = {
     "an expected number of answers": lambda r: r.update(expected_answers=282.7),
     "a smooth sensitivity": lambda r: r["sanitized"].update(smooth_sensitivity=0.06),
     "the id of a round": lambda r: r["rounds"][0].update(id="d41d8c"),
-    "a list among the parameters": lambda r: r["mechanism"].update(votes=[1, 2]),
     "a mark that is none": lambda r: r.update(releasable="no"),
     "another version": lambda r: r.update(schema_version=5),
     "a chance of passing": lambda r: r.update(tested={**TESTED, "pass_probability": 0.99}),
     "a test of nothing": lambda r: r.update(tested={**TESTED, "orders": []}),
+    "a bound that there is not": lambda r: r.update(tested={**TESTED, "bound": "auto"}),
+    "a statement that is none": lambda r: r.update(statements=[{"id": "all-votes"}]),
     "a headline from nowhere": lambda r: r.update(epsilon_kind="exact"),
     "no delta": lambda r: r.pop("delta"),
     "delta 0": lambda r: r.update(delta=0),
     "negative epsilon": lambda r: r.update(epsilon=-0.1),
-    "a number where nothing was released": lambda r: r["sanitized"].update(release="none"),
-    "no number where one was released": lambda r: r["sanitized"].update(epsilon=None),
-    "no statements": lambda r: r["guarantee"].update(statements=[]),
     "no rounds": lambda r: r.update(rounds=[]),
     "a prior of which nothing is presupposed": lambda r: r.update(
         prior={name: fact for name, fact in PRIOR.items() if name != "presupposed"}
@@ -162,9 +162,33 @@ def test_a_prior_stands_where_the_schema_has_it(pate, votes, tmp_path, words):
         assert list(found) == [key for key in report_schema()["properties"] if key not in others]
 
 
-@pytest.mark.parametrize("slip", SLIPS)
-def test_the_schema_refuses(report, slip):
-    assert _errors(report) == []
+def _changed(report, slip):
     changed = copy.deepcopy(report)
-    SLIPS[slip](changed)
+    slip(changed)
+    return changed
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_the_schema_and_the_reader_refuse(report, slip):
+    """The schema is made of the dataclasses that the reader reads."""
+    assert _errors(report) == []
+    changed = _changed(report, SLIPS[slip])
     assert _errors(changed) != []
+    with pytest.raises(ReportError):
+        parse_report(json.dumps(changed))
+
+
+CONTRADICTIONS = {
+    "a number where nothing was released": lambda r: r["sanitized"].update(release="none"),
+    "no number where one was released": lambda r: r["sanitized"].update(epsilon=None),
+    "a mark that is not that of private": lambda r: r.update(releasable=True),
+    "a day that no calendar has": lambda r: r.update(time="2026-02-30T00:00:00Z"),
+}
+
+
+@pytest.mark.parametrize("slip", CONTRADICTIONS)
+def test_what_contradicts_itself_is_refused_where_no_schema_can(report, slip):
+    changed = _changed(report, CONTRADICTIONS[slip])
+    assert _errors(changed) == []
+    with pytest.raises(ReportError, match="is damaged: "):
+        parse_report(json.dumps(changed))

@@ -22,7 +22,8 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import (
     Outcome,
     Run,
@@ -31,9 +32,8 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.session_terms import stop_rule
 from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.disclosure.verification import own_cost
+from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.mechanisms.confident import ConfidentGNMax
 
 MARK = 27_118
@@ -218,13 +218,7 @@ def record() -> SpendRecord:
             epsilon=0.7, delta=1e-5, external=stated,
         ),
     )  # fmt: skip
-    costs = (own_cost(run) for run in runs)
-    return SpendRecord(
-        tuple(
-            run if cost is None or run.epsilon is None else replace(run, epsilon=cost)
-            for run, cost in zip(runs, costs, strict=True)
-        )
-    )
+    return SpendRecord(tuple(run.priced for run in runs))
 
 
 def report() -> Report:

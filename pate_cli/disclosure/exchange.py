@@ -250,7 +250,7 @@ class _Guarantee:
     @classmethod
     def _of_quote(cls, quote: Quote) -> _Guarantee:
         if not quote.sound:
-            raise UsageError(f"nothing is claimed: {quote.warnings[0]}")
+            raise UsageError(quote.warnings[0])
         planned = quote.planned_release
         kind = ReleaseKind(planned["release"])
         if quote.target is not None or quote.data_independent.method in _COMPOSED:

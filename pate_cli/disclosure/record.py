@@ -5,8 +5,9 @@ noted before it is told, and nothing is ever struck out that could follow from t
 holds the record can say what all runs cost together (`disclosure.total`).
 
 On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` how it
-ended, `ask` queries of a session with what came out, and `strike` a run whose file turned out to
-hold no votes, before anything was made of them. Runs and sessions write by the same calls.
+ended, `ask` queries of a session with what came out, `strike` a run whose file turned out to hold
+no votes, before anything was made of them, and `goes_on_in`, the name of another record that took
+over all runs. Runs and sessions write by the same calls.
 
 It holds nothing of the votes: settings, outcomes and costs for all votes are public, and so is the
 record. It names files and times, which its holder may not care to show; reports leave names out.
@@ -14,13 +15,10 @@ record. It names files and times, which its holder may not care to show; reports
 
 from __future__ import annotations
 
-import contextlib
 import enum
-import functools
 import hashlib
 import json
-import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from decimal import Decimal
 from os import PathLike
@@ -34,12 +32,10 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
-from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.settings import RowsAnswered, RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
 from pate_cli.files.journal import Journal
-from pate_cli.files.lock import locked
 from pate_cli.votes.facts import Group, PriorFacts
 
 KIND: Final = "pate-spend-record"
@@ -198,12 +194,6 @@ class Run:
         """The run as reports have it: without names that its holder gave, or that ledgers know."""
         return replace(self, round="", session=None, drawn_from=(), votes=None, groups=())
 
-    def went_beyond(self, other: Run) -> bool:
-        """Whether more was asked than another copy tells, of the same session."""
-        if self.session is None or self.asked is None or other.asked is None:
-            return False
-        return self.asked.queries > other.asked.queries
-
     @property
     def opened_with(self) -> tuple[Any, ...] | None:
         """All that a session was opened with, by which the same one is found again."""
@@ -356,26 +346,13 @@ class SpendRecord:
             ]
         return cls(tuple(runs))
 
-    @classmethod
-    def together(cls, records: Iterable[SpendRecord]) -> SpendRecord:
-        """Return the runs that any of several records tells of; see `|`."""
-        return functools.reduce(operator.or_, records, cls())
-
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """Return the runs of either; a run of both counts once, and as ended if either says so."""
-        runs = list(self.runs)
-        places: dict[str, int] = {}
-        for place, run in enumerate(runs):
-            places |= dict.fromkeys(run.names, place)
-        for run in other.runs:
-            # A round of a ledger is the same run, whoever entered it, and by whichever name.
-            place = next((places[name] for name in run.names if name in places), len(runs))
-            if place == len(runs):
-                runs.append(run)
-            elif runs[place].outcome is Outcome.PENDING or run.went_beyond(runs[place]):
-                runs[place] = run
-            places |= dict.fromkeys(run.names, place)
-        return SpendRecord(tuple(runs))
+        """Return the runs of either, each once, and as ended if either tells how it ended."""
+        ended = {run.id: run for run in other.runs if run.outcome is not Outcome.PENDING}
+        mine = (
+            ended.get(run.id, run) if run.outcome is Outcome.PENDING else run for run in self.runs
+        )
+        return SpendRecord((*mine, *other.missing_in(self)))
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
@@ -387,17 +364,34 @@ class SpendRecord:
         return RecordFile(path).record
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """A record as it was last seen.
+
+    Attributes:
+        record: its file, an absolute path.
+        lines: how many events it told of.
+        chain: the hash of all of them.
+    """
+
+    record: str
+    lines: int
+    chain: str
+
+
 class RecordFile:
     """The record in one file, as far as this process has read it.
 
     Attributes:
         name: what messages call the file.
+        goes_on_in: the name of the record that took over its runs; None where it takes runs itself.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         """Read the file, if it is there; LedgerError where it is damaged or something else."""
         self._journal = Journal(path, KIND)
         self.name = self._journal.name
+        self.goes_on_in: str | None = None
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asks: dict[str, SessionAsks] = {}
@@ -410,13 +404,18 @@ class RecordFile:
         return self._journal.path
 
     @property
+    def empty(self) -> bool:
+        """True where the record has not begun."""
+        return not self._journal.lines
+
+    @property
     def sighting(self) -> Sighting:
         """How much it tells of, by which one that was lost or rolled back is noticed."""
         return Sighting(str(self.path), len(self._journal.lines), self._journal.chain)
 
     def tells_of(self, seen: Sighting) -> bool:
         """Return whether it tells of all that it, or one that it is a copy of, told of before."""
-        return self._journal.chain_at(seen.lines) == seen.chain
+        return not seen.lines or self._journal.chain_at(seen.lines) == seen.chain
 
     @property
     def record(self) -> SpendRecord:
@@ -426,6 +425,14 @@ class RecordFile:
     def asked(self, session: Run) -> list[dict[str, Any]]:
         """Return what was asked in a session, in order: `label`, `id` and `prior` of each query."""
         return self._lines.get(session.id, [])
+
+    def refuse_run(self) -> None:
+        """LedgerError where another record took over, so that no run is entered here any more."""
+        if self.goes_on_in is not None:
+            raise LedgerError(
+                f"the runs of {self.name} go on in {self.goes_on_in}; name that record with "
+                "`record`, or its `ensemble`"
+            )
 
     def refresh(self) -> None:
         """Read what others appended; LedgerError where what was read before is gone."""
@@ -459,6 +466,10 @@ class RecordFile:
     def strike(self, run: Run) -> None:
         """Append that a run is struck out; under the lock."""
         self._append({"strike": run.id})
+
+    def go_on_in(self, other: RecordFile) -> None:
+        """Append that another record has taken over the runs of this one; under the lock."""
+        self._append({"goes_on_in": other.path.name})
 
     def ask(self, session: Run, asks: Sequence[Mapping[str, Any]]) -> None:
         """Append queries of a session with what came out, before it is told; under the lock.
@@ -507,6 +518,8 @@ class RecordFile:
                 self._runs[name] = replace(self._runs[name], **ended)
             case {"strike": str(name)}:
                 del self._runs[name]
+            case {"goes_on_in": str(name)}:
+                self.goes_on_in = name
             case {"ask": str(name), "asks": list(asks)}:
                 if self._runs[name].session is None:
                     raise ValueError(name)
@@ -516,24 +529,6 @@ class RecordFile:
                 self._lines.setdefault(name, []).extend(asks)
             case _:
                 raise ValueError(event)
-
-
-@contextlib.contextmanager
-def held(files: Sequence[RecordFile]) -> Iterator[None]:
-    """Let nobody else append to these records while the block runs; they are read to their ends.
-
-    Raises:
-        LedgerError: one of them lost what was read of it before.
-        OutputError: no lock can be had, or a record cannot be written.
-    """
-    with locked([file.path for file in files]):
-        for file in files:
-            file.catch_up()
-        before = [file.sighting for file in files]
-        yield
-        for file, known in zip(files, before, strict=True):
-            if file.sighting != known:
-                remember([key_of_record(file.path)], file.sighting)
 
 
 def decimal_sum(numbers: Iterable[float]) -> float:

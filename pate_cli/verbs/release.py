@@ -30,7 +30,6 @@ from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.guarantee import worded
-from pate_cli.disclosure.known_records import key_of_record, recall
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import ReadReport, read_report, reread
@@ -41,7 +40,12 @@ from pate_cli.disclosure.record import (
     RunKind,
     SpendRecord,
 )
-from pate_cli.disclosure.record_place import Places, record_beside
+from pate_cli.disclosure.record_place import (
+    RecordPlace,
+    keys_of_votes,
+    record_beside,
+    told_record,
+)
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
@@ -112,8 +116,10 @@ def release(
         unverified: take reports and records that do not verify, too, or that claim nothing. The
             report says so then, and claims nothing.
 
-    The record of what is released lies beside each ledger if no other is named, and knows of all
-    that is given. With `record` False earlier draws are not charged, and the report claims nothing.
+    What is released is entered in the record that is given, in that of the ledgers' votes, or
+    beside a ledger whose record is not known; and so is all that is given. Where another record is
+    named it takes over the runs of these, which take none from then on. With `record` False earlier
+    draws are not charged, and the report claims nothing.
 
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
@@ -125,18 +131,18 @@ def release(
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     read = _Read.of(several, unverified=unverified)
-    places = _places(read, asked)
+    place = _record_of(read, asked)
     if not unverified:
-        _check_alike(places.read(), read.known, "the record")
+        _check_alike(place.record, read.known, "the record")
     parts = [read_part(one) if isinstance(one, str | PathLike) else one for one in external]
     if read.ledgers and not read.account:
-        return _of_ledgers(read, places, parts, again=again, asked=asked, began=began)
+        return _of_ledgers(read, place, parts, again=again, asked=asked, began=began)
     if only(ReleasedWords, asked)["release"] not in (None, ReleaseKind.NONE) or again:
         raise UsageError(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    return _of_account(read, places, parts, asked=asked, began=began, unverified=unverified)
+    return _of_account(read, place, parts, asked=asked, began=began, unverified=unverified)
 
 
 @dataclass(frozen=True)
@@ -260,35 +266,30 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     return (run_of(report),)
 
 
-def _places(read: _Read, asked: ReleaseWords) -> Places:
-    """Return where the record is kept: as named, as given, or beside the ledgers."""
-    record, ensemble = asked["record"], asked["ensemble"]
-    if isinstance(record, Places):
+def _record_of(read: _Read, asked: ReleaseWords) -> RecordPlace:
+    """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
+    record, seeded = asked["record"], asked["seed"] is not None
+    if isinstance(record, RecordPlace):
         return record
     if record is False:
-        return Places()
-    told = Places.of(None, record=record, ensemble=ensemble).paths
-    paths = [*told, *read.records]
-    if asked["seed"] is not None:  # for tests: entered only where a record is named
-        return Places(tuple(dict.fromkeys(paths)))
-    gone = []
-    for ledger, at in read.ledgers:
-        # Each has one, whatever the others have: a draw that is noted elsewhere alone could be had
-        # again from this ledger by itself.
-        beside = [] if at is None else [record_beside(at)]
-        there = [path for path in (*map(Path, ledger.records), *beside) if path.is_file()]
-        paths += there or beside
-        gone += [path for path in map(Path, ledger.records) if path not in there]
-    return Places(
-        tuple({os.path.realpath(path): path for path in paths[::-1]}.values())[::-1],
-        expected=tuple(recall(map(key_of_record, gone))),
+        return RecordPlace()
+    known, keys = list(read.records), list[str]()
+    for ledger, at in [] if seeded else read.ledgers:  # a test is entered where a record is named
+        # A draw that is noted elsewhere could be had again from this ledger by itself.
+        there = [path for path in map(Path, ledger.records) if path.parent.is_dir()]
+        known += there or ([] if at is None else [record_beside(at)])
+        keys += [] if at is None else keys_of_votes(at)
+    return RecordPlace.found(
+        told_record(record, asked["ensemble"]),
+        known,
+        keys=tuple(keys),
         accept_lost=asked["accept_lost_record"],
     )
 
 
 def _of_ledgers(
     read: _Read,
-    places: Places,
+    place: RecordPlace,
     parts: Sequence[ExternalCurve | ExternalPair],
     *,
     again: bool,
@@ -323,7 +324,7 @@ def _of_ledgers(
 
     told = SpendRecord(_stated(parts, delta=total.delta, began=began))
     entry = Entry(
-        places,
+        place,
         run,
         budget=budget_of(asked),
         beside=SpendRecord.of(total) | told,
@@ -415,7 +416,7 @@ def _stated(
 
 def _of_account(
     read: _Read,
-    places: Places,
+    place: RecordPlace,
     parts: Sequence[ExternalCurve | ExternalPair],
     *,
     asked: ReleaseWords,
@@ -427,7 +428,7 @@ def _of_account(
     known = read.known if total is None else read.known | SpendRecord.of(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
     told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
-    entry = Entry(places, None, budget=budget_of(asked), beside=known | told)
+    entry = Entry(place, None, budget=budget_of(asked), beside=known | told)
     entry.enter()
     account = entry.account()
     for run in account.runs:

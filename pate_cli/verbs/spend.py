@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
@@ -22,7 +21,7 @@ from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, Run
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import Quote, RefusedError, Report, Tested
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.target import TargetPlan
@@ -112,14 +111,14 @@ def aggregate(
     """
     began = now()  # before anything is spent, should it be refused
     promise = only(PromiseWords, asked)
-    places = _places(votes, asked, seeded=asked["seed"] is not None)
+    record = _record_of(votes, asked, seeded=asked["seed"] is not None)
     budget = budget_of(promise)
     if asked["checkpoint"] is None and not getattr(into, "ledger", None):
-        promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
+        promise["target_epsilon"] = _left(promise, mechanism, asked, record, budget)
     target = _Target.of(promise, delta=asked["delta"])
     goes_on = reached(asked["checkpoint"]) is not None
     with (
-        publishing(into, records=places.paths, resumed=goes_on) as place,
+        publishing(into, records=record.paths, resumed=goes_on) as place,
         requested(votes, mechanism, asked) as request,
     ):
         place.check(request.file)
@@ -131,11 +130,12 @@ def aggregate(
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (1 if tested is None else 4) * request.queries)
         read = nothing_seen if tested is None else progress
-        key, kept = _key(asked, request, promise, (target, *places.paths[:1]), read)
+        kept_in = [file.name for file in record.files]
+        key, kept = _key(asked, request, promise, (target, *kept_in), read)
         # What a record would tell of a run takes time, and nobody asks without one.
-        planned = _run_of(request, account, key, began) if places.paths else None
-        entry = Entry(places, planned, budget=budget)
-        _warn_of_twin(places, request, told=isinstance(asked["record"], Places))
+        planned = _run_of(request, account, key, began) if record.file else None
+        entry = Entry(record, planned, budget=budget)
+        _warn_of_twin(record, request, told=isinstance(asked["record"], RecordPlace))
         place.try_out(request.file.queries)
         if tested is not None and kept is None:
             _read(request, progress)
@@ -152,7 +152,7 @@ def aggregate(
         facts = replace(settled.facts, run=key.run_id, time=began, labels=labels, spent=spent)
         if settled.failed is not None:
             raise _refusal(settled.failed, report_of(facts), kept)
-        report, ledger = report_of(facts), _bound(settled.ledger, places)
+        report, ledger = report_of(facts), _bound(settled.ledger, record)
         place.publish(report, ledger)
     return Aggregation(place.labels, report, ledger, _left_over(kept, place))
 
@@ -193,9 +193,9 @@ def _drawn(
     )
 
 
-def _bound(ledger: Ledger | None, places: Places) -> Ledger | None:
-    """Return a ledger that says which records tell of its run."""
-    records = tuple(map(os.path.realpath, places.paths))
+def _bound(ledger: Ledger | None, record: RecordPlace) -> Ledger | None:
+    """Return a ledger that says which record tells of its run."""
+    records = tuple(str(file.path) for file in record.files)
     return None if ledger is None else replace(ledger, records=records)
 
 
@@ -222,8 +222,8 @@ def _refusal(failed: Tested, report: Report, kept: Checkpoint | None) -> Refused
     return refusal
 
 
-def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
-    return Places.of(
+def _record_of(votes: Votes, asked: QuoteWords, *, seeded: bool) -> RecordPlace:
+    return RecordPlace.of(
         votes,
         record=asked["record"],
         ensemble=asked["ensemble"],
@@ -232,9 +232,9 @@ def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
     )
 
 
-def _warn_of_twin(places: Places, request: Request, *, told: bool) -> None:
+def _warn_of_twin(record: RecordPlace, request: Request, *, told: bool) -> None:
     """Warn of another record of as many teachers, unless the command line has `told`."""
-    twin = None if told else places.twin(request.mechanism.teachers, flag="`ensemble`")
+    twin = None if told else record.twin(request.mechanism.teachers, flag="`ensemble`")
     if twin is not None:
         warnings.warn(twin, stacklevel=4)
 
@@ -243,7 +243,7 @@ def _left(
     promise: PromiseWords,
     mechanism: Mechanism | MechanismChoice | str,
     asked: QuoteWords,
-    places: Places,
+    record: RecordPlace,
     budget: Budget | None,
 ) -> float | None:
     """The target: as given, or of a budget and nothing else all that is left of it.
@@ -251,7 +251,7 @@ def _left(
     Where nothing is left there is none, and the budget itself refuses the run.
     """
     target = promise["target_epsilon"]
-    alone = target is None and budget is not None and places.paths != ()
+    alone = target is None and budget is not None and record.file is not None
     for group in (ReleasedWords, ParameterWords, CapWords, RowWords):
         alone = alone and not any(only(group, asked).values())
     plain = Analysis(promise["analysis"]) is Analysis.TIGHT and not promise["keep_ledger"]
@@ -260,7 +260,7 @@ def _left(
         ruled = mechanism.name in RULED and not mechanism.given
     if budget is None or not (alone and plain and ruled):
         return target
-    left, _ = left_of(budget, places.read().runs)
+    left, _ = left_of(budget, record.record.runs)
     target = float(Decimal(repr(left)).quantize(Decimal("1e-4"), ROUND_FLOOR))
     return target if target > 0.0 else None
 
@@ -337,15 +337,16 @@ def quote(
         PateError: as `aggregate` would.
     """
     promise = only(PromiseWords, asked)
-    places = _places(votes, asked, seeded=False)
     budget = budget_of(promise)
-    promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
+    # Nobody asks what is left where there is no budget.
+    record = RecordPlace() if budget is None else _record_of(votes, asked, seeded=False)
+    promise["target_epsilon"] = _left(promise, mechanism, asked, record, budget)
     target = _Target.of(promise, delta=asked["delta"])
     with requested(votes, mechanism, asked) as request:
         request, account = _charged(request, promise, target, asked)
         if budget is not None:
             planned_run = _run_of(request, account, RunKey.fresh(), now())
-            Entry(places, planned_run, budget=budget)
+            Entry(record, planned_run, budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         price = account.quote(

@@ -165,7 +165,7 @@ class Entry:
     def _total(self) -> Total:
         """Return the total of all runs; found again only where a cost changed."""
         runs = self._all.runs
-        costs = [(run.id, run.kind, run.cost, run.delta) for run in runs]
+        costs = [(run.id, run.kind, run.counted, run.delta) for run in runs]
         if self._priced is None or self._priced[0] != costs:
             self._priced = costs, total_of(runs)
         return self._priced[1]
@@ -184,7 +184,7 @@ class Entry:
         with contextlib.suppress(OSError, OutputError, LedgerError):
             run = SpendRecord.read(file.path).known(run.id)
         if run is not None:
-            epsilon = "" if run.cost is None else f" at epsilon {run.cost:g}"
+            epsilon = "" if run.counted is None else f" at epsilon {run.counted:g}"
             error.add_note(f"the run{epsilon} stays in {file.name} and counts")
         return run is not None
 

@@ -24,7 +24,6 @@ What a tested target, a composition or a fixed seed yields has no such guarantee
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from os import PathLike
@@ -42,14 +41,13 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Adjacency, ReleaseKind
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
 from pate_cli.disclosure.guarantee import covers, worded
-from pate_cli.disclosure.ledger import Draw
-from pate_cli.disclosure.plan import failure_delta
+from pate_cli.disclosure.plan import Draw, failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
 
@@ -158,9 +156,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Ex
         )
     rdp = np.zeros(wanted.size)
     for each in found.spent:
-        rdp += each.mechanism.worst_rdp(
-            queries=each.queries, answers=each.max_answers, orders=wanted
-        )
+        rdp += each.rdp(wanted)
     for draw in found.draws:
         rdp += [draw.rdp(order) for order in wanted.tolist()]
     # A bound at a larger order is one at a smaller; searches leave bounds of their own sharpness.
@@ -170,7 +166,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Ex
         rdp=np.array([significant_up(value) for value in rdp.tolist()]),
         neighbours=found.neighbours,
         covers=found.covers,
-        least_delta=least_delta(found.spent, delta=0.0),
+        least_delta=Cost(rows=found.spent).least_delta,
         rounds=found.rounds,
         draws=found.draws,
     )
@@ -221,12 +217,7 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
     found = _Guarantee.of(report)
     if found.draws:
         raise UsageError("a sanitized epsilon is no Gaussian event; export the Renyi curve")
-    mu = math.hypot(
-        *(
-            each.mechanism.gaussian_mu(queries=each.queries, answers=each.max_answers)
-            for each in found.spent
-        )
-    ) * (1.0 + 1e-12)
+    mu = Cost(rows=found.spent).mu * (1.0 + 1e-12)
     if accountant == "rdp":
         return ZCDpEvent(rho=mu**2 / 2.0)
     refused_for_a_replacement = MixtureOfGaussiansDpEvent(
@@ -239,7 +230,7 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
 class _Guarantee:
     """What a report says that its worst case depends on."""
 
-    spent: tuple[Spending, ...]
+    spent: tuple[Rows, ...]
     draws: tuple[Draw, ...]
     neighbours: str
     covers: str
@@ -313,7 +304,7 @@ class _Guarantee:
             if not 1 <= answers <= queries:
                 raise LedgerError("queries and max_answers do not fit")
             mechanism = scored_from_parameters(done.mechanism)
-            spent.append(Spending(mechanism, queries, answers))
+            spent.append(Rows(mechanism, queries, answers))
             facts.append(
                 {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}
             )

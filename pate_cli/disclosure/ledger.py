@@ -15,13 +15,13 @@ from typing import Any, Final
 
 import numpy as np
 
-from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
-from pate_cli.core.codec import SPARING, called, encoded
+from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.words import PublicFact
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.files.inputs import note
 from pate_cli.files.results import Result
@@ -31,28 +31,6 @@ from pate_cli.votes.facts import Group
 
 _LEDGER: Final = Form("pate-ledger", "ledger", version=1, marks={"releasable": False})
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
-
-
-@dataclass(frozen=True)
-class Draw:
-    """The public parameters of one sanitized draw; its cost at any order follows from them.
-
-    Attributes:
-        beta: smoothness β > 0 per vote.
-        sigma: standard deviation in smooth sensitivities, > 0.
-        shift: κ ≥ 0 in smooth sensitivities.
-    """
-
-    beta: float
-    sigma: float = field(metadata=called("sigma_release"))
-    shift: float
-
-    def __post_init__(self) -> None:
-        self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
-
-    def rdp(self, order: float) -> float:
-        """ε_κ(λ), nats; ParameterError where it is infinite."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -141,7 +141,7 @@ def _row_of_run(run: Run, *, ours: bool) -> Markup:
         "tr",
         element("td", time.strftime("%Y-%m-%d %H:%M") if time else "–"),
         element("th", _named(run) + (": this run" if ours else ""), scope="row"),
-        *(_cell(tabled(cost)) for cost in (run.cost, run.delta, run.total_epsilon)),
+        *(_cell(tabled(cost)) for cost in (run.counted, run.delta, run.total_epsilon)),
         class_="ours" if ours else None,
     )
 

@@ -18,24 +18,24 @@ from __future__ import annotations
 import enum
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.accounting.conversion import round_up, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING, Refusal, decoded, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.settings import RowsAnswered, RowsAsked
-from pate_cli.disclosure.worst_case import data_independent_cost, spendings
+from pate_cli.disclosure.cost import Cost, Pair, Rows
+from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, StatedCost
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Settings
 from pate_cli.files.journal import Journal
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.votes.facts import Group, PriorFacts
 
 KIND: Final = "pate-spend-record"
@@ -152,6 +152,84 @@ class Run:
             raise LedgerError(f"run {shortened(self.id)} does not say what it cost")
         _ = self.part  # refuse what is out of range
 
+    @classmethod
+    def of(cls, settings: Settings, **told: Any) -> Run:
+        """Return the run of these settings as a record has it, priced whatever the votes.
+
+        Args:
+            settings: what the run was told.
+            **told: the other fields of a run: `id`, `time` and how it ended. Settings decide
+                `kind`, what it costs, what was asked and, unless it is told, whether anything is
+                claimed.
+
+        Raises:
+            UnreachableError: a δ below what a composition amounts to.
+        """
+        cost, target, drawn = Cost.of(settings), settings.target, settings.sanitizer
+        kind = RunKind.COMPOSITION if cost.pairs else RunKind.WORST_CASE
+        tested = target if target is not None and target.tested else None
+        if tested is not None:
+            kind = RunKind.TARGET
+        elif settings.rule is not None:
+            kind = RunKind.SESSION
+        given: dict[str, Any] = {
+            "kind": kind,
+            "outcome": Outcome.PENDING,
+            "epsilon": cost.own.epsilon,
+            "delta": cost.own.delta,
+            "refusal_epsilon": None if tested is None else tested.refusal_epsilon,
+            "asked": RowsAsked.of(settings),
+            "draw": drawn.draw if drawn is not None and drawn.publishes_draw else None,
+            "groups": settings.groups,
+            "claimed": settings.claimed,
+        }
+        return cls(**given | told)
+
+    @property
+    def price(self) -> float | None:
+        """ε that follows from all else that the run says of itself, nats; in full.
+
+        None where nothing else tells: a tested target states its ε, and a draw from a round that
+        was charged elsewhere has none.
+        """
+        part, asked, delta = self.part, self.asked, self.delta
+        if self.kind is RunKind.TARGET or delta is None:
+            return None
+        if part is not None:  # what others state is taken to all its digits
+            return self.cost.of_curves.epsilon if self.curved else part.epsilon
+        if self.curved:
+            return self.cost.own.epsilon
+        return None if asked is None else Cost.of_rows(asked, delta).own.epsilon
+
+    @property
+    def priced(self) -> Run:
+        """The same run with its price, where it has one."""
+        price = self.price
+        return self if price is None else replace(self, epsilon=price)
+
+    @property
+    def cost(self) -> Cost:
+        """Everything that the run spends; a tested target in full and as it came out.
+
+        Raises:
+            LedgerError: rows of a mechanism that has no Rényi cost.
+        """
+        part = self.part
+        if self.curved:
+            curves = Cost(self.delta or 0.0, draws=() if self.draw is None else (self.draw,))
+            if part is not None:
+                return replace(curves, external=External((part,)))
+            if self.asked is None:
+                return curves
+            mechanism = scored_from_parameters(self.asked.mechanism)
+            rows = Rows(mechanism, self.asked.queries, self.asked.max_answers)
+            return replace(curves, rows=(rows,))
+        if part is not None:
+            return Cost(pairs=(Pair(part.epsilon, part.delta, "stated"),))
+        came = self.counted if self.kind is RunKind.TARGET else None
+        pair = Pair(self.epsilon or 0.0, self.delta or 0.0, self.kind.value, came=came)
+        return Cost(pairs=(pair,))
+
     @property
     def curved(self) -> bool:
         """True where the run is charged by a Rényi curve, False where by an (ε, δ)."""
@@ -165,7 +243,7 @@ class Run:
         return None if self.external is None else self.external.part
 
     @property
-    def cost(self) -> float | None:
+    def counted(self) -> float | None:
         """ε that it counts for by itself: a refusal what that costs; None where it is unknown."""
         return self.refusal_epsilon if self.outcome is Outcome.REFUSED else self.epsilon
 
@@ -314,11 +392,7 @@ class SpendRecord:
         """Return the runs that a ledger tells of: its rounds, and what they drew."""
         runs = []
         for done in ledger.rounds:
-            alone = data_independent_cost(
-                spendings([done]), delta=ledger.delta, plan=None, prior=done.draws[:1]
-            )
             run = Run(
-                epsilon=round_up(alone.epsilon),
                 # The name of a round is its ledger's alone, and this one may be published.
                 id=hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32],
                 kind=RunKind.WORST_CASE,
@@ -332,7 +406,7 @@ class SpendRecord:
                 claimed=ledger.private and not done.read_off,
                 draw=done.draws[0] if done.draws else None,
             )
-            runs.append(run)
+            runs.append(run.priced)
             runs += [
                 Run(
                     id=hashlib.sha256(f"run {done.id} {number}".encode()).hexdigest()[:32],
@@ -529,13 +603,3 @@ class RecordFile:
                 self._lines.setdefault(name, []).extend(asks)
             case _:
                 raise ValueError(event)
-
-
-def decimal_sum(numbers: Iterable[float]) -> float:
-    """.1 and .2 make .3, neither more nor less."""
-    return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
-
-
-def delta_sum(numbers: Iterable[float]) -> float:
-    """Return the sum of δ's in six digits, rounded up."""
-    return significant_up(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))

@@ -31,7 +31,7 @@ from pate_cli.disclosure.checked import (
     SANITIZING,
 )
 from pate_cli.disclosure.figures import nats, pair
-from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name

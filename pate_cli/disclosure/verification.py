@@ -11,19 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pate_cli.accounting.conversion import round_up
 from pate_cli.core.codec import encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, ReportError, printable
 from pate_cli.core.version import __version__
-from pate_cli.disclosure.external import External
 from pate_cli.disclosure.facts import Planned, drawn_of, facts_of, labels_delta, report_of, run_of
 from pate_cli.disclosure.guarantee import TOTAL
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
 from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.disclosure.worst_case import data_independent_cost, spendings
+from pate_cli.disclosure.stopping import rule_fault
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
@@ -278,40 +275,25 @@ def _faults_of(run: Run, costs: dict[str, float | None]) -> Iterator[str]:
         yield "its id is not that of what is stated"
     key = repr((run.kind, run.delta, run.asked, run.draw, run.external))
     if key not in costs:
-        costs[key] = own_cost(run)
+        costs[key] = _own_cost(run)
     if costs[key] is not None and run.epsilon is not None and not _alike(run.epsilon, costs[key]):
         yield f"epsilon is {_shown(run.epsilon)}, its settings give {_shown(costs[key])}"
 
 
-def own_cost(run: Run) -> float | None:
-    """Return the ε that a run costs by itself, from its settings; None where it states the ε.
+def _own_cost(run: Run) -> float | None:
+    """Return the ε that a run costs by itself, from its settings; None where nothing tells.
 
     Raises:
         PateError: settings that no run has.
     """
-    if run.kind is RunKind.TARGET or run.delta is None:
-        return None
-    part, done, draws = run.part, run.asked, () if run.draw is None else (run.draw,)
-    external = External(() if part is None else (part,))
-    if run.kind in (RunKind.RELEASE, RunKind.EXTERNAL):
-        if part is not None and math.isfinite(part.epsilon):
-            return part.epsilon
-        found = data_independent_cost(
-            [], delta=run.delta, plan=None, prior=draws, external=external
-        )
-        return found.epsilon if run.kind is RunKind.EXTERNAL else round_up(found.epsilon)
-    if done is None:
-        return None
-    mechanism = mechanism_from_parameters(done.mechanism)
-    if run.kind is RunKind.COMPOSITION and isinstance(mechanism, ComposedMechanism):
-        return round_up(mechanism.privacy(done.queries, run.delta).epsilon)
-    if done.rule is not None and isinstance(mechanism, ScoredMechanism | ComposedMechanism):
-        fault = rule_fault(done.rule, mechanism)
-        if fault is not None:
-            raise ReportError(f"the rule of the session says {done.rule.epsilon:g}, but {fault}")
-        return SessionTerms(mechanism, done.rule).public.epsilon
-    rows = spendings([done])
-    return round_up(data_independent_cost(rows, delta=run.delta, plan=None, prior=draws).epsilon)
+    rule = None if run.asked is None else run.asked.rule
+    if run.kind is RunKind.SESSION and run.asked is not None and rule is not None:
+        mechanism = mechanism_from_parameters(run.asked.mechanism)
+        if isinstance(mechanism, ScoredMechanism | ComposedMechanism):
+            fault = rule_fault(rule, mechanism)
+            if fault is not None:
+                raise ReportError(f"the rule of the session says {rule.epsilon:g}, but {fault}")
+    return run.price
 
 
 def own_run_faults(report: Report, own: Run) -> Iterator[str]:

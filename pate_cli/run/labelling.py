@@ -131,8 +131,8 @@ def run(
     rows: AskedRows,
     mechanism: Mechanism,
     account: Account,
+    settings: Settings,
     *,
-    max_answers: int,
     key: RunKey,
     into: Publication,
     checkpoint: Checkpoint | None = None,
@@ -147,8 +147,8 @@ def run(
     Args:
         rows: those that are asked.
         mechanism: the aggregator.
-        account: how it is charged, fixed before any vote was seen.
-        max_answers: the public cap on answers.
+        account: what is kept of the votes, fixed before any was seen.
+        settings: what the run is told.
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
         checkpoint: where what is drawn is kept until the run has ended, if anywhere.
@@ -158,16 +158,6 @@ def run(
     Raises:
         VoteError: at the first row that is no vote, or where votes changed since they were read.
     """
-    queries = rows.queries
-    cap = min(max_answers, queries)
-    settings = Settings(
-        mechanism=mechanism.parameters(),
-        queries=queries,
-        max_answers=cap,
-        private=key.private,
-        **account.told,
-        **facts.of_round,
-    )
     metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
     answers = 0
 
@@ -177,7 +167,7 @@ def run(
             rows,
             mechanism,
             key,
-            max_answers=cap,
+            max_answers=settings.max_answers,
             keep=account.keep,
             checkpoint=checkpoint,
             progress=progress,
@@ -187,17 +177,16 @@ def run(
             answers += found.answers
             yield found.table(metadata, facts)
         nothing = Drawn(*np.zeros((3, 0), np.uint8)).table(metadata, facts)
-        for ids in rows.file.ids_after(queries):
+        for ids in rows.file.ids_after(settings.queries):
             yield not_asked(ids, nothing)
 
     into.fill(tables(), rows=rows.file.queries)
-    done = Round(
+    done = Round.of(
+        settings,
         id=key.name("round"),
-        mechanism=mechanism.parameters(),
-        queries=queries,
-        max_answers=cap,
         answers=answers,
-        **facts.of_round,
+        read_off=settings.read_off,
+        groups=settings.groups,
     )
     settled = account.settle(done, key)
     return replace(settled, facts=replace(settled.facts, label_names=facts.label_names))

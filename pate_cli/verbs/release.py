@@ -12,7 +12,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias, Unpack
 
-from pate_cli.accounting.conversion import round_up
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
@@ -26,6 +25,7 @@ from pate_cli.core.errors import (
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
@@ -48,14 +48,13 @@ from pate_cli.disclosure.record_place import (
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
-from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
-from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
 from pate_cli.files.sealed_json import content_of, named
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     ReleasedWords,
@@ -304,8 +303,8 @@ def _of_ledgers(
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
     plan, others = _planned(total, parts, asked)
-    spent = spendings(total.rounds)
-    least = least_delta(spent, delta=total.delta, external=others)
+    costs = (Cost.of_rows(done, total.delta) for done in total.rounds)
+    least = replace(functools.reduce(operator.add, costs), external=others).least_delta
     if total.delta < least:
         raise ParameterError(
             f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
@@ -365,7 +364,7 @@ def _planned(
     total.row(order)
     plan = choose_plan_for(
         kind,
-        [(each.mechanism, each.queries) for each in spendings(total.rounds)],
+        [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
         delta=total.delta,
         order=float(order),
         beta=drawn["beta"],
@@ -376,41 +375,34 @@ def _planned(
 
 
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
-    """A draw as a record has it."""
-    alone = data_independent_cost([], delta=plan.delta, plan=plan)
+    """Return a draw from a ledger as a record has it."""
     return Run(
         id=key.run_id if key.private else key.name("run"),
         kind=RunKind.RELEASE,
         outcome=Outcome.PENDING,
         time=began,
-        epsilon=round_up(alone.epsilon),
         delta=plan.delta,
         drawn_from=tuple(done.id for done in total.rounds),
         claimed=key.private and total.private,
         draw=plan.draw,
-    )
+    ).priced
 
 
 def _stated(
     parts: Sequence[ExternalCurve | ExternalPair], *, delta: float, began: str
 ) -> tuple[Run, ...]:
-    """External parts as a record has them; one that was entered before is the same."""
+    """Return external parts as a record has them; one that was entered before is the same."""
     runs = {}
     for part in parts:
         cost = part.stated_cost
-        epsilon = part.epsilon
-        if isinstance(part, ExternalCurve):
-            one = External((part,))
-            epsilon = data_independent_cost([], delta=delta, plan=None, external=one).epsilon
         runs[cost.digest] = Run(
             id=cost.digest,
             kind=RunKind.EXTERNAL,
             outcome=Outcome.STATED,
             time=began,
-            epsilon=epsilon,
             delta=part.delta if isinstance(part, ExternalPair) else delta,
             external=cost,
-        )
+        ).priced
     return tuple(runs.values())
 
 
@@ -437,17 +429,18 @@ def _of_account(
                 f"nothing is claimed for run {run.id}, so nothing of a total with it; with "
                 "`unverified` it is added all the same"
             )
-    # A record tells of draws from a ledger; a ledger does not.
-    terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
     rounds = [done for done in (run.rows for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
+    spent = Spent.of(account.runs)
     facts = ReportFacts(
         rounds=rounds,
-        terms=terms,
-        headline=terms.headline,
         private=True,
-        spent=Spent.of(account.runs),
+        delta=spent.delta,
+        # A record tells of draws from a ledger; a ledger does not.
+        recorded=total is None or asked["record"] is not False,
+        total=True,
+        spent=spent,
         run=RunKey.fresh().run_id,
         time=began,
     )

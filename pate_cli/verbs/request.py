@@ -12,12 +12,14 @@ from typing import Any, Final, TypeAlias
 
 from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, Analysis, Bound, MechanismName, ReleaseKind
+from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
@@ -102,8 +104,8 @@ class Request:
         """ParameterError for a δ beside which floating-point noise is not negligible."""
         mechanism = self.mechanism
         if isinstance(mechanism, ScoredMechanism):
-            spent = [Spending(mechanism, self.queries, self.max_answers)]
-            least = least_delta(spent, delta=self.delta)
+            rows = (Rows(mechanism, self.queries, self.max_answers),)
+            least = Cost(self.delta, rows).least_delta
         else:
             least = mechanism.smallest_delta(self.queries)
         if 0.0 < self.delta < least:
@@ -163,10 +165,62 @@ class Request:
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
-    def account(self, promise: PromiseWords) -> Account:
-        """How the run is charged, fixed before any vote is seen; errors as `check_delta`.
+    def settings(
+        self, *, private: bool, target: TargetPlan | None = None, plan: ReleasePlan | None = None
+    ) -> Settings:
+        """Return all that the run is told, and is priced by.
 
-        Where nothing is sanitized, now or later from a ledger, nothing is kept of the votes.
+        Args:
+            private: whether the noise is unpredictable.
+            target: the (ε, δ) stated in advance, settled.
+            plan: how the cost of the votes is kept, and sanitized if it is.
+        """
+        analysis = "tight" if plan is None else plan.analysis.value
+        return Settings(
+            mechanism=self.mechanism.parameters(),
+            queries=self.queries,
+            max_answers=self.max_answers,
+            private=private,
+            delta=self.delta,
+            analysis=analysis if self.composed is None else "composition",
+            target=target,
+            sanitizer=plan,
+            **self.file.facts.of_round,
+        )
+
+    def at_target(self, target: TargetPlan, *, private: bool) -> Settings:
+        """Return the settings with a target; errors as `check_delta` and `TargetPlan.settled`.
+
+        Raises:
+            UnreachableError: the target is out of reach, or a composition exceeds it.
+        """
+        self.check_delta()
+        untested = self.settings(private=private)
+        worst = Cost.of(untested).own.epsilon
+        if isinstance(self.mechanism, ScoredMechanism):
+            found = target.settled(self.mechanism, queries=self.queries, worst_case=worst)
+            return replace(untested, target=found)
+        if worst > target.epsilon:
+            raise UnreachableError(
+                f"{self.mechanism.name} has no Renyi cost to test, and costs {worst:g} for all "
+                f"votes, above the target {target.epsilon:g}"
+            )
+        return untested
+
+    def account(self, settings: Settings) -> Account:
+        """Return what keeps of the votes what these settings ask for; nothing for the worst case.
+
+        Raises:
+            UsageError, ValidityError: the published analysis does not cover the mechanism.
+        """
+        if settings.sanitizer is None:
+            return PublicAccount(settings)
+        return analysis_of(settings.analysis).account(self.scored, settings.sanitizer)
+
+    def sanitized(self, promise: PromiseWords) -> ReleasePlan | None:
+        """Return how costs are kept and sanitized, by public numbers; errors as `check_delta`.
+
+        None where nothing is sanitized, now or later from a ledger: nothing is kept of the votes.
         """
         release, analysis = promise["release"], Analysis(promise["analysis"])
         order, beta, sigma = promise["order"], promise["beta"], promise["sigma_release"]
@@ -184,29 +238,21 @@ class Request:
                 raise UsageError(f"`release` {kind} does not go with {name}: nothing to sanitize")
             if analysis is not Analysis.TIGHT:
                 raise UsageError(f"`analysis` {analysis} does not go with {name}")
-            return PublicAccount(
-                self.mechanism,
-                queries=self.queries,
-                max_answers=self.max_answers,
-                delta=self.delta,
-            )
-        scored = self.scored
+            return None
         if kind is ReleaseKind.NONE and plain and not ledger:
-            return PublicAccount(
-                scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
-            )
+            return None
         from pate_cli.disclosure.rule import choose_plan
 
         plan = choose_plan(
             kind,
-            mechanism=scored,
+            mechanism=self.scored,
             queries=self.queries,
             delta=self.delta,
             order=order,
             beta=beta,
             sigma=sigma,
         )
-        return analysis_of(analysis).account(scored, plan)
+        return analysis_of(analysis).plan(plan)
 
 
 @contextlib.contextmanager

@@ -32,21 +32,19 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, DELTA, MechanismName
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.facts import ReportFacts, report_of
+from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.record import (
-    Outcome,
     RecordFile,
     Run,
-    RunKind,
     SessionAsks,
     SessionSettings,
     SpendRecord,
 )
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.session_terms import SessionTerms, stop_rule
-from pate_cli.disclosure.settings import RowsAsked, Settings, StopRule
+from pate_cli.disclosure.settings import Settings, StopRule
+from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
@@ -271,18 +269,7 @@ class Session:
         given = np.array([label for _, label in self._given], dtype=np.int32)
         sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
         names = None if self._names is None else tuple(self._names)
-        parameters = self._mechanism.parameters()
-        settings = Settings(
-            mechanism=parameters,
-            queries=self._asks.asked,
-            max_answers=self._asks.asked,
-            private=self._key.private,
-            delta=self._delta,
-            analysis=SessionTerms(_charged(self._mechanism), self.rule).analysis,
-            groups=self._groups,
-            prior=self._asks.prior(parameters),
-            rule=self.rule,
-        )
+        settings = self._told(self.rule)
         column = np.array(ids, dtype=np.int64 if not ids or isinstance(ids[0], int) else None)
         return Drawn(column, given, sources).table(settings.texts(), Facts(label_names=names))
 
@@ -365,22 +352,18 @@ class Session:
             done = run.rows
             if done is None:
                 raise LedgerError("the record does not say what was asked")
-            terms = SessionTerms(_charged(self._mechanism), self.rule)
             spent = None if self._file is None else Spent.of(self._file.record.with_run(run).runs)
             names = self._ballots.names
             listed = names.names if names is not None and names.listed else None
-            return report_of(
-                ReportFacts(
-                    rounds=[done],
-                    terms=terms,
-                    headline=terms.headline,
-                    private=self._key.private,
-                    spent=spent,
-                    label_names=listed,
-                    run=run.id,
-                    time=run.time,
-                )
+            facts = run_facts(
+                self._told(self.rule),
+                done,
+                spent=spent,
+                label_names=listed,
+                run=run.id,
+                time=run.time,
             )
+            return report_of(facts)
 
     def close(self) -> None:
         """Let go of the record; what was asked stays in it."""
@@ -513,20 +496,22 @@ class Session:
             asks=settings.max_queries,
         )
         self._refuse_dear(rule)
+        name = self._key.run_id if self._key.private else self._key.name("session")
+        return Run.of(self._told(rule), id=name, time=now(), session=settings)
+
+    def _told(self, rule: StopRule) -> Settings:
+        """Return the settings of all that was asked so far."""
         facts = self._mechanism.parameters()
-        prior = SessionAsks().prior(facts)
-        asked = RowsAsked(mechanism=facts, queries=0, max_answers=0, prior=prior, rule=rule)
-        return Run(
-            id=self._key.run_id if self._key.private else self._key.name("session"),
-            kind=RunKind.SESSION,
-            outcome=Outcome.PENDING,
-            time=now(),
-            epsilon=rule.epsilon,
-            delta=rule.delta,
-            asked=asked,
-            session=settings,
+        return Settings(
+            mechanism=facts,
+            queries=self._asks.asked,
+            max_answers=self._asks.asked,
+            private=self._key.private,
+            delta=self._delta,
+            analysis="tight" if isinstance(self._mechanism, ScoredMechanism) else "composition",
             groups=self._groups,
-            claimed=self._key.private,
+            prior=self._asks.prior(facts),
+            rule=rule,
         )
 
     def _refuse_dear(self, rule: StopRule) -> None:

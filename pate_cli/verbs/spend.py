@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Mapping
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
-from typing import Any, Self, Unpack
+from typing import Any, Unpack
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
@@ -13,8 +14,10 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
+from pate_cli.disclosure import door
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import shown
@@ -22,14 +25,14 @@ from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warn
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.record_place import RecordPlace
-from pate_cli.disclosure.report import Quote, RefusedError, Report, Tested
-from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import left_of
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import RULED, MechanismChoice
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.run.accounts import Account, PublicAccount, Settlement, TargetAccount
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.run.accounts import refused, release_test
 from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
@@ -115,7 +118,7 @@ def aggregate(
     budget = budget_of(promise)
     if asked["checkpoint"] is None and not getattr(into, "ledger", None):
         promise["target_epsilon"] = _left(promise, mechanism, asked, record, budget)
-    target = _Target.of(promise, delta=asked["delta"])
+    target = _target_of(promise, delta=asked["delta"])
     goes_on = reached(asked["checkpoint"]) is not None
     with (
         publishing(into, records=record.paths, resumed=goes_on) as place,
@@ -124,28 +127,39 @@ def aggregate(
         place.check(request.file)
         place.refuse_ledger(composed=request.composed, tested=target is not None)
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
-        request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
-        tested = account if isinstance(account, TargetAccount) and account.needed else None
+        request, settings = _settled(request, promise, target, asked)
+        account = request.account(settings)
+        tested = settings.target is not None and settings.target.tested
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.
-            progress(0, (1 if tested is None else 4) * request.queries)
-        read = nothing_seen if tested is None else progress
+            progress(0, (4 if tested else 1) * request.queries)
+        read = progress if tested else nothing_seen
         kept_in = [file.name for file in record.files]
         key, kept = _key(asked, request, promise, (target, *kept_in), read)
         # What a record would tell of a run takes time, and nobody asks without one.
-        planned = _run_of(request, account, key, began) if record.file else None
+        planned = _run_of(settings, key, began) if record.file else None
         entry = Entry(record, planned, budget=budget)
         _warn_of_twin(record, request, told=isinstance(asked["record"], RecordPlace))
         place.try_out(request.file.queries)
-        if tested is not None and kept is None:
+        if tested and kept is None:
             _read(request, progress)
         entry.enter()
-        with entry.standing(until_read=tested is None):
-            if tested is None or tested.test(request.rows, key, progress):
-                settled = _drawn(request, account, key, place, kept, progress)
+        with entry.standing(until_read=not tested):
+            if not tested or release_test(request.rows, request.scored, settings, key, progress):
+                settled = run(
+                    request.rows,
+                    request.mechanism,
+                    account,
+                    settings,
+                    key=key,
+                    into=place,
+                    checkpoint=kept,
+                    progress=progress,
+                    facts=request.file.facts,
+                )
                 spent = entry.settle(Outcome.LABELLED, answers=settled.answers)
             else:
-                settled = tested.refused(private=key.private, facts=request.file.facts)
+                settled = refused(settings)
                 spent = entry.settle(Outcome.REFUSED)
         place.note(entry.note)
         labels = place.written
@@ -171,28 +185,6 @@ def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
     """Make nothing of a batch."""
 
 
-def _drawn(
-    request: Request,
-    account: Account,
-    key: RunKey,
-    place: Publication,
-    kept: Checkpoint | None,
-    progress: Progress,
-) -> Settlement:
-    """Draw all labels into their place, and return what they cost."""
-    return run(
-        request.rows,
-        request.mechanism,
-        account,
-        max_answers=request.max_answers,
-        key=key,
-        into=place,
-        checkpoint=kept,
-        progress=progress,
-        facts=request.file.facts,
-    )
-
-
 def _bound(ledger: Ledger | None, record: RecordPlace) -> Ledger | None:
     """Return a ledger that says which record tells of its run."""
     records = tuple(str(file.path) for file in record.files)
@@ -207,10 +199,10 @@ def _left_over(kept: Checkpoint | None, place: Publication) -> Checkpoint | None
     return None
 
 
-def _refusal(failed: Tested, report: Report, kept: Checkpoint | None) -> RefusedError:
+def _refusal(failed: TargetPlan, report: Report, kept: Checkpoint | None) -> RefusedError:
     """Return what is raised of labels that did not pass, and end their checkpoint."""
     refusal = RefusedError(
-        f"the labels did not pass the test of the target {failed.target:g}; none are released. "
+        f"the labels did not pass the test of the target {failed.epsilon:g}; none are released. "
         f"This cost {failed.refusal_epsilon:g} at delta {failed.delta:g}",
         report,
     )
@@ -265,26 +257,11 @@ def _left(
     return target if target > 0.0 else None
 
 
-def _run_of(request: Request, account: Account, key: RunKey, began: str) -> Run:
+def _run_of(settings: Settings, key: RunKey, began: str) -> Run:
     """A run as a record has it, before it has an outcome."""
-    queries, answers, facts = request.queries, request.max_answers, request.file.facts.of_round
-    return Run(
-        # The seed alone gives a report its name; in a record a run of one is its own.
-        id=key.run_id if key.private else key.name("run"),
-        outcome=Outcome.PENDING,
-        time=began,
-        asked=RowsAsked(
-            mechanism=request.mechanism.parameters(),
-            queries=queries,
-            max_answers=answers,
-            label_set=facts["label_set"],
-            prior=facts["prior"],
-        ),
-        round=key.name("round"),
-        groups=request.groups,
-        claimed=key.private and not request.file.facts.read_off,
-        **account.charge(queries=queries, max_answers=answers),
-    )
+    # The seed alone gives a report its name; in a record a run of one is its own.
+    name = key.run_id if key.private else key.name("run")
+    return Run.of(settings, id=name, time=began, round=key.name("round"))
 
 
 def _key(
@@ -341,22 +318,20 @@ def quote(
     # Nobody asks what is left where there is no budget.
     record = RecordPlace() if budget is None else _record_of(votes, asked, seeded=False)
     promise["target_epsilon"] = _left(promise, mechanism, asked, record, budget)
-    target = _Target.of(promise, delta=asked["delta"])
+    target = _target_of(promise, delta=asked["delta"])
     with requested(votes, mechanism, asked) as request:
-        request, account = _charged(request, promise, target, asked)
+        request, settings = _settled(request, promise, target, asked, refuse=False)
+        request.account(settings)  # refuses what the analysis does not cover
         if budget is not None:
-            planned_run = _run_of(request, account, RunKey.fresh(), now())
-            Entry(record, planned_run, budget=budget)
+            Entry(record, _run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        price = account.quote(
-            queries=request.queries, max_answers=request.max_answers, groups=request.groups
-        )
+        price = door.quote(settings, request.mechanism)
         gaps = tuple(read_off_warning(fact) for fact in request.file.read_off)
         warned = (
             *cautions(request.mechanism, delta=request.delta),
             *vacuous_warnings(price.epsilon, composed=request.composed is not None),
-            *_needs_a_name(request, account, promise),
+            *_needs_a_name(settings, promise),
         )
         planned = Round(
             id="",
@@ -372,155 +347,142 @@ def quote(
             warnings=(*gaps, *warned),
             adjacency=adjacency([planned]),
             prior=public_prior([planned]),
+            target=_outlook(request, settings),
         )
 
 
-def _charged(
+def _outlook(request: Request, settings: Settings) -> Outlook | None:
+    """Return what may be expected of a run with a target, before anything is spent."""
+    target = settings.target
+    if target is None:
+        return None
+    chances: Mapping[str, Any] | None = None
+    if target.tested:
+        from pate_cli.planning.outlook import forecast
+
+        found = forecast(request.scored, target, bound=target.bound, queries=request.queries)
+        chances = found.named()
+    return Outlook(
+        target=target.epsilon,
+        delta=target.delta,
+        refusal_epsilon=target.refusal_epsilon,
+        orders=target.test_orders(request.scored),
+        distances=target.distances,
+        needed=target.tested,
+        chances=chances,
+    )
+
+
+def _settled(
     request: Request,
     promise: PromiseWords,
-    target: _Target | None,
+    target: TargetPlan | None,
     asked: QuoteWords,
     *,
-    ceiling: bool = False,
-) -> tuple[Request, Account]:
-    """How a run is charged, fixed before any vote is seen, and the rows that it asks.
+    refuse: bool = True,
+) -> tuple[Request, Settings]:
+    """Return what a run is told, fixed before any vote is seen, and the rows that it asks.
 
-    UnreachableError for one whose target, or ε for all votes, is above `max_epsilon`, or above the
-    ceiling if there is one.
+    Args:
+        request: the votes, and what they are put to.
+        promise: what is promised about the labels.
+        target: as it was stated.
+        asked: all keywords of the verb.
+        refuse: whether a run above the ceiling has to be asked for by name.
+
+    Raises:
+        UnreachableError: a target, or ε for all votes, above `max_epsilon`.
+        CeilingError: above the ceiling, and nobody asked for it so.
     """
+    private = asked.get("seed") is None
     if target is None:
-        account = request.account(promise)
+        settings = request.settings(private=private, plan=request.sanitized(promise))
     else:
-        target.refuse_beside(promise)
-        request, account = target.account(request, rows_given=asked["max_queries"] is not None)
-    _refuse_dearer(request, account, promise["max_epsilon"])
-    if ceiling and promise["max_epsilon"] is None:
-        _refuse_unnamed(request, account)
-    return request, account
+        _refuse_beside(promise)
+        if isinstance(request.mechanism, ScoredMechanism):
+            given = asked["max_queries"] is not None
+            request = request.by_rule(target, bound=target.bound, rows_given=given)
+        settings = request.at_target(target, private=private)
+    most = promise["max_epsilon"]
+    if most is not None:
+        _refuse_dearer(settings, check_positive("`max_epsilon`", most))
+    elif refuse and private:
+        _refuse_unnamed(settings)
+    return request, settings
 
 
-def _refuse_dearer(request: Request, account: Account, most: float | None) -> None:
-    if most is None:
-        return
-    check_positive("`max_epsilon`", most)
-    if isinstance(account, TargetAccount):
-        price = _promised(account)
-    else:
-        price = account.quote(queries=request.queries, max_answers=request.max_answers).epsilon
+def _promised(settings: Settings) -> float:
+    """Return the ε that is published at most: the worst case, or the target if that is less."""
+    worst = Cost.of(replace(settings, target=None)).own.epsilon
+    return worst if settings.target is None else min(worst, settings.target.epsilon)
+
+
+def _refuse_dearer(settings: Settings, most: float) -> None:
+    price = _promised(settings)
     if price > most:
         raise UnreachableError(
-            f"this run would cost epsilon {price:.4f} at delta {request.delta:g} in the worst "
-            f"case, above `max_epsilon` {most:g}; nothing was drawn or spent. {_cheaper(account)}"
+            f"this run would cost epsilon {price:.4f} at delta {settings.delta:g} in the worst "
+            f"case, above `max_epsilon` {most:g}; nothing was drawn or spent. {_cheaper(settings)}"
         )
 
 
-def _promised(account: TargetAccount) -> float:
-    """What a run with a target publishes: the target, or less where no votes could cost that."""
-    return min(account.public.epsilon, account.plan.epsilon)
-
-
-def _cheaper(account: Account) -> str:
-    if isinstance(account, TargetAccount):
+def _cheaper(settings: Settings) -> str:
+    if settings.target is not None:
         return "State a smaller `target_epsilon`"
     return "Lower `max_queries` or `max_answers`, take more noise, or state `target_epsilon`"
 
 
-def _unnamed(request: Request, account: Account) -> str | None:
+def _unnamed(settings: Settings) -> str | None:
     """The ε of a target, or of all votes if that alone is promised, if it is above the ceiling."""
-    if isinstance(account, TargetAccount):
-        price = _promised(account)
-    elif account.worst_case_alone:
-        charged = account.charge(queries=request.queries, max_answers=request.max_answers)
-        price = charged["epsilon"]
-    else:
+    if settings.sanitizer is not None and settings.sanitizer.publishes_draw:
         return None
+    price = _promised(settings)
     return shown(price) if price > CEILING else None
 
 
-def _refuse_unnamed(request: Request, account: Account) -> None:
+def _refuse_unnamed(settings: Settings) -> None:
     """CeilingError for a run that promises practically nothing, and that nobody asked for so."""
-    price = _unnamed(request, account)
+    price = _unnamed(settings)
     if price is not None:
         raise CeilingError(
-            f"this run would cost epsilon {price} at delta {request.delta:g}, whatever the votes, "
+            f"this run would cost epsilon {price} at delta {settings.delta:g}, whatever the votes, "
             f"and above {CEILING:g} practically nothing is promised; nothing was drawn or spent. "
-            f"{_cheaper(account)}. To have it all the same, ask for it by name: "
+            f"{_cheaper(settings)}. To have it all the same, ask for it by name: "
             f"`max_epsilon` {price}",
             epsilon=float(price),
         )
 
 
-def _needs_a_name(request: Request, account: Account, promise: PromiseWords) -> tuple[str, ...]:
+def _needs_a_name(settings: Settings, promise: PromiseWords) -> tuple[str, ...]:
     """A warning that a run would be refused so; a price is told whatever it is."""
-    price = None if promise["max_epsilon"] is not None else _unnamed(request, account)
+    price = None if promise["max_epsilon"] is not None else _unnamed(settings)
     if price is None:
         return ()
     return (f"The run itself, unless it is a seeded test, needs --max-epsilon {price}.",)
 
 
-@dataclass(frozen=True)
-class _Target:
-    """What is asked of a run with a target."""
+def _target_of(promise: PromiseWords, *, delta: float) -> TargetPlan | None:
+    """Return the target, if there is one; UsageError for what makes no sense without."""
+    bound, epsilon = Bound(promise["bound"]), promise["target_epsilon"]
+    refusal = promise["refusal_epsilon"]
+    if epsilon is not None:
+        return TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal, bound=bound)
+    if refusal is not None:
+        raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
+    return None
 
-    plan: TargetPlan
-    bound: Bound
 
-    @classmethod
-    def of(cls, promise: PromiseWords, *, delta: float) -> Self | None:
-        """The target, if there is one; UsageError for what makes no sense without."""
-        bound, epsilon = Bound(promise["bound"]), promise["target_epsilon"]
-        if epsilon is not None:
-            refusal = promise["refusal_epsilon"]
-            plan = TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal)
-            return cls(plan, bound)
-        if promise["refusal_epsilon"] is not None:
-            raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
-        return None
-
-    @staticmethod
-    def refuse_beside(promise: PromiseWords) -> None:
-        """UsageError for what contradicts a target."""
-        names = ("order", "beta", "sigma_release")
-        given = [name for name in names if promise.get(name) is not None]
-        if promise["release"] not in (None, ReleaseKind.TARGET):
-            given.insert(0, "release")
-        analysis = Analysis(promise["analysis"])
-        if given:
-            raise UsageError(
-                f"`{given[0]}` does not go with `target_epsilon`: nothing is sanitized; the target "
-                "itself is published"
-            )
-        if analysis is not Analysis.TIGHT:
-            raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
-
-    def account(self, request: Request, *, rows_given: bool) -> tuple[Request, Account]:
-        """How the run is charged; settings and rows that were left open are the public rule's.
-
-        Raises:
-            UnreachableError: the target is out of reach, or a composition exceeds it.
-        """
-        plan, mechanism = self.plan, request.mechanism
-        if isinstance(mechanism, ComposedMechanism):
-            request.check_delta()
-            composed = PublicAccount(
-                mechanism,
-                queries=request.queries,
-                max_answers=request.max_answers,
-                delta=plan.delta,
-            )
-            quoted = composed.quote(queries=request.queries, max_answers=request.max_answers)
-            if quoted.epsilon > plan.epsilon:
-                raise UnreachableError(
-                    f"{mechanism.name} has no Renyi cost to test, and costs {quoted.epsilon:g} for "
-                    f"all votes, above the target {plan.epsilon:g}"
-                )
-            return request, composed
-        request = request.by_rule(plan, bound=self.bound, rows_given=rows_given)
-        request.check_delta()
-        return request, TargetAccount(
-            request.scored,
-            plan,
-            bound=self.bound,
-            queries=request.queries,
-            max_answers=request.max_answers,
+def _refuse_beside(promise: PromiseWords) -> None:
+    """UsageError for what contradicts a target."""
+    names = ("order", "beta", "sigma_release")
+    given = [name for name in names if promise.get(name) is not None]
+    if promise["release"] not in (None, ReleaseKind.TARGET):
+        given.insert(0, "release")
+    analysis = Analysis(promise["analysis"])
+    if given:
+        raise UsageError(
+            f"`{given[0]}` does not go with `target_epsilon`: nothing is sanitized; the target "
+            "itself is published"
         )
+    if analysis is not Analysis.TIGHT:
+        raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")

@@ -132,7 +132,7 @@ class Bill(Result):
                 "outcome": run.outcome.value,
                 "queries": None if asked is None else asked.queries,
                 "answers": run.answers,
-                "epsilon": run.cost,
+                "epsilon": run.counted,
                 "delta": run.delta,
                 "total_epsilon": run.total_epsilon,
                 "total_delta": run.total_delta,

@@ -18,7 +18,7 @@ from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure import report as reports
-from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

@@ -13,8 +13,7 @@ from mpmath import mp, mpf
 from pate_cli.accounting.cost_table import Price
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Analysis, ReleaseKind
-from pate_cli.disclosure.ledger import Draw
-from pate_cli.disclosure.plan import ReleasePlan, failure_delta
+from pate_cli.disclosure.plan import Draw, ReleasePlan, failure_delta
 from refusals import refusal
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE

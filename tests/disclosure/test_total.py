@@ -15,7 +15,7 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.total import Spent, total_of

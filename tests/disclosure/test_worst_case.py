@@ -14,8 +14,7 @@ from scipy.stats import norm
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure import worst_case
-from pate_cli.disclosure.ledger import Draw
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.worst_case import (
     Spending,
     data_independent_cost,

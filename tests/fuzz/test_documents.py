@@ -26,7 +26,8 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, PublicFact
 from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.external import External, read_part
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.run.checkpoint import Checkpoint

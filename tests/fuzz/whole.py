@@ -22,7 +22,8 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import (
     Outcome,
     Run,

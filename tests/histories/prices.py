@@ -100,4 +100,4 @@ def _cost_alone(run: Run) -> Any:
     asked = run.asked
     rows = None if asked is None else (dict(asked.mechanism), asked.queries, asked.max_answers)
     drawn = (run.draw, len(run.drawn_from))
-    return run.kind, run.cost, run.delta, rows, drawn, run.external
+    return run.kind, run.counted, run.delta, rows, drawn, run.external

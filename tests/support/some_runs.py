@@ -5,7 +5,7 @@ from __future__ import annotations
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms.gnmax import GNMax

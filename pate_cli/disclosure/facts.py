@@ -24,7 +24,7 @@ from pate_cli.core.words import Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External, StatedCost
+from pate_cli.disclosure.external import External, Stated
 from pate_cli.disclosure.guarantee import (
     DRAWS,
     INPUTS,
@@ -187,7 +187,7 @@ def report_of(facts: ReportFacts) -> Report:
         public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
         epsilon, kind = round_up(spent.epsilon), TOTAL
         prior = tuple(run.draw for run in spent.runs if run.draw is not None)
-        external = External(tuple(run.part for run in spent.runs if run.part is not None))
+        external = External(tuple(run.external for run in spent.runs if run.external is not None))
         verified = all(run.claimed for run in spent.runs)
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
@@ -421,7 +421,7 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
             )
         return replace(facts, target=target, passed=tested.passed)
     if not cost.pairs and done.rule is None:
-        parts = [decoded(StatedCost, each["stated"], _STATED).part for each in report.external]
+        parts = [decoded(Stated, each["stated"], _STATED) for each in report.external]
         facts = replace(
             facts,
             plan=planned(_plan(report)),

@@ -30,7 +30,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost, Pair, Rows
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, StatedCost
+from pate_cli.disclosure.external import External, Stated
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Settings
@@ -118,7 +118,7 @@ class Run:
     session: SessionSettings | None = field(default=None, metadata=SPARING)
     draw: Draw | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
-    external: StatedCost | None = field(default=None, metadata=SPARING)
+    external: Stated | None = field(default=None, metadata=SPARING)
     votes: str | None = field(default=None, metadata=SPARING)
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
     budget: Budget | None = field(default=None, metadata=SPARING)
@@ -150,7 +150,6 @@ class Run:
         }[self.kind]
         if any(value is None for value in wanted):
             raise LedgerError(f"run {shortened(self.id)} does not say what it cost")
-        _ = self.part  # refuse what is out of range
 
     @classmethod
     def of(cls, settings: Settings, **told: Any) -> Run:
@@ -192,11 +191,11 @@ class Run:
         None where nothing else tells: a tested target states its ε, and a draw from a round that
         was charged elsewhere has none.
         """
-        part, asked, delta = self.part, self.asked, self.delta
+        stated, asked, delta = self.external, self.asked, self.delta
         if self.kind is RunKind.TARGET or delta is None:
             return None
-        if part is not None:  # what others state is taken to all its digits
-            return self.cost.of_curves.epsilon if self.curved else part.epsilon
+        if stated is not None:  # what others state is taken to all its digits
+            return self.cost.of_curves.epsilon if self.curved else stated.pair[0]
         if self.curved:
             return self.cost.own.epsilon
         return None if asked is None else Cost.of_rows(asked, delta).own.epsilon
@@ -214,18 +213,17 @@ class Run:
         Raises:
             LedgerError: rows of a mechanism that has no Rényi cost.
         """
-        part = self.part
         if self.curved:
             curves = Cost(self.delta or 0.0, draws=() if self.draw is None else (self.draw,))
-            if part is not None:
-                return replace(curves, external=External((part,)))
+            if self.external is not None:
+                return replace(curves, external=External((self.external,)))
             if self.asked is None:
                 return curves
             mechanism = scored_from_parameters(self.asked.mechanism)
             rows = Rows(mechanism, self.asked.queries, self.asked.max_answers)
             return replace(curves, rows=(rows,))
-        if part is not None:
-            return Cost(pairs=(Pair(part.epsilon, part.delta, "stated"),))
+        if self.external is not None:
+            return Cost(pairs=(Pair(*self.external.pair, "stated"),))
         came = self.counted if self.kind is RunKind.TARGET else None
         pair = Pair(self.epsilon or 0.0, self.delta or 0.0, self.kind.value, came=came)
         return Cost(pairs=(pair,))
@@ -233,14 +231,9 @@ class Run:
     @property
     def curved(self) -> bool:
         """True where the run is charged by a Rényi curve, False where by an (ε, δ)."""
-        if self.kind is RunKind.EXTERNAL:
-            return isinstance(self.part, ExternalCurve)
+        if self.kind is RunKind.EXTERNAL and self.external is not None:
+            return self.external.curve is not None
         return self.kind in (RunKind.WORST_CASE, RunKind.RELEASE)
-
-    @property
-    def part(self) -> ExternalCurve | ExternalPair | None:
-        """The cost that others state of their mechanism; None of any other run."""
-        return None if self.external is None else self.external.part
 
     @property
     def counted(self) -> float | None:

@@ -27,7 +27,7 @@ from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
+from pate_cli.disclosure.external import External, Other, Stated, refuse_short
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.ledger import Ledger
@@ -68,7 +68,6 @@ from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
-Other: TypeAlias = ExternalCurve | ExternalPair | str | PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -133,7 +132,7 @@ def release(
     place = _record_of(read, asked)
     if not unverified:
         _check_alike(place.record, read.known, "the record")
-    parts = [read_part(one) if isinstance(one, str | PathLike) else one for one in external]
+    parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
     if read.ledgers and not read.account:
         return _of_ledgers(read, place, parts, again=again, asked=asked, began=began)
     if only(ReleasedWords, asked)["release"] not in (None, ReleaseKind.NONE) or again:
@@ -289,7 +288,7 @@ def _record_of(read: _Read, asked: ReleaseWords) -> RecordPlace:
 def _of_ledgers(
     read: _Read,
     place: RecordPlace,
-    parts: Sequence[ExternalCurve | ExternalPair],
+    parts: Sequence[Stated],
     *,
     again: bool,
     asked: ReleaseWords,
@@ -347,7 +346,7 @@ def _of_ledgers(
 
 
 def _planned(
-    total: Ledger, parts: Sequence[ExternalCurve | ExternalPair], asked: ReleaseWords
+    total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
 ) -> tuple[ReleasePlan, External]:
     """Return the release plan, and the external parts as they cost at its order; public."""
     drawn, order, analysis = only(ReleasedWords, asked), asked["order"], Analysis(total.analysis)
@@ -371,7 +370,8 @@ def _planned(
         sigma=drawn["sigma_release"],
     )
     plan = analysis_of(analysis).plan(plan)
-    return plan, External.of(parts, order=order)
+    refuse_short(parts, float(order))
+    return plan, External(tuple(parts))
 
 
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
@@ -388,28 +388,25 @@ def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
     ).priced
 
 
-def _stated(
-    parts: Sequence[ExternalCurve | ExternalPair], *, delta: float, began: str
-) -> tuple[Run, ...]:
+def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> tuple[Run, ...]:
     """Return external parts as a record has them; one that was entered before is the same."""
-    runs = {}
-    for part in parts:
-        cost = part.stated_cost
-        runs[cost.digest] = Run(
-            id=cost.digest,
+    return tuple(
+        Run(
+            id=name,
             kind=RunKind.EXTERNAL,
             outcome=Outcome.STATED,
             time=began,
-            delta=part.delta if isinstance(part, ExternalPair) else delta,
-            external=cost,
+            delta=part.pair[1] if part.curve is None else delta,
+            external=part,
         ).priced
-    return tuple(runs.values())
+        for name, part in {part.digest: part for part in parts}.items()
+    )
 
 
 def _of_account(
     read: _Read,
     place: RecordPlace,
-    parts: Sequence[ExternalCurve | ExternalPair],
+    parts: Sequence[Stated],
     *,
     asked: ReleaseWords,
     began: str,

@@ -71,7 +71,7 @@ def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind
 def test_this_file_is_claimed_of_one_sound_draw_and_no_more():
     """Of several rounds, or of one beside external parts, the charge may depend on labels."""
     upper, plain = reports.made("upper")[0], reports.made("gnmax")[0]
-    other = reports.total(pate.ExternalPair(stated=(0.1, 1e-7), adjacency="replace-one")).external
+    other = reports.total(pate.Stated(epsilon=0.1, delta=1e-7, adjacency="replace-one")).external
     for report, sound, private, rounds, external in itertools.product(
         (upper, plain), (True, False), (True, False), (1, 2, 3), ((), other)
     ):

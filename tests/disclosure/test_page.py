@@ -21,7 +21,7 @@ import reports
 from pate_cli.core.errors import printable
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.explain import explain
-from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import LabelFile
@@ -49,7 +49,7 @@ HOSTILE = (
     "a\x00\x1b[2J\u202e\ud800\n\r\tb",
     "]]></svg><svg onload=alert(1)>",
 )
-EXTERNAL = pate.ExternalPair(stated=(0.5, 1e-6), adjacency="replace-one", covers="a risk model")
+EXTERNAL = pate.Stated(epsilon=0.5, delta=1e-6, adjacency="replace-one", covers="a risk model")
 SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
@@ -105,7 +105,7 @@ def run_of(place, **changed):
         "total_epsilon": 0.25 + 0.25 * place, "total_delta": 1e-6 * (place + 1),
     }  # fmt: skip
     if place % 5 == 1:
-        stated = StatedCost("replace-one", covers="a risk model", epsilon=0.5, delta=1e-6)
+        stated = Stated("replace-one", covers="a risk model", epsilon=0.5, delta=1e-6)
         facts |= {"kind": RunKind.EXTERNAL, "outcome": Outcome.STATED, "external": stated}
         facts |= {"asked": None, "answers": None, "refusal_epsilon": None, "time": None}
     return Run(**(facts | changed))
@@ -407,7 +407,7 @@ def strange(text, kind):
     if report.label_set is not None:
         names = tuple(f"{place}{text}" for place in range(report.label_set.count))
         report = replace(report, label_set=replace(report.label_set, names=names))
-    stated = StatedCost("replace-one", name=text, covers=text, epsilon=0.5, delta=1e-6)
+    stated = Stated("replace-one", name=text, covers=text, epsilon=0.5, delta=1e-6)
     asked = RowsAsked(mechanism={"name": text}, queries=40, max_answers=40)
     return tracked(
         report, 3, here=1, budget=2.0, time=text, external=stated, asked=asked, answers=30

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms, terms_of
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import ParameterError
@@ -12,7 +13,6 @@ from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.external import External, ExternalPair
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.terms import ComposedTerms, ScoredTerms, TargetTerms, terms_of
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability

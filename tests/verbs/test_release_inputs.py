@@ -114,7 +114,7 @@ def test_caveats_of_inputs_survive(tmp_path):
     assert "draws" in drawn.unsettled
     with pytest.raises(UsageError, match="nothing is claimed"):
         released(drawn, alone(3))
-    other = pate.ExternalPair(stated=(0.3, 1e-6), adjacency="replace-one", covers="a model")
+    other = pate.Stated(epsilon=0.3, delta=1e-6, adjacency="replace-one", covers="a model")
     total = released(alone(), external=[other])
     assert any(part["covers"] == "a model" for part in released(total).external)
 

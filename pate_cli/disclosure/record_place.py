@@ -103,6 +103,7 @@ class RecordPlace:
         *,
         keys: tuple[str, ...] = (),
         votes: str | None = None,
+        together: bool = False,
         accept_lost: bool = False,
     ) -> Self:
         """Find the one record of what lies at some places, or was seen with the votes before.
@@ -113,6 +114,8 @@ class RecordPlace:
                 there is none.
             keys: fingerprints of the votes.
             votes: what the holder calls them.
+            together: somebody gave all that is known as of the same teachers, so that of several
+                records the first goes on.
             accept_lost: begin a record anew where one that was there is gone.
 
         Raises:
@@ -136,7 +139,7 @@ class RecordPlace:
         files = [RecordFile(path) for path in there.values()][::-1]
         going_on = [each for each in files if each.goes_on_in is None]
         if file is None:
-            file = _longest(going_on) or next(iter(files), None)
+            file = _longest(going_on, first=together) or next(iter(files), None)
         if file is None and known:
             file = RecordFile(known[0])
         if not accept_lost:
@@ -365,11 +368,16 @@ def _refuse_lost(
             file.refuse_run()
 
 
-def _longest(files: Sequence[RecordFile]) -> RecordFile | None:
-    """Return the record of which all others are copies of an earlier day; None without any."""
+def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
+    """Return the record of which all others are copies of an earlier day; None without any.
+
+    If there is none, it is the `first`, or LedgerError.
+    """
     longest = max(files, key=lambda file: file.sighting.lines, default=None)
     for file in files:
         if longest is not None and not longest.tells_of(file.sighting):
+            if first:
+                return files[0]
             raise LedgerError(
                 f"{longest.name} and {file.name} are two records of these teachers; name the one "
                 "that goes on, with `record` or `ensemble`: it takes over the runs of both"

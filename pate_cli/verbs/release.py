@@ -78,11 +78,13 @@ class Released:
         report: public.
         ledger: all rounds together, None where none was given. SECRET.
         record: the account after it; public.
+        joined: which records the record of it took over, in words; None where there was one.
     """
 
     report: Report
     ledger: Ledger | None
     record: SpendRecord
+    joined: str | None = None
 
 
 @takes_keywords
@@ -115,9 +117,9 @@ def release(
             report says so then, and claims nothing.
 
     What is released is entered in the record that is given, in that of the ledgers' votes, or
-    beside a ledger whose record is not known; and so is all that is given. Where another record is
-    named it takes over the runs of these, which take none from then on. With `record` False earlier
-    draws are not charged, and the report claims nothing.
+    beside a ledger whose record is not known; and so is all that is given. Of several records the
+    one that is named, or the first, takes over the runs of the others, which take none from then
+    on. With `record` False earlier draws are not charged, and the report claims nothing.
 
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
@@ -281,6 +283,7 @@ def _record_of(read: _Read, asked: ReleaseWords) -> RecordPlace:
         told_record(record, asked["ensemble"]),
         known,
         keys=tuple(keys),
+        together=True,
         accept_lost=asked["accept_lost_record"],
     )
 
@@ -342,7 +345,7 @@ def _of_ledgers(
         )
         ended = entry.settle(Outcome.RELEASED)
     report = report_of(replace(facts, run=key.run_id, time=began, spent=ended))
-    return Released(report, total, entry.account())
+    return Released(report, total, entry.account(), place.joined if place.earlier else None)
 
 
 def _planned(
@@ -442,4 +445,4 @@ def _of_account(
         time=began,
     )
     report = report_of(facts)
-    return Released(report, total, account)
+    return Released(report, total, account, place.joined if place.earlier else None)

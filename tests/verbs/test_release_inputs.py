@@ -134,3 +134,18 @@ def test_groups_of_a_report_stay_groups_in_a_total():
     assert [group.group for group in total.groups] == [group.group for group in report.groups]
     with pytest.raises(LedgerError, match="no common neighbours"):
         released(report, alone())
+
+
+def test_records_that_are_given_together_become_the_first_of_them(tmp_path):
+    """Whoever gives them says that the teachers are the same; the others take no run after that."""
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    for place in (one, other):
+        pate.aggregate(VOTES, "gnmax", **GIVEN, max_queries=10, record=place)
+    done = pate.release([one, other])
+    assert done.joined.endswith("one.json takes over other.json, which takes no further runs")
+    assert done.report.spent.count == len(pate.SpendRecord.read(one).runs) == 2
+    assert pate.release(one).joined is None
+    with pytest.raises(LedgerError, match=r"other\.json go on in one\.json"):
+        pate.aggregate(
+            VOTES, "gnmax", **GIVEN, max_queries=10, record=other, accept_lost_record=True
+        )

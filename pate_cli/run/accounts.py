@@ -78,8 +78,9 @@ class LedgerAccount(ABC):
     def ledger(self, done: Round, *, private: bool) -> Ledger:
         """Return the ledger of all rows."""
 
-    def settle(self, done: Round, key: RunKey) -> Settlement:
+    def settle(self, settings: Settings, done: Round, key: RunKey) -> Settlement:
         """Charge all rows and draw once; the ledger tells of a draw that is published."""
+        del settings  # the ledger says of its round what was told
         ledger, plan = self.ledger(done, private=key.private), self._plan
         facts = door.release(ledger, plan, key.aside("release"))
         return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
@@ -121,18 +122,15 @@ class PublicAccount:
 
     keep = None
 
-    def __init__(self, settings: Settings) -> None:
-        """Return the account of labels that passed the test of their settings, if there is one."""
-        self._settings = settings
-
     def add(self, kept: Any) -> None:
         """Do nothing: what labels may cost does not follow from the votes."""
 
-    def settle(self, done: Round, key: RunKey) -> Settlement:
-        """Return the facts of the report, without a ledger."""
-        target = self._settings.target
+    def settle(self, settings: Settings, done: Round, key: RunKey) -> Settlement:
+        """Return the facts of labels that passed the test of their settings, if there is one."""
+        del key  # nothing is drawn
+        target = settings.target
         passed = True if target is not None and target.tested else None
-        return Settlement(run_facts(self._settings, done, passed=passed))
+        return Settlement(run_facts(settings, done, passed=passed))
 
 
 Account: TypeAlias = LedgerAccount | PublicAccount

@@ -188,5 +188,5 @@ def run(
         read_off=settings.read_off,
         groups=settings.groups,
     )
-    settled = account.settle(done, key)
+    settled = account.settle(settings, done, key)
     return replace(settled, facts=replace(settled.facts, label_names=facts.label_names))

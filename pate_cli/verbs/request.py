@@ -165,14 +165,10 @@ class Request:
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
-    def settings(
-        self, *, private: bool, target: TargetPlan | None = None, plan: ReleasePlan | None = None
-    ) -> Settings:
-        """Return all that the run is told, and is priced by.
+    def settings(self, *, plan: ReleasePlan | None = None) -> Settings:
+        """Return all that the run is told, and is priced by; `private` is for its key to say.
 
         Args:
-            private: whether the noise is unpredictable.
-            target: the (ε, δ) stated in advance, settled.
             plan: how the cost of the votes is kept, and sanitized if it is.
         """
         analysis = "tight" if plan is None else plan.analysis.value
@@ -180,22 +176,21 @@ class Request:
             mechanism=self.mechanism.parameters(),
             queries=self.queries,
             max_answers=self.max_answers,
-            private=private,
+            private=True,
             delta=self.delta,
             analysis=analysis if self.composed is None else "composition",
-            target=target,
             sanitizer=plan,
             **self.file.facts.of_round,
         )
 
-    def at_target(self, target: TargetPlan, *, private: bool) -> Settings:
+    def at_target(self, target: TargetPlan) -> Settings:
         """Return the settings with a target; errors as `check_delta` and `TargetPlan.settled`.
 
         Raises:
             UnreachableError: the target is out of reach, or a composition exceeds it.
         """
         self.check_delta()
-        untested = self.settings(private=private)
+        untested = self.settings()
         worst = Cost.of(untested).own.epsilon
         if isinstance(self.mechanism, ScoredMechanism):
             found = target.settled(self.mechanism, queries=self.queries, worst_case=worst)
@@ -214,7 +209,7 @@ class Request:
             UsageError, ValidityError: the published analysis does not cover the mechanism.
         """
         if settings.sanitizer is None:
-            return PublicAccount(settings)
+            return PublicAccount()
         return analysis_of(settings.analysis).account(self.scored, settings.sanitizer)
 
     def sanitized(self, promise: PromiseWords) -> ReleasePlan | None:

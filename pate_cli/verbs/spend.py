@@ -127,7 +127,8 @@ def aggregate(
         place.check(request.file)
         place.refuse_ledger(composed=request.composed, tested=target is not None)
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
-        request, settings = _settled(request, promise, target, asked)
+        named = asked["seed"] is None
+        request, settings = _settled(request, promise, target, asked, ceiling=named)
         account = request.account(settings)
         tested = settings.target is not None and settings.target.tested
         if target is not None:
@@ -136,6 +137,7 @@ def aggregate(
         read = progress if tested else nothing_seen
         kept_in = [file.name for file in record.files]
         key, kept = _key(asked, request, promise, (target, *kept_in), read)
+        settings = replace(settings, private=key.private)
         # What a record would tell of a run takes time, and nobody asks without one.
         planned = _run_of(settings, key, began) if record.file else None
         entry = Entry(record, planned, budget=budget)
@@ -320,7 +322,7 @@ def quote(
     promise["target_epsilon"] = _left(promise, mechanism, asked, record, budget)
     target = _target_of(promise, delta=asked["delta"])
     with requested(votes, mechanism, asked) as request:
-        request, settings = _settled(request, promise, target, asked, refuse=False)
+        request, settings = _settled(request, promise, target, asked)
         request.account(settings)  # refuses what the analysis does not cover
         if budget is not None:
             Entry(record, _run_of(settings, RunKey.fresh(), now()), budget=budget)
@@ -379,7 +381,7 @@ def _settled(
     target: TargetPlan | None,
     asked: QuoteWords,
     *,
-    refuse: bool = True,
+    ceiling: bool = False,
 ) -> tuple[Request, Settings]:
     """Return what a run is told, fixed before any vote is seen, and the rows that it asks.
 
@@ -388,25 +390,24 @@ def _settled(
         promise: what is promised about the labels.
         target: as it was stated.
         asked: all keywords of the verb.
-        refuse: whether a run above the ceiling has to be asked for by name.
+        ceiling: whether a run above it has to be asked for by name.
 
     Raises:
         UnreachableError: a target, or ε for all votes, above `max_epsilon`.
         CeilingError: above the ceiling, and nobody asked for it so.
     """
-    private = asked.get("seed") is None
     if target is None:
-        settings = request.settings(private=private, plan=request.sanitized(promise))
+        settings = request.settings(plan=request.sanitized(promise))
     else:
         _refuse_beside(promise)
         if isinstance(request.mechanism, ScoredMechanism):
             given = asked["max_queries"] is not None
             request = request.by_rule(target, bound=target.bound, rows_given=given)
-        settings = request.at_target(target, private=private)
+        settings = request.at_target(target)
     most = promise["max_epsilon"]
     if most is not None:
         _refuse_dearer(settings, check_positive("`max_epsilon`", most))
-    elif refuse and private:
+    elif ceiling:
         _refuse_unnamed(settings)
     return request, settings
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,9 @@ import pate_cli as pate
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import LedgerError, ParameterError, PateError, UsageError
 from pate_cli.core.words import Adjacency
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import External, Stated, refuse_short
 from pate_cli.disclosure.record import RunKind
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost, least_delta
 from refusals import refusal
 from slices import tries
 
@@ -234,10 +235,10 @@ def test_the_total_of_gaussians_is_dp_accountings():
         events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(1.0)), 1000
     )
     accountant = accountants.RdpAccountant(orders).compose(training)
-    part = pate.Stated(orders=np.array(orders), rdp=np.array(accountant._rdp), adjacency=REPLACE)
-    spent = [Spending(MECHANISM, 40, 40)]
+    part = pate.Stated(orders=orders, rdp=accountant._rdp, adjacency=REPLACE)
+    cost = Cost(1e-5, (Rows(MECHANISM, 40, 40),))
     external = External((part,))
-    found = data_independent_cost(spent, delta=1e-5, plan=None, external=external)
+    found = replace(cost, external=external).of_curves
     # Where the labels cost exactly λ/σ² (two Gaussians seen in full) it would be their event.
     report = aggregated(MECHANISM, release="none").report
     both = accountants.RdpAccountant(orders).compose(training)
@@ -252,36 +253,34 @@ def test_the_total_of_gaussians_is_dp_accountings():
 
 
 def test_a_total_with_an_epsilon_is_at_most_basic_composition():
-    spent = [Spending(MECHANISM, 40, 40)]
-    alone = data_independent_cost(spent, delta=1e-5, plan=None)
+    cost = Cost(1e-5, (Rows(MECHANISM, 40, 40),))
+    alone = cost.of_curves
     for epsilon in (1e-4, 0.1, 1.0, 5.0):
         external = External((pair(epsilon, 1e-6),))
-        found = data_independent_cost(spent, delta=1e-5, plan=None, external=external)
+        found = replace(cost, external=external).of_curves
         assert alone.epsilon < found.epsilon <= alone.epsilon + epsilon + 1e-9
-    laplace = [Spending(pate.LNMax(40, 3, laplace_scale=400.0), 1, 1)]
-    pure = data_independent_cost(laplace, delta=1e-5, plan=None)
-    found = data_independent_cost(
-        laplace, delta=1e-5, plan=None, external=External((pair(2.0, 0.0),))
-    )
+    laplace = Cost(1e-5, (Rows(pate.LNMax(40, 3, laplace_scale=400.0), 1, 1),))
+    pure = laplace.of_curves
+    found = replace(laplace, external=External((pair(2.0, 0.0),))).of_curves
     assert pure.method in ("pure-dp", "gaussian-dp")
     assert found.epsilon <= pure.epsilon + 2.0
 
 
 def test_the_least_delta_is_that_of_the_total():
-    spent = [Spending(MECHANISM, 40, 40)]
-    small = least_delta(spent, delta=1e-13)
+    cost = Cost(1e-13, (Rows(MECHANISM, 40, 40),))
+    small = cost.least_delta
     external = External((pair(2.0, 0.0),))
-    assert small < least_delta(spent, delta=1e-13, external=external)
+    assert small < replace(cost, external=external).least_delta
     asked = pate.Stated(orders=ORDERS, rdp=0.1 * ORDERS, adjacency=REPLACE, least_delta=1e-9)
-    assert least_delta(spent, delta=1e-13, external=External((asked,))) >= small + 1e-9
+    assert replace(cost, external=External((asked,))).least_delta >= small + 1e-9
 
 
 def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
     other = aggregated(pate.GNMax(40, 3, sigma2=30.0)).report
     pate.rdp_curve(other, orders=[4.0, 8.0, 16.0, 32.0]).save(tmp_path / "other.json")
     found = pate.release(ledger, release="none", external=[tmp_path / "other.json"]).report
-    both = [Spending(MECHANISM, 40, 40), Spending(pate.GNMax(40, 3, sigma2=30.0), 40, 40)]
-    wanted = data_independent_cost(both, delta=1e-5, plan=None)
+    both = (Rows(MECHANISM, 40, 40), Rows(pate.GNMax(40, 3, sigma2=30.0), 40, 40))
+    wanted = Cost(1e-5, both).of_curves
     assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05
     (part,) = found.external
     assert part["covers"] == "all labels"

@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
-from pate_cli.disclosure.session_terms import stop_rule
 
 import pate_cli
 import record_files
@@ -34,6 +33,7 @@ from pate_cli.disclosure.record import (
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.disclosure.verification import own_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 

@@ -34,7 +34,8 @@ from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
 from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.run.accounts import TargetAccount
+from pate_cli.run.accounts import release_test
+from pate_cli.verbs import spend
 from slices import some
 
 PACKAGE = str(Path(pate.__file__).parent)
@@ -191,16 +192,14 @@ def test_what_is_entered_stands_whatever_comes_next(outcome, under, monkeypatch)
 
 @pytest.mark.parametrize("end", some(ENDS, 2))
 def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
-    tested = TargetAccount.test
-
     def test(*args):
         try:
-            return tested(*args)
+            return release_test(*args)
         except end:
             record_files.unlink(RECORD)
             raise
 
-    monkeypatch.setattr(TargetAccount, "test", test)
+    monkeypatch.setattr(spend, "release_test", test)
     walk = Walk(monkeypatch)
     under(KEYS[Outcome.LABELLED])
     walk.run()

@@ -10,7 +10,7 @@ import pytest
 import pate_cli as pate
 import record_files
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
-from pate_cli.disclosure.session_terms import rule_fault, stop_rule
+from pate_cli.disclosure.stopping import rule_fault, stop_rule
 
 ASKED = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
 OTHER = {"layout": "counts", "sigma2": 9.0, "max_epsilon": 100}

@@ -334,14 +334,13 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    (done,) = report.rounds
     refused = report.tested is not None and not report.tested.passed
     return Run.of(
         settings_of(report),
         id=report.run or f"report {report.time}",
         outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
         time=report.time,
-        answers=None if refused else done.answers,
+        answers=None if refused else report.answers,
         claimed=report.claims("all-votes"),
     )
 

@@ -382,10 +382,9 @@ class SpendRecord:
 
     @classmethod
     def of(cls, ledger: Ledger) -> SpendRecord:
-        """Return the runs that a ledger tells of: its rounds, and what they drew."""
-        runs = []
-        for done in ledger.rounds:
-            run = Run(
+        """Return the runs that a ledger tells of: its rounds, each with what it drew."""
+        runs = (
+            Run(
                 # The name of a round is its ledger's alone, and this one may be published.
                 id=hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32],
                 kind=RunKind.WORST_CASE,
@@ -397,21 +396,11 @@ class SpendRecord:
                 round=done.id,
                 groups=done.groups,
                 claimed=ledger.private and not done.read_off,
-                draw=done.draws[0] if done.draws else None,
+                draw=next(iter(done.draws), None),
             )
-            runs.append(run.priced)
-            runs += [
-                Run(
-                    id=hashlib.sha256(f"run {done.id} {number}".encode()).hexdigest()[:32],
-                    kind=RunKind.RELEASE,
-                    outcome=Outcome.RELEASED,
-                    time=None,
-                    drawn_from=(done.id,),
-                    draw=draw,
-                )
-                for number, draw in enumerate(done.draws[1:])
-            ]
-        return cls(tuple(runs))
+            for done in ledger.rounds
+        )
+        return cls(tuple(run.priced for run in runs))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
         """Return the runs of either, each once, and as ended if either tells how it ended."""

@@ -211,14 +211,6 @@ def test_a_report_that_is_released(tmp_path):
     )
 
 
-def test_a_ledger_of_nothing_releases_nothing():
-    nothing = Ledger.zero(analysis="tight", delta=1e-5, orders=np.array([8.0]))
-    with pytest.raises(LedgerError, match="no round"):
-        pate.release(nothing)
-    with pytest.raises(LedgerError, match="the ledger is damaged: it holds no round"):
-        Ledger.from_json(nothing.to_json())
-
-
 # ---------------------------------------------------------------- reports
 
 

@@ -34,7 +34,6 @@ from pate_cli.disclosure.record import (
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.stopping import stop_rule
-from pate_cli.disclosure.verification import own_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 
 MARK = 27_118
@@ -219,7 +218,7 @@ def record() -> SpendRecord:
             epsilon=0.7, delta=1e-5, external=stated,
         ),
     )  # fmt: skip
-    costs = (own_cost(run) for run in runs)
+    costs = (run.price for run in runs)
     return SpendRecord(
         tuple(
             run if cost is None or run.epsilon is None else replace(run, epsilon=cost)

@@ -4,7 +4,7 @@ Whoever composes mechanisms holds `report.json`, and its public parameters say a
 so `rdp_curve` and `dp_event` take a report, and the command line has an option beside `--report`
 rather than a verb or a second look at votes. There are two forms:
 
-- A *Rényi curve* in JSON, with what a reader must know to use it. It is the supremum over all votes
+- A *Rényi curve*, as others state theirs (`disclosure.external`). It is the supremum over all votes
   at each order, the one `data_independent` rests on where its method is `renyi`. Where that says
   `gaussian-dp` or `pure-dp`, another route is sharper for these labels alone, and converting the
   curve gives more than the report's ε.
@@ -30,25 +30,19 @@ from os import PathLike
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.gnss import largest_order, shift_quantile
-from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.codec import encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
-from pate_cli.core.version import __version__
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.guarantee import covers, worded
 from pate_cli.disclosure.plan import Draw, failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
 
 Described = Report | Quote | str | PathLike[str]
@@ -61,97 +55,32 @@ _ORDERS: Final = (
 )
 
 
-@dataclass(frozen=True, repr=False)
-class ExportedCurve(Result):
-    """Upper bounds on the Rényi divergence of what a report releases, for all votes; public.
-
-    Attributes:
-        cost: of the labels and the sanitized values that are covered.
-        neighbours: who is protected, in words.
-        covers: what is accounted for.
-        orders: Rényi orders > 1, ascending, [orders].
-        rdp: a bound at each, non-decreasing, rounded up to six digits, [orders], nats.
-    """
-
-    cost: Cost
-    neighbours: str
-    covers: str
-    orders: Floats
-    rdp: Floats
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the file: a reader needs no more than `orders`, `rdp` and `adjacency`.
-
-        No δ below `least_delta` is to be made of the curve: floating-point noise would tell.
-        """
-        rows = self.cost.rows
-        fixed = "" if len(rows) == 1 else ", if all rounds were fixed beforehand"
-        return {
-            "kind": CURVE_KIND,
-            "schema_version": CURVE_VERSION,
-            "tool": {"name": "pate-cli", "version": __version__},
-            "adjacency": Adjacency.REPLACE_ONE.value,
-            "unit": "teacher",
-            "neighbours": self.neighbours
-            + " A record that is replaced, added or removed changes no more.",
-            "covers": self.covers,
-            "holds": f"for all votes and both directions, independent of delta{fixed}",
-            "use": (
-                "It holds for a record added or removed, too. Curves of mechanisms with "
-                "independent noise on the same records add up, at each order. Between "
-                "two orders (order - 1) * rdp may be joined by a straight line; beyond the last "
-                "one nothing is known. The tool's own epsilon may be smaller: it has other routes."
-            ),
-            "data_independent": True,
-            "delta_independent": True,
-            "least_delta": Cost(rows=rows).least_delta,
-            "orders": self.orders.tolist(),
-            "rdp": self.rdp.tolist(),
-            "rounds": [
-                {
-                    "mechanism": each.mechanism.parameters(),
-                    "queries": each.queries,
-                    "max_answers": each.max_answers,
-                }
-                for each in rows
-            ],
-            "draws": encoded(self.cost.draws),
-        }
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The curve."""
-        return {"order": self.orders, "rdp": self.rdp}
-
-    @property
-    def releasable(self) -> bool:
-        """Made to be published."""
-        return True
-
-    def headline(self) -> str:
-        """How far it goes."""
-        return f"at {self.orders.size} orders up to {self.orders[-1]:g}, for all votes"
-
-
-def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> ExportedCurve:
+def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Stated:
     """The Rényi-DP cost of what was released, order by order, for an accountant of your own.
 
-    Use it where other mechanisms run on the same records and their costs are added up elsewhere. It
-    follows from public parameters, holds for all votes and may be published.
+    Use it where other mechanisms run on the same records and their costs are added up elsewhere, or
+    by `release` of other votes. It follows from public parameters, holds for all votes and may be
+    published; `to_json` is its file.
 
         >>> price = pate.quote("sample_votes/demo.parquet", max_queries=300)
         >>> pate.rdp_curve(price, orders=[2, 8]).rdp
-        array([0.099318, 0.417627])
+        (0.099318, 0.417627)
 
     Args:
         report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
         orders: ascending orders > 1; some thirty from 1.1 to 512 if left out. Those at which a
             sanitized value costs infinitely much are left out.
 
+    Returns:
+        Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to six
+        digits, for one teacher whose votes change in any way: whether a record of it is replaced,
+        added or removed. Of several rounds they hold if all were fixed beforehand.
+
     Raises:
         UsageError: nothing is claimed for all votes, or it is no Rényi-DP that is.
         ReportError: no report, or a damaged one.
     """
-    cost, neighbours, covered = _released(report)
+    cost, covered = _released(report)
     wanted = check_orders(_ORDERS if orders is None else orders)
     if not np.all(np.diff(wanted) > 0.0):
         raise ParameterError("orders must be ascending, each given once")
@@ -166,8 +95,13 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Ex
         rdp += [draw.rdp(order) for order in wanted.tolist()]
     # A bound at a larger order is one at a smaller; searches leave bounds of their own sharpness.
     rdp = np.minimum.accumulate(rdp[::-1])[::-1]
-    rounded = np.array([significant_up(value) for value in rdp.tolist()])
-    return ExportedCurve(cost, neighbours, covered, wanted, rounded)
+    return Stated(
+        Adjacency.REPLACE_ONE,
+        covers=covered,
+        least_delta=Cost(rows=cost.rows).least_delta,
+        orders=tuple(wanted.tolist()),
+        rdp=tuple(significant_up(value) for value in rdp.tolist()),
+    )
 
 
 def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") -> Any:
@@ -212,7 +146,7 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
             "an event needs dp-accounting 0.5.1 or later, which is optional: "
             "pip install 'pate-cli[accounting]'"
         ) from None
-    cost, _, _ = _released(report)
+    cost, _ = _released(report)
     if cost.draws:
         raise UsageError("a sanitized epsilon is no Gaussian event; export the Renyi curve")
     mu = cost.mu * (1.0 + 1e-12)
@@ -224,8 +158,8 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
     return ComposedDpEvent([GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
 
 
-def _released(report: Described) -> tuple[Cost, str, str]:
-    """Return the cost of what is released, who is protected, and what that covers.
+def _released(report: Described) -> tuple[Cost, str]:
+    """Return the cost of what is released, and what that covers.
 
     Raises:
         UsageError, ReportError: as for `rdp_curve`.
@@ -278,8 +212,8 @@ def _released(report: Described) -> tuple[Cost, str, str]:
         sigma = float(drawn["sigma_release"])
         shift = sigma * shift_quantile(failure)
         draws = (*earlier, Draw(float(drawn["beta"]), sigma, shift))
-    told = covers(kind, earlier=len(earlier))
-    return Cost(rows=rows, draws=draws), report.adjacency, told
+    fixed = "" if len(rows) == 1 else ", if all rounds were fixed beforehand"
+    return Cost(rows=rows, draws=draws), covers(kind, earlier=len(earlier)) + fixed
 
 
 _COMPOSED: Final = ("basic", "advanced", "optimal")

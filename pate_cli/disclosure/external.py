@@ -40,10 +40,7 @@ from pate_cli.files.beside import stem_of
 from pate_cli.files.inputs import note
 from pate_cli.files.sealed_json import content_of, named
 
-CURVE_KIND: Final = "pate-rdp-curve"
-CURVE_VERSION: Final = 1
-"""What `disclosure.exchange` writes, and what of it is read here."""
-
+_FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}
 _LARGEST_FILE: Final = 1 << 20
 _MOST_ORDERS: Final = 10_000
 _LONGEST_TEXT: Final = 200
@@ -191,6 +188,14 @@ class Stated:
             "stated": encoded(self),
         }
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a file of it holds."""
+        return {**_FILE, **encoded(self)}
+
+    def to_json(self) -> str:
+        """Return the file, which `read` reads; public."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
         """Return what a JSON file states.
@@ -206,12 +211,13 @@ class Stated:
                 raise _REFUSED.of("it must be a JSON object")
             if "guarantee" in data:
                 raise LedgerError("is a report of votes; give the curve that was exported from it")
-            if data.get("kind", CURVE_KIND) != CURVE_KIND:
-                raise LedgerError(f"is a {quoted(data['kind'])}, which states no external cost")
-            version = data.get("schema_version", CURVE_VERSION)
-            if type(version) is not int or version != CURVE_VERSION:
+            kind, version = ({**_FILE, **data}[name] for name in _FILE)
+            if kind != _FILE["kind"]:
+                raise LedgerError(f"is a {quoted(kind)}, which states no external cost")
+            if type(version) is not int or version != _FILE["schema_version"]:
                 raise LedgerError(
-                    f"has schema version {shortened(str(version))}, this tool reads {CURVE_VERSION}"
+                    f"has schema version {shortened(str(version))}, this tool reads "
+                    f"{_FILE['schema_version']}"
                 )
             word = data.get("adjacency")
             spelt = word.lower().replace("_", "-") if isinstance(word, str) else ""

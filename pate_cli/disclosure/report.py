@@ -382,8 +382,8 @@ class Quote(Result):
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
     what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
-    labels. `adjacency` says who is protected, where a curve of it is exported. `sound` is false
-    where a fact that ε takes as public was read off the votes; `warnings` say which.
+    labels. `sound` is false where a fact that ε takes as public was read off the votes; `warnings`
+    say which.
     """
 
     mechanism: dict[str, Any]
@@ -396,7 +396,6 @@ class Quote(Result):
     target: Outlook | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     prior: PublicPrior | None = field(default=None, metadata=SPARING)
-    adjacency: str = ""
     sound: bool = True
     warnings: tuple[str, ...] = ()
     crosscheck: Crosscheck | None = None

@@ -21,7 +21,7 @@ from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
+from pate_cli.disclosure.guarantee import public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.record_place import RecordPlace
@@ -347,7 +347,6 @@ def quote(
             price,
             sound=not gaps,
             warnings=(*gaps, *warned),
-            adjacency=adjacency([planned]),
             prior=public_prior([planned]),
             target=_outlook(request, settings),
         )

@@ -243,7 +243,7 @@ def test_the_total_of_gaussians_is_dp_accountings():
     report = aggregated(MECHANISM, release="none").report
     both = accountants.RdpAccountant(orders).compose(training)
     both.compose(pate.dp_event(report, accountant="rdp"))
-    mine = pate.rdp_curve(report, orders=orders[::9])
+    mine = pate.rdp_curve(report, orders=orders[::9]).curve
     by_curve, _ = accountants.compute_epsilon(
         mine.orders, mine.rdp + part.rdp_at(mine.orders), 1e-5
     )
@@ -277,8 +277,10 @@ def test_the_least_delta_is_that_of_the_total():
 
 def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
     other = aggregated(pate.GNMax(40, 3, sigma2=30.0)).report
-    pate.rdp_curve(other, orders=[4.0, 8.0, 16.0, 32.0]).save(tmp_path / "other.json")
+    curve = pate.rdp_curve(other, orders=[4.0, 8.0, 16.0, 32.0])
+    (tmp_path / "other.json").write_text(curve.to_json())
     found = pate.release(ledger, release="none", external=[tmp_path / "other.json"]).report
+    assert pate.release(ledger, release="none", external=[curve]).report.epsilon == found.epsilon
     both = (Rows(MECHANISM, 40, 40), Rows(pate.GNMax(40, 3, sigma2=30.0), 40, 40))
     wanted = Cost(1e-5, both).of_curves
     assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05

@@ -189,7 +189,7 @@ def report_of(facts: ReportFacts) -> Report:
         public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
         epsilon, kind = round_up(spent.epsilon), TOTAL
         prior = tuple(run.draw for run in spent.runs if run.draw is not None)
-        external = External(tuple(run.part for run in spent.runs if run.part is not None))
+        external = External(tuple(run.external for run in spent.runs if run.external is not None))
         verified = all(run.claimed for run in spent.runs)
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
@@ -338,14 +338,13 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    (done,) = report.rounds
     refused = report.tested is not None and not report.tested.passed
     return Run.of(
         settings_of(report),
         id=report.run or f"report {report.time}",
         outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
         time=report.time,
-        answers=None if refused else done.answers,
+        answers=None if refused else report.answers,
         claimed=report.claims("all-votes"),
     )
 
@@ -419,7 +418,7 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
             )
         return replace(facts, target=target, passed=tested.passed)
     if not cost.pairs and done.rule is None:
-        parts = [each.stated.part for each in report.external]
+        parts = [each.stated for each in report.external]
         facts = replace(
             facts,
             plan=planned(plan_of(report)),

@@ -415,8 +415,8 @@ class Quote(Result):
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
     what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
-    labels. `adjacency` says who is protected, where a curve of it is exported. `sound` is false
-    where a fact that ε takes as public was read off the votes; `warnings` say which.
+    labels. `sound` is false where a fact that ε takes as public was read off the votes; `warnings`
+    say which.
     """
 
     sound: bool = True
@@ -431,7 +431,6 @@ class Quote(Result):
     crosscheck: Crosscheck | None = None
     target: Outlook | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
-    adjacency: str = ""
     warnings: tuple[str, ...] = ()
 
     @property

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
+import operator
 import typing
 
 import numpy as np
@@ -58,9 +60,8 @@ KEYS = [
 
 
 def ledger_of(*names):
-    total = Ledger.zero(analysis="tight", delta=1e-5, orders=np.array([9.0]))
-    for name in names:
-        total += Ledger(
+    ledgers = [
+        Ledger(
             analysis="tight",
             delta=1e-5,
             orders=np.array([9.0]),
@@ -69,7 +70,9 @@ def ledger_of(*names):
             ceiling=np.array([0.004]),
             rounds=(round_of(MECHANISM, queries=30, max_answers=20, answers=11, name=name),),
         )
-    return total
+        for name in names
+    ]
+    return functools.reduce(operator.add, ledgers)
 
 
 def report_of(kind, *, names=("a",), noise=None):

@@ -539,7 +539,7 @@ def strings(value, at=()):
 
 @pytest.mark.parametrize("kind", some(["names", "groups", "passed", "external"], 2))
 def test_no_command_to_the_terminal_comes_through(kind):
-    pair = pate.ExternalPair(stated=(3.0, 1e-6), adjacency="replace-one", covers="a model")
+    pair = pate.Stated(epsilon=3.0, delta=1e-6, adjacency="replace-one", covers="a model")
     report = reports.total(pair) if kind == "external" else reports.made(kind)[0]
     data = report.to_dict()
     for way in (*strings(data), ("rounds", 0, "mechanism", COMMAND)):

@@ -96,7 +96,8 @@ class Verification(Result):
     @property
     def unchecked(self) -> list[str]:
         """Names of what could not be checked, or was not given."""
-        return [check.name for check in self.checks if check.outcome in (OPEN, SKIPPED)]
+        left = (check.name for check in self.checks if check.outcome in (OPEN, SKIPPED))
+        return list(dict.fromkeys(left))
 
     @property
     def releasable(self) -> bool:

@@ -334,14 +334,16 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    (done,) = report.rounds
-    refused = report.tested is not None and not report.tested.passed
+    tested = report.tested
+    refused = tested is not None and not tested.passed
     return Run.of(
         settings_of(report),
         id=report.run or f"report {report.time}",
         outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
         time=report.time,
-        answers=None if refused else done.answers,
+        # As the report states them, to be held against the record.
+        epsilon=report.data_independent.epsilon if tested is None else tested.target,
+        answers=None if refused else report.answers,
         claimed=report.claims("all-votes"),
     )
 

@@ -18,7 +18,7 @@ from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.accounting.textbook import Step
 from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ReportError
+from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Bound, PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
@@ -100,6 +100,10 @@ class ReportFacts:
     time: str | None = None
     labels: LabelFile | None = None
     tool: str = __version__
+
+    def __post_init__(self) -> None:
+        if not self.rounds:
+            raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
 
     @cached_property
     def cost(self) -> Cost:

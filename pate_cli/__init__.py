@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from pate_cli.core.errors import PateError as PateError
     from pate_cli.disclosure.exchange import dp_event as dp_event
     from pate_cli.disclosure.exchange import rdp_curve as rdp_curve
-    from pate_cli.disclosure.external import ExternalCurve as ExternalCurve
-    from pate_cli.disclosure.external import ExternalPair as ExternalPair
+    from pate_cli.disclosure.external import Stated as Stated
     from pate_cli.disclosure.ledger import Ledger as Ledger
     from pate_cli.disclosure.record import SpendRecord as SpendRecord
     from pate_cli.disclosure.report import RefusedError as RefusedError
@@ -57,8 +56,7 @@ _HOMES = {
     "Ask": "verbs.session",
     "BudgetSpent": "core.errors",
     "Destination": "run.publication",
-    "ExternalCurve": "disclosure.external",
-    "ExternalPair": "disclosure.external",
+    "Stated": "disclosure.external",
     "Labels": "labels.labels",
     "Ledger": "disclosure.ledger",
     "PateError": "core.errors",

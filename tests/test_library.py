@@ -266,7 +266,7 @@ def results(counts, done):
 
 
 PUBLIC = {"Labels", "Report", "Quote", "Tuned"}
-NAMES = [*sorted(PUBLIC), "Cost", "Compared", "Accuracy", "Sensitivity"]
+NAMES = [*sorted(PUBLIC), "VoteCost", "Compared", "Accuracy", "Sensitivity"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -311,11 +311,11 @@ def test_a_notebook_shows_labels_and_report_and_says_what_is_secret(counts, done
 
 
 def test_a_result_as_a_data_frame(results, monkeypatch):
-    frame = results["Cost"].to_pandas()
-    assert list(frame) == list(results["Cost"].columns())
+    frame = results["VoteCost"].to_pandas()
+    assert list(frame) == list(results["VoteCost"].columns())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match="pandas is not installed"):
-        results["Cost"].to_pandas()
+        results["VoteCost"].to_pandas()
 
 
 def test_whole_numbers_of_a_data_frame_stay_whole(done):
@@ -347,7 +347,7 @@ def test_an_explanation_shows_itself(done):
 
 def test_an_unknown_suffix_is_refused_and_leaves_nothing(results, tmp_path):
     with pytest.raises(UsageError, match=r"\.parquet"):
-        results["Cost"].save(tmp_path / "cost.xlsx")
+        results["VoteCost"].save(tmp_path / "cost.xlsx")
     assert not list(tmp_path.iterdir())
 
 

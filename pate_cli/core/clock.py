@@ -41,14 +41,6 @@ def read_time(text: str) -> datetime:
     return found
 
 
-def is_time(text: str) -> bool:
-    """Return whether `now` could have written a text."""
-    try:
-        return bool(read_time(text))
-    except ValueError:
-        return False
-
-
 def _seconds(text: str) -> int:
     seconds = int(text)
     if seconds < 0:  # years of three digits would be written as such

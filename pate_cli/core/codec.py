@@ -1,9 +1,9 @@
 """Documents: frozen dataclasses as JSON-ready values, and back from JSON by their annotations.
 
 A dataclass is the schema of its document. What is read is what the annotations say and nothing
-else: no boolean for a number, no number for a text, no field that is missing or unknown. A range
-stands in the annotation (`Share`, `Count`), or where it takes several fields in the constructor.
-Every reader says what is wrong in the same words, and raises its own class of error.
+else: no boolean for a number, no number for a text, no field that is missing or unknown.
+Constructors check ranges. Every reader says what is wrong in the same words, and raises its own
+class of error.
 """
 
 from __future__ import annotations
@@ -13,27 +13,14 @@ import functools
 import inspect
 import json
 import math
-import operator
-import re
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import (
-    Annotated,
-    Any,
-    Final,
-    NoReturn,
-    TypeVar,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-)
+from typing import Any, Final, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.clock import is_time
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, quoted
 
@@ -46,32 +33,10 @@ SPARING: Final = {_SPARING: True}
 LARGEST_WHOLE: Final = 2**63 - 1
 _NAME: Final = "name"
 _NUMBERS: Final = {int, float}
-_UNIONS: Final = (types.UnionType, Union)
 _PLAIN: Final = {
     str: ("a text", "string"), int: ("a whole number", "integer"),
     bool: ("true or false", "boolean"),
 }  # fmt: skip
-
-NonNegative = Annotated[float, ("minimum", 0)]
-Positive = Annotated[float, ("exclusiveMinimum", 0)]
-Share = Annotated[float, ("exclusiveMinimum", 0), ("exclusiveMaximum", 1)]
-Order = Annotated[float, ("exclusiveMinimum", 1)]
-Count = Annotated[int, ("minimum", 0)]
-Sha256 = Annotated[str, ("pattern", "^[0-9a-f]{64}$")]
-Time = Annotated[str, ("format", "date-time")]
-
-# What an annotation may ask for beside a type, in the words of JSON Schema and of a refusal.
-_LIMITS: Final[dict[str, tuple[str, Callable[[Any, Any], bool]]]] = {
-    "minimum": ("at least", operator.ge),
-    "exclusiveMinimum": ("above", operator.gt),
-    "exclusiveMaximum": ("below", operator.lt),
-    "minLength": ("of letters, at least", lambda text, least: len(text) >= least),
-    "minItems": ("of entries, at least", lambda items, least: len(items) >= least),
-    "uniqueItems": ("of entries that differ:", lambda items, _: len(set(items)) == len(items)),
-    "pattern": ("of the form", lambda text, form: re.search(form, text) is not None),
-    "enum": ("one of", lambda word, words: word in words),
-    "format": ("a time such as 2018-02-24T00:00:00Z, a", lambda text, _: is_time(text)),
-}
 
 
 def called(name: str) -> dict[str, Any]:
@@ -174,9 +139,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
     A dataclass brings its docstring along, which says what its fields mean.
     """
     origin, inner = get_origin(kind), get_args(kind)
-    if origin is Annotated:
-        return {**schema_of(inner[0]), **encoded(dict(kind.__metadata__))}
-    if origin in _UNIONS:
+    if origin is types.UnionType:
         return {"anyOf": [schema_of(each) for each in inner]}
     if origin is tuple:
         return {"type": "array", "items": schema_of(inner[0])}
@@ -229,9 +192,7 @@ def _names(kind: Any) -> dict[str, Any]:
     return {each.metadata.get(_NAME, each.name): each for each in fields(kind)}
 
 
-@functools.cache
-def _hints(kind: Any) -> dict[str, Any]:
-    return get_type_hints(kind, include_extras=True)
+_hints = functools.cache(get_type_hints)
 
 
 def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
@@ -245,16 +206,9 @@ def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
     origin = get_origin(getattr(origin, "__value__", None)) or origin
     if kind is Any:
         return data
-    if origin in _UNIONS:
+    if origin is types.UnionType:
         (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
         return None if data is None else _decoded(inner, data, at, ", or null")
-    if origin is Annotated:
-        found = _decoded(get_args(kind)[0], data, at, or_null)
-        for keyword, limit in kind.__metadata__:
-            words, holds = _LIMITS[keyword]
-            if not holds(found, limit):
-                refuse(f"{words} {', '.join(limit) if isinstance(limit, tuple) else limit}")
-        return found
     if kind in _PLAIN:
         return data if type(data) is kind else refuse(_PLAIN[kind][0])
     if kind is float:

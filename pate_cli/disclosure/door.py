@@ -10,7 +10,7 @@ import numpy as np
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
-from pate_cli.core.errors import LedgerError, ParameterError
+from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost
@@ -21,6 +21,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.report import Quote
 from pate_cli.disclosure.settings import Settings
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
 _NONE = External()
@@ -64,6 +65,8 @@ def release(
             f"the ledger was charged for delta={ledger.delta:g}, the release asks for "
             f"{plan.delta:g}"
         )
+    for done in ledger.rounds:
+        scored_from_parameters(done.mechanism)  # refuses one without a Rényi cost
     facts = ReportFacts(
         rounds=ledger.rounds,
         private=ledger.private and (noise.private or not plan.publishes_draw),
@@ -73,8 +76,6 @@ def release(
         external=external,
         recorded=recorded,
     )
-    if facts.cost.pairs:
-        raise LedgerError("the ledger holds a round without a Renyi cost")
     return replace(facts, drawn=drawn(ledger, facts, noise)) if plan.publishes_draw else facts
 
 

@@ -18,7 +18,7 @@ from pate_cli.accounting.textbook import Step
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ReportError
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Bound, PublicFact, ReleaseKind
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.crosscheck import crosscheck
@@ -105,7 +105,7 @@ class ReportFacts:
 
     @cached_property
     def cost(self) -> Cost:
-        """What everything that is released costs whatever the votes, without a test."""
+        """Worst-case cost of everything that is released, if there were no test."""
         cost = functools.reduce(
             operator.add, (Cost.of_rows(done, self.delta) for done in self.rounds)
         )
@@ -189,7 +189,7 @@ def report_of(facts: ReportFacts) -> Report:
         public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
         epsilon, kind = round_up(spent.epsilon), TOTAL
         prior = tuple(run.draw for run in spent.runs if run.draw is not None)
-        external = External(tuple(run.part for run in spent.runs if run.part is not None))
+        external = External(tuple(run.external for run in spent.runs if run.external is not None))
         verified = all(run.claimed for run in spent.runs)
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
@@ -266,9 +266,9 @@ def _headline(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 def _sanitized(facts: ReportFacts) -> Sanitized:
     plan = facts.plan
     if plan is None or facts.drawn is None:
-        return Sanitized((ReleaseKind.NONE if plan is None else plan.kind).value)
+        return Sanitized(ReleaseKind.NONE)
     return Sanitized(
-        release=plan.kind.value,
+        release=plan.kind,
         epsilon=facts.drawn,
         order=plan.order,
         beta=plan.beta,
@@ -290,7 +290,7 @@ def _tested(facts: ReportFacts, mechanism: Mechanism) -> Tested | None:
         refusal_epsilon=target.refusal_epsilon,
         orders=target.test_orders(mechanism),
         distances=target.distances,
-        bound=target.bound.value,
+        bound=target.bound,
     )
 
 
@@ -338,14 +338,13 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    (done,) = report.rounds
     refused = report.tested is not None and not report.tested.passed
     return Run.of(
         settings_of(report),
         id=report.run or f"report {report.time}",
         outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
         time=report.time,
-        answers=None if refused else done.answers,
+        answers=None if refused else report.answers,
         claimed=report.claims("all-votes"),
     )
 
@@ -370,7 +369,7 @@ def _target(report: Report) -> TargetPlan | None:
     """Return the target that was stated in advance, if there was one."""
     tested, met, delta = report.tested, report.met_target, _labels_delta(report)
     if tested is not None:
-        return TargetPlan(tested.target, delta, tested.refusal_epsilon, Bound(tested.bound))
+        return TargetPlan(tested.target, delta, tested.refusal_epsilon, tested.bound)
     return None if met is None else replace(TargetPlan.of(met, delta=delta), tested=False)
 
 
@@ -419,7 +418,7 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
             )
         return replace(facts, target=target, passed=tested.passed)
     if not cost.pairs and done.rule is None:
-        parts = [each.stated.part for each in report.external]
+        parts = [each.stated for each in report.external]
         facts = replace(
             facts,
             plan=planned(plan_of(report)),
@@ -458,7 +457,7 @@ def plan_of(report: Report) -> ReleasePlan:
 
     External parts say what they cost at the order of the ledgers.
     """
-    drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
+    drawn, kind = report.sanitized, report.sanitized.release
     beside = next((part.order for part in report.external if part.order), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
     return ReleasePlan(kind, _labels_delta(report), order, beta, sigma)

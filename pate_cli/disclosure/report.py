@@ -10,28 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import field, replace
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import (
-    SPARING,
-    Count,
-    NonNegative,
-    Order,
-    Positive,
-    Sha256,
-    Share,
-    Time,
-    encoded,
-    schema_of,
-)
+from pate_cli.core.codec import SPARING, encoded, schema_of
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
-from pate_cli.core.words import LabelFormat, PublicFact
+from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure.checked import (
     COMPUTED,
     EXTERNAL,
@@ -56,17 +45,6 @@ KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
 
-_Method = Annotated[
-    str,
-    (
-        "enum",
-        ("renyi", "gaussian-dp", "pure-dp", "basic", "advanced", "optimal", "joint", "one"),
-    ),
-]
-_Names = Annotated[
-    tuple[Annotated[str, ("minLength", 1)], ...], ("minItems", 2), ("uniqueItems", True)
-]
-
 
 @dataclass(frozen=True)
 class Sanitized:
@@ -76,28 +54,26 @@ class Sanitized:
     `release_rdp_published` what the paper's theorem claims, in `paper` analysis only.
     """
 
-    release: Annotated[str, ("enum", ("upper", "none"))] = field(metadata=LABELS)
-    epsilon: NonNegative | None = field(default=None, metadata=SANITIZING)
-    order: Order | None = field(default=None, metadata=SANITIZING)
-    beta: Positive | None = field(default=None, metadata=LABELS)
-    sigma_release: Positive | None = field(default=None, metadata=LABELS)
-    delta_failure: Annotated[NonNegative, ("exclusiveMaximum", 1)] | None = field(
-        default=None, metadata=COMPUTED
-    )
-    release_rdp: NonNegative | None = field(default=None, metadata=COMPUTED)
-    release_rdp_published: NonNegative | None = field(default=None, metadata=COMPUTED)
+    release: ReleaseKind = field(metadata=LABELS)
+    epsilon: float | None = field(default=None, metadata=SANITIZING)
+    order: float | None = field(default=None, metadata=SANITIZING)
+    beta: float | None = field(default=None, metadata=LABELS)
+    sigma_release: float | None = field(default=None, metadata=LABELS)
+    delta_failure: float | None = field(default=None, metadata=COMPUTED)
+    release_rdp: float | None = field(default=None, metadata=COMPUTED)
+    release_rdp_published: float | None = field(default=None, metadata=COMPUTED)
 
 
 @dataclass(frozen=True)
 class DataIndependent:
     """ε for all votes, covering everything released; `labels_*` covers the labels alone."""
 
-    epsilon: NonNegative
-    order: Order | None
-    method: _Method
-    labels_epsilon: NonNegative
-    labels_order: Order | None
-    labels_method: _Method
+    epsilon: float
+    order: float | None
+    method: str
+    labels_epsilon: float
+    labels_order: float | None
+    labels_method: str
 
 
 @dataclass(frozen=True)
@@ -108,11 +84,11 @@ class CrosscheckStep:
         kind: `gaussian`, of a noise_multiplier, or `bounded`, of an epsilon and a delta.
     """
 
-    kind: Annotated[str, ("enum", ("gaussian", "bounded"))]
-    count: Count
-    noise_multiplier: Positive | None = field(default=None, metadata=SPARING)
-    epsilon: NonNegative | None = field(default=None, metadata=SPARING)
-    delta: NonNegative | None = field(default=None, metadata=SPARING)
+    kind: str
+    count: int
+    noise_multiplier: float | None = field(default=None, metadata=SPARING)
+    epsilon: float | None = field(default=None, metadata=SPARING)
+    delta: float | None = field(default=None, metadata=SPARING)
 
 
 @dataclass(frozen=True)
@@ -127,13 +103,13 @@ class Crosscheck:
         compared: how data_independent.labels_epsilon compares, and why.
     """
 
-    delta: Share
+    delta: float
     steps: tuple[CrosscheckStep, ...]
-    rdp_epsilon: NonNegative | None
-    rdp_order: Order | None
-    exact_epsilon: NonNegative | None
-    basic_epsilon: NonNegative | None
-    advanced_epsilon: NonNegative | None
+    rdp_epsilon: float | None
+    rdp_order: float | None
+    exact_epsilon: float | None
+    basic_epsilon: float | None
+    advanced_epsilon: float | None
     compared: str
 
 
@@ -148,8 +124,8 @@ class LabelFile:
     """
 
     format: LabelFormat
-    bytes: Count
-    sha256: Sha256
+    bytes: int
+    sha256: str
 
     @classmethod
     def of(cls, digest: Digest, label_format: LabelFormat) -> LabelFile:
@@ -165,20 +141,20 @@ class Tested:
     """
 
     passed: bool = field(metadata=RELEASE_TEST)
-    target: Positive = field(metadata=LABELS)
-    delta: Share = field(metadata=COMPUTED)
-    refusal_epsilon: Positive = field(metadata=LABELS)
-    orders: Annotated[tuple[Order, ...], ("minItems", 1)] = field(metadata=COMPUTED)
-    distances: Count = field(metadata=COMPUTED)
-    bound: Annotated[str, ("enum", ("two-tail", "conditional"))] = field(metadata=LABELS)
+    target: float = field(metadata=LABELS)
+    delta: float = field(metadata=COMPUTED)
+    refusal_epsilon: float = field(metadata=LABELS)
+    orders: tuple[float, ...] = field(metadata=COMPUTED)
+    distances: int = field(metadata=COMPUTED)
+    bound: Bound = field(metadata=LABELS)
 
 
 @dataclass(frozen=True)
 class GroupGuarantee(Group):
     """A group of teachers, and the (ε, δ) of its records."""
 
-    epsilon: NonNegative = field(metadata=COMPUTED)
-    delta: Share = field(metadata=COMPUTED)
+    epsilon: float = field(metadata=COMPUTED)
+    delta: float = field(metadata=COMPUTED)
 
 
 @dataclass(frozen=True)
@@ -192,9 +168,9 @@ class PublicPrior:
         presupposed: what all that is said rests on.
     """
 
-    weight: Annotated[int, ("minimum", 1)] | None
-    guesses: Count
-    sha256: Sha256 | None
+    weight: int | None
+    guesses: int
+    sha256: str | None
     presupposed: str
 
 
@@ -202,7 +178,7 @@ class PublicPrior:
 class Statement:
     """One reading of the published numbers, and whether this report supports it."""
 
-    id: Annotated[str, ("pattern", "^[a-z][a-z-]*$")]
+    id: str
     holds: bool
     text: str
 
@@ -262,23 +238,21 @@ class Report(Result):
         tool: the version of pate that wrote the report.
     """
 
-    run: Annotated[str, ("pattern", "^[0-9a-f]{32}$")] | None = field(default=None, metadata=RECORD)
-    time: Time | None = field(default=None, metadata=RECORD)
+    run: str | None = field(default=None, metadata=RECORD)
+    time: str | None = field(default=None, metadata=RECORD)
     labels: LabelFile | None = field(default=None, metadata=LABELS)
     private: bool = field(metadata=LABELS)
     sound: bool = field(metadata=COMPUTED)
-    epsilon: NonNegative = field(metadata=COMPUTED)
-    epsilon_kind: Annotated[
-        str, ("enum", ("target", "refusal", "worst-case", "upper", "total"))
-    ] = field(metadata=COMPUTED)
-    delta: Share = field(metadata=LABELS)
-    analysis: Annotated[str, ("enum", ("tight", "paper", "composition"))] = field(metadata=LABELS)
+    epsilon: float = field(metadata=COMPUTED)
+    epsilon_kind: str = field(metadata=COMPUTED)
+    delta: float = field(metadata=LABELS)
+    analysis: str = field(metadata=LABELS)
     conversion: str = field(metadata=COMPUTED)
     mechanism: dict[str, Any] = field(metadata=COMPUTED)
-    queries: Count = field(metadata=COMPUTED)
-    answers: Count = field(metadata=COMPUTED)
-    max_answers: Count = field(metadata=COMPUTED)
-    label_names: _Names | None = field(default=None, metadata=SPARING | LABELS)
+    queries: int = field(metadata=COMPUTED)
+    answers: int = field(metadata=COMPUTED)
+    max_answers: int = field(metadata=COMPUTED)
+    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
     label_set: LabelSet | None = field(default=None, metadata=SPARING | COMPUTED)
     prior: PublicPrior | None = field(default=None, metadata=SPARING | COMPUTED)
     summary: str = field(default="", metadata=COMPUTED)
@@ -289,19 +263,19 @@ class Report(Result):
     data_independent: DataIndependent = field(metadata=COMPUTED)
     crosscheck: Crosscheck | None = field(default=None, metadata=COMPUTED)
     tested: Tested | None = field(default=None, metadata=PARTS)
-    met_target: Positive | None = field(default=None, metadata=SPARING | LABELS)
+    met_target: float | None = field(default=None, metadata=SPARING | LABELS)
     spent: Spent | None = field(default=None, metadata=PARTS)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING | LABELS)
     earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
     external: tuple[ExternalFacts, ...] = field(default=(), metadata=SPARING | EXTERNAL)
-    unsettled: tuple[Annotated[str, ("enum", (*PublicFact, "draws", "inputs"))], ...] = field(
-        default=(), metadata=SPARING | LABELS
-    )
-    rounds: Annotated[tuple[RowsAnswered, ...], ("minItems", 1)] = field(metadata=LABELS)
+    unsettled: tuple[str, ...] = field(default=(), metadata=SPARING | LABELS)
+    rounds: tuple[RowsAnswered, ...] = field(metadata=LABELS)
     warnings: tuple[str, ...] = field(default=(), metadata=COMPUTED)
     tool: str = field(default=__version__, metadata=FREE)
 
     def __post_init__(self) -> None:
+        if not self.rounds or (self.spent is not None and not self.spent.runs):
+            raise ParameterError("rounds, and the runs of spent, must have an entry")
         drawn, numbers = self.sanitized, list(vars(self.sanitized).values())[1:-1]
         if {number is None for number in numbers} != {drawn.release == "none"}:
             raise ParameterError("sanitized must have all its numbers, or none with release none")
@@ -441,8 +415,8 @@ class Quote(Result):
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
     what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
-    labels. `adjacency` says who is protected, where a curve of it is exported. `sound` is false
-    where a fact that ε takes as public was read off the votes; `warnings` say which.
+    labels. `sound` is false where a fact that ε takes as public was read off the votes; `warnings`
+    say which.
     """
 
     sound: bool = True
@@ -457,7 +431,6 @@ class Quote(Result):
     crosscheck: Crosscheck | None = None
     target: Outlook | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
-    adjacency: str = ""
     warnings: tuple[str, ...] = ()
 
     @property

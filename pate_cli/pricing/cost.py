@@ -497,7 +497,7 @@ def measure_cost(
 
 
 @dataclass(frozen=True, repr=False)
-class Cost(Result):
+class VoteCost(Result):
     """What the votes would cost, with the ε that holds for all votes beside it. SECRET.
 
     Attributes:

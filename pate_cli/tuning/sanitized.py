@@ -108,7 +108,7 @@ def _quick_table(table: ConfidentTable, argmax: ScoreTable) -> _QuickTable:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
+class _GridRows:
     """The rows of a sample on the lattice of one σ2 and one order.
 
     Attributes:
@@ -132,7 +132,7 @@ class _CoarsePrices:
     """Prices of prefixes of a sample at one setting and order, on the coarse lattice."""
 
     def __init__(
-        self, release: _Release, table: ConfidentTable, rows: _Rows, *, scale: float
+        self, release: _Release, table: ConfidentTable, rows: _GridRows, *, scale: float
     ) -> None:
         self._release, self._table, self._rows, self._scale = release, table, rows, scale
         self._few = release.distances(candidate_betas(table.order), _COARSE_DISTANCES)
@@ -259,7 +259,7 @@ class SanitizedPricing:
         self._release = _Release(delta, sample.teachers)
         self._thinned = sample.thinned(_MOST_ROWS)
         self._scale = sample.queries / self._thinned.queries
-        self._rows: dict[tuple[float, float], _Rows] = {}
+        self._rows: dict[tuple[float, float], _GridRows] = {}
 
     def estimate(self, setting: Setting, goal: Goal, near: Costed | None) -> Costed | None:
         """The best release on the coarse lattice: at the order of a neighbour or a likely one."""
@@ -370,7 +370,7 @@ class SanitizedPricing:
             thinned.yields(setting, asked).scaled(scale),
         )
 
-    def _rows_at(self, setting: Setting, order: float) -> _Rows:
+    def _rows_at(self, setting: Setting, order: float) -> _GridRows:
         key = (setting.sigma2, order)
         known = self._rows.get(key)
         if known is None:
@@ -381,7 +381,7 @@ class SanitizedPricing:
                 cells[:, 0] * table.grid.size + cells[:, 1], return_inverse=True
             )
             distinct = np.stack(np.divmod(flat, table.grid.size), axis=1)
-            known = self._rows[key] = _Rows(table.argmax, distinct, place)
+            known = self._rows[key] = _GridRows(table.argmax, distinct, place)
         return known
 
 

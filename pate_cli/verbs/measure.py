@@ -18,7 +18,7 @@ from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
-from pate_cli.pricing.cost import Cost, measure_cost, rows_at
+from pate_cli.pricing.cost import VoteCost, measure_cost, rows_at
 from pate_cli.pricing.growth import CostCurve, measure_growth
 from pate_cli.pricing.prospect import Prospect, measure_prospect
 from pate_cli.pricing.sensitivity import Sensitivity
@@ -60,13 +60,13 @@ def cost(
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
     per_query: bool = True,
     **asked: Unpack[CostWords],
-) -> Cost:
+) -> VoteCost:
     """What the votes would cost by step, order and query. SECRET: it describes the votes.
 
     With `target_epsilon`, also how `aggregate` would fare; the rows are those that it would ask.
 
         >>> pate.cost("sample_votes/demo.parquet", max_queries=300)
-        <Cost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
+        <VoteCost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
 
     Args:
         votes: the teachers' votes.
@@ -97,7 +97,7 @@ def cost(
         if per_query:
             rows = rows_at(charged, request.rows, scored, order=summary.order)
         spent = [Spending(scored, request.queries, request.max_answers)]
-        return Cost(
+        return VoteCost(
             summary=summary,
             analysis=charged.name,
             mechanism=scored.parameters(),

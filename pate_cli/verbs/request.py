@@ -23,7 +23,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.accounts import Account, PublicAccount
+from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
 from pate_cli.verbs.analyses import analysis_of
@@ -165,14 +165,10 @@ class Request:
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
-    def settings(
-        self, *, private: bool, target: TargetPlan | None = None, plan: ReleasePlan | None = None
-    ) -> Settings:
-        """Return all that the run is told, and is priced by.
+    def settings(self, *, plan: ReleasePlan | None = None) -> Settings:
+        """Return all that the run is told, and is priced by; `private` is for its key to say.
 
         Args:
-            private: whether the noise is unpredictable.
-            target: the (ε, δ) stated in advance, settled.
             plan: how the cost of the votes is kept, and sanitized if it is.
         """
         analysis = "tight" if plan is None else plan.analysis.value
@@ -180,22 +176,21 @@ class Request:
             mechanism=self.mechanism.parameters(),
             queries=self.queries,
             max_answers=self.max_answers,
-            private=private,
+            private=True,
             delta=self.delta,
             analysis=analysis if self.composed is None else "composition",
-            target=target,
             sanitizer=plan,
             **self.file.facts.of_round,
         )
 
-    def at_target(self, target: TargetPlan, *, private: bool) -> Settings:
+    def at_target(self, target: TargetPlan) -> Settings:
         """Return the settings with a target; errors as `check_delta` and `TargetPlan.settled`.
 
         Raises:
             UnreachableError: the target is out of reach, or a composition exceeds it.
         """
         self.check_delta()
-        untested = self.settings(private=private)
+        untested = self.settings()
         worst = Cost.of(untested).own.epsilon
         if isinstance(self.mechanism, ScoredMechanism):
             found = target.settled(self.mechanism, queries=self.queries, worst_case=worst)
@@ -207,14 +202,14 @@ class Request:
             )
         return untested
 
-    def account(self, settings: Settings) -> Account:
-        """Return what keeps of the votes what these settings ask for; nothing for the worst case.
+    def account(self, settings: Settings) -> LedgerAccount | None:
+        """Return what keeps of the votes what a ledger needs; None for the worst case alone.
 
         Raises:
             UsageError, ValidityError: the published analysis does not cover the mechanism.
         """
         if settings.sanitizer is None:
-            return PublicAccount(settings)
+            return None
         return analysis_of(settings.analysis).account(self.scored, settings.sanitizer)
 
     def sanitized(self, promise: PromiseWords) -> ReleasePlan | None:

@@ -171,8 +171,11 @@ def test_damaged_groups_of_a_ledger_are_refused(damage):
     public = TeacherGroups(("open", "open", "strict"), weights=(4, 3, 1)).public
     mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
     done = replace(round_of(mechanism, queries=9), groups=public)
-    empty = Ledger.zero(analysis="tight", delta=1e-5, orders=[8.0])
-    ledger = replace(empty, rounds=(done,))
+    one = np.ones(1)
+    ledger = Ledger(
+        analysis="tight", delta=1e-5, orders=np.array([8.0]), rdp=one, ceiling=one,
+        sensitivity=one[None], rounds=(done,),
+    )  # fmt: skip
     assert Ledger.from_json(ledger.to_json()).rounds == (done,)
     data = json.loads(ledger.to_json())
     change, fault = DAMAGE[damage]

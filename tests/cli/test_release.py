@@ -333,19 +333,19 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     assert draws_in(record) == 2
 
 
-def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folder, forget):
-    """Without a record of the votes a draw from several is noted beside each; one is enough."""
-    for name in ("a", "b", "c"):
-        kept(name)
+@pytest.mark.parametrize("flags", [[], ["--no-record"]])
+def test_the_order_of_ledgers_hides_no_draw(
+    kept, pate, refused, released, folder, record, forget, flags
+):
+    """Lost, the record begins anew where the ledgers say; of none, beside the first of them."""
+    for name in "abc":
+        kept(name, *KEEP, *flags)
     forget()
     released("a", "b", *DRAW)
-    texts = [(folder / f"{name}.spent.json").read_bytes() for name in "ab"]
-    assert texts[0] == texts[1]
     for words in (["a"], ["b"], ["b", "a"], ["c", "b"], ["a", "c"]):
         refused(pate("release", *words, *DRAW), 7, AGAIN.format(1))
-    assert not (folder / "c.spent.json").exists()
-    record_files.unlink(folder / "a.spent.json")
-    refused(pate("release", "a", "b", *DRAW), 7, AGAIN.format(1))
+    begun = [path.name for path in (record, *folder.glob("*.spent.json")) if path.exists()]
+    assert begun == (["a.spent.json"] if flags else ["votes.npy.spent.json"])
     released("c", "b", *DRAW, "--again")
     refused(pate("release", "c", *DRAW), 7, AGAIN.format(1))
     refused(pate("release", "c", "b", "a", *DRAW), 7, AGAIN.format(2))
@@ -371,18 +371,28 @@ def test_a_copy_of_a_ledger_has_the_record_of_its_votes(kept, pate, refused, rel
     refused(pate("release", "sub/copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
 
 
-def test_a_shared_record_counts_every_draw_once(kept, pate, refused, released, folder, forget):
-    """Copies of a ledger without a record of its votes have their own, with draws alike."""
+def test_a_record_that_is_named_takes_over_every_draw(kept, pate, refused, released, folder):
+    """Whatever a ledger is called, and whether a record is named: there is one for its draws."""
     kept("a")
-    forget()
     (folder / "copy").write_bytes((folder / "a").read_bytes())
     released("a", *DRAW, "--spend", "s.json")
-    refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
-    released("copy", *DRAW)
-    refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
-    released("copy", *DRAW, "--spend", "s.json", "--again")
-    refused(pate("release", "a", *DRAW, "--spend", "s.json"), 7, AGAIN.format(3))
-    refused(pate("release", "a", *DRAW), 7, AGAIN.format(1))
+    for words in (["copy"], ["a"], ["copy", "--spend", "s.json"]):
+        refused(pate("release", *words, *DRAW), 7, AGAIN.format(1))
+    released("copy", *DRAW, "--again")
+    assert draws_in(folder / "s.json") == 2
+    refused(pate("release", "a", *DRAW), 7, AGAIN.format(2))
+
+
+def test_a_record_that_was_taken_over_releases_nothing(
+    kept, pate, refused, released, record, monkeypatch, folder
+):
+    """Also for those who do not know where the other one lies."""
+    kept("a")
+    released("a", *DRAW, "--spend", "s.json")
+    monkeypatch.setenv("PATE_HOME", str(folder / "elsewhere"))
+    message = f"the runs of {record} go on in s.json; name that record with --spend, or its "
+    refused(pate("release", "a", *DRAW), 3, message + "--ensemble")
+    refused(pate("release", "a", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
 
 
 def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, leftovers):
@@ -404,22 +414,19 @@ def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, lefto
 
 
 def test_a_record_that_cannot_be_kept_stops_the_release(
-    kept, pate, refused, folder, leftovers, forget
+    kept, pate, refused, record, leftovers, forget
 ):
     kept("a.json")
     forget()
-    (folder / "a.json.spent.json").mkdir()
+    record.mkdir()
     result = pate("release", "a.json", *DRAW, "--report", "r.json")
     assert result.exit_code in (3, 6)
     assert result.stdout == ""
     assert "r.json" not in leftovers()
-    (folder / "a.json.spent.json").rmdir()
-    (folder / "a.json.spent.json").write_text("{}")
-    refused(
-        pate("release", "a.json", *DRAW),
-        3,
-        f"{folder}/a.json.spent.json is no record, or one of another version",
-    )
+    record.rmdir()
+    record.write_text("{}")
+    message = f"{record} is no record, or one of another version"
+    refused(pate("release", "a.json", *DRAW), 3, message)
     assert "r.json" not in leftovers()
 
 

@@ -66,7 +66,7 @@ def test_other_mechanisms_change_nothing_of_it():
     ledger = pate.aggregate(
         reports.votes(), "gnmax", **reports.SHAPE, keep_ledger=True, seed=1
     ).ledger
-    other = pate.ExternalPair(stated=(0.1, 1e-7), adjacency=Adjacency.REPLACE_ONE, covers="a model")
+    other = pate.Stated(epsilon=0.1, delta=1e-7, adjacency=Adjacency.REPLACE_ONE, covers="a model")
     bare, total = (
         pate.release(ledger, release="none", external=parts, seed=2).report
         for parts in ((), (other,))

@@ -20,7 +20,7 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import printable
 from pate_cli.disclosure.explain import explanation_of
-from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import guesses, shown
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import LabelFile
@@ -43,7 +43,7 @@ HOSTILE = (
     "a\x00\x1b[2J\u202e\ud800\n\r\tb",
     "$title ${style} $$",
 )
-EXTERNAL = pate.ExternalPair(stated=(0.5, 1e-6), adjacency="replace-one", covers="a risk model")
+EXTERNAL = pate.Stated(epsilon=0.5, delta=1e-6, adjacency="replace-one", covers="a risk model")
 SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 
@@ -99,7 +99,7 @@ def run_of(place, **changed):
         "total_epsilon": 0.25 + 0.25 * place, "total_delta": 1e-6 * (place + 1),
     }  # fmt: skip
     if place % 5 == 1:
-        stated = StatedCost("replace-one", covers="a risk model", epsilon=0.5, delta=1e-6)
+        stated = Stated("replace-one", covers="a risk model", epsilon=0.5, delta=1e-6)
         facts |= {"kind": RunKind.EXTERNAL, "outcome": Outcome.STATED, "external": stated}
         facts |= {"asked": None, "answers": None, "refusal_epsilon": None, "time": None}
     return Run(**(facts | changed))
@@ -315,7 +315,7 @@ def strange(text, kind):
         report = replace(report, groups=tuple(
             replace(group, group=f"{place}{text}") for place, group in enumerate(report.groups)
         ))  # fmt: skip
-    stated = StatedCost("replace-one", name=text, covers=text, epsilon=0.5, delta=1e-6)
+    stated = Stated("replace-one", name=text, covers=text, epsilon=0.5, delta=1e-6)
     asked = RowsAsked(mechanism={"name": text}, queries=40, max_answers=40)
     return tracked(report, 3, here=1, time=text, external=stated, asked=asked, answers=30)
 

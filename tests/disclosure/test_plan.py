@@ -96,8 +96,6 @@ def test_a_sound_plan_is_sound_and_has_nothing_to_add():
         plan = plan_of(kind)
         assert (plan.analysis, plan.sound, plan.caveats) == (Analysis.TIGHT, True, ())
         assert plan.claimed_rdp is None
-        for sanitized, headline in ((None, 2.0), (1.0, 1.0), (3.0, 2.0)):
-            assert plan.headline(sanitized, 2.0) == headline
 
 
 def test_what_is_published_is_the_price_and_its_noise():

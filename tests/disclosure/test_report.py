@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import math
+import operator
 import typing
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Adjacency, LabelFormat, ReleaseKind
+from pate_cli.core.words import Adjacency, Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure import facts
 from pate_cli.disclosure.door import release
 from pate_cli.disclosure.ledger import Ledger
@@ -58,9 +60,8 @@ KEYS = [
 
 
 def ledger_of(*names):
-    total = Ledger.zero(analysis="tight", delta=1e-5, orders=np.array([9.0]))
-    for name in names:
-        total += Ledger(
+    ledgers = [
+        Ledger(
             analysis="tight",
             delta=1e-5,
             orders=np.array([9.0]),
@@ -69,7 +70,9 @@ def ledger_of(*names):
             ceiling=np.array([0.004]),
             rounds=(round_of(MECHANISM, queries=30, max_answers=20, answers=11, name=name),),
         )
-    return total
+        for name in names
+    ]
+    return functools.reduce(operator.add, ledgers)
 
 
 def report_of(kind, *, names=("a",), noise=None):
@@ -159,7 +162,7 @@ def fields_of(kind):
 
 def test_no_field_of_the_report_can_hold_a_ledger_or_an_array():
     allowed = {str, int, float, bool, type(None), typing.Any, LabelFormat}
-    allowed |= {RunKind, Outcome, Adjacency}
+    allowed |= {RunKind, Outcome, Adjacency, ReleaseKind, Bound}
     for name, annotation in fields_of(Report):
         leaves = [one for one in types_of(annotation) if not typing.get_args(one)]
         for leaf in leaves:

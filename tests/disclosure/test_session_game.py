@@ -20,8 +20,8 @@ from graphs import Graph
 from laws import answers_law, gaussian_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stopping import Beyond, log_growth
-from pate_cli.disclosure.session_terms import rule_fault
 from pate_cli.disclosure.settings import StopRule
+from pate_cli.disclosure.stopping import rule_fault
 from slices import some
 
 DELTA = 0.01

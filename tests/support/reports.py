@@ -16,11 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 import pate_cli as pate
-from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
-from pate_cli.verbs.request import Request
 
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
@@ -200,9 +198,10 @@ KINDS = {
     "kept": _kept,
     "kept, upper": lambda: _kept(release="upper"),
     "account": lambda: _account(
-        pate.ExternalPair(stated=(0.1, 1e-7), adjacency=Adjacency.ADD_OR_REMOVE_ONE),
-        pate.ExternalCurve(
-            curve=RdpCurve(np.array([2.0, 8.0]), np.array([0.1, 0.4])),
+        pate.Stated(epsilon=0.1, delta=1e-7, adjacency=Adjacency.ADD_OR_REMOVE_ONE),
+        pate.Stated(
+            orders=np.array([2.0, 8.0]),
+            rdp=np.array([0.1, 0.4]),
             adjacency=Adjacency.REPLACE_ONE,
         ),
     ),
@@ -220,29 +219,19 @@ def costs_once():
     """The same question to the accountant is asked once, however often a report is checked."""
     real, known = Cost.of_curves.func, {}
 
-    def of_curves(cost):
+    def found(cost):
         key = repr(cost)
         if key not in known:
             known[key] = real(cost)
         return known[key]
 
-    with patch.object(Cost, "of_curves", property(of_curves)):
+    with patch.object(Cost, "of_curves", property(found)):
         yield
 
 
-@contextlib.contextmanager
 def called_private():
     """Noise from a seed that says it is private."""
-    real = Request.settings
-
-    def settings(request, *, private, **more):
-        return real(request, private=True, **more)
-
-    with (
-        patch.object(RunKey, "private", property(lambda _self: True)),
-        patch.object(Request, "settings", settings),
-    ):
-        yield
+    return patch.object(RunKey, "private", property(lambda _self: True))
 
 
 @functools.cache

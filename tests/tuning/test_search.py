@@ -20,7 +20,6 @@ from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.planning.sample import capped_mean
 from pate_cli.pricing.prospect import measure_prospect
 from pate_cli.pricing.sensitivity import price_votes
-from pate_cli.run.accounts import TightAccount
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from runs import CountsRows, aggregated
 from slices import EVERY, some, whole
@@ -136,7 +135,7 @@ def _aggregate(sample, outcome, seed):
     return aggregated(
         CountsRows(counts),
         mechanism,
-        TightAccount(mechanism, plan),
+        plan,
         max_answers=outcome.max_answers or len(counts),
         key=RunKey.from_seed(seed),
     )

@@ -114,7 +114,7 @@ def test_caveats_of_inputs_survive(tmp_path):
     assert "draws" in drawn.unsettled
     with pytest.raises(UsageError, match="nothing is claimed"):
         released(drawn, alone(3))
-    other = pate.ExternalPair(stated=(0.3, 1e-6), adjacency="replace-one", covers="a model")
+    other = pate.Stated(epsilon=0.3, delta=1e-6, adjacency="replace-one", covers="a model")
     total = released(alone(), external=[other])
     assert any(part.covers == "a model" for part in released(total).external)
 
@@ -134,3 +134,18 @@ def test_groups_of_a_report_stay_groups_in_a_total():
     assert [group.group for group in total.groups] == [group.group for group in report.groups]
     with pytest.raises(LedgerError, match="no common neighbours"):
         released(report, alone())
+
+
+def test_records_that_are_given_together_become_the_first_of_them(tmp_path):
+    """Whoever gives them says that the teachers are the same; the others take no run after that."""
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    for place in (one, other):
+        pate.aggregate(VOTES, "gnmax", **GIVEN, max_queries=10, record=place)
+    done = pate.release([one, other])
+    assert f"{one} takes over {other}, which takes no further runs" in done.joined
+    assert done.report.spent.count == len(pate.SpendRecord.read(one).runs) == 2
+    assert pate.release(one).joined is None
+    with pytest.raises(LedgerError, match=r"other\.json go on in one\.json"):
+        pate.aggregate(
+            VOTES, "gnmax", **GIVEN, max_queries=10, record=other, accept_lost_record=True
+        )

@@ -19,7 +19,7 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.core.words import Bound, LabelFormat, LabelsAs
 from pate_cli.disclosure.checked import Checked
 from pate_cli.disclosure.facts import facts_of, report_of
 from pate_cli.disclosure.guarantee import worded
@@ -341,7 +341,7 @@ def test_a_target_is_bound_to_labels_that_carry_it(tmp_path):
     """Another one, computed anew, cannot be told from outside, but by such labels."""
     report, labels = reports.made("passed")
     for change in ({"target": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
-                   {"bound": "conditional"}):  # fmt: skip
+                   {"bound": Bound.CONDITIONAL}):  # fmt: skip
         forged = again(
             dataclasses.replace(report, tested=dataclasses.replace(report.tested, **change))
         )
@@ -539,7 +539,7 @@ def strings(value, at=()):
 
 @pytest.mark.parametrize("kind", some(["names", "groups", "passed", "external"], 2))
 def test_no_command_to_the_terminal_comes_through(kind):
-    pair = pate.ExternalPair(stated=(3.0, 1e-6), adjacency="replace-one", covers="a model")
+    pair = pate.Stated(epsilon=3.0, delta=1e-6, adjacency="replace-one", covers="a model")
     report = reports.total(pair) if kind == "external" else reports.made(kind)[0]
     data = report.to_dict()
     for way in (*strings(data), ("rounds", 0, "mechanism", COMMAND)):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Final
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Bounded, Gaussian, Step, textbook
-from pate_cli.disclosure.report import Crosscheck, DataIndependent
+from pate_cli.disclosure.report import Crosscheck, CrosscheckStep, DataIndependent
 
 _KINDS: Final = {Gaussian: "gaussian", Bounded: "bounded"}
 
@@ -27,7 +27,7 @@ def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) 
     }
     numbered = Crosscheck(
         delta=delta,
-        steps=tuple(_facts(step) for step in steps),
+        steps=tuple(CrosscheckStep(_KINDS[type(step)], **asdict(step)) for step in steps),
         rdp_order=found.rdp_order,
         compared="",
         **numbers,
@@ -41,12 +41,8 @@ def reworded(found: Crosscheck, public: DataIndependent) -> Crosscheck:
         found.rdp_epsilon, found.exact_epsilon, found.basic_epsilon, found.advanced_epsilon,
     )  # fmt: skip
     least = min((value for value in numbers if value is not None), default=None)
-    kinds = {step["kind"] for step in found.steps}
+    kinds = {step.kind for step in found.steps}
     return replace(found, compared=_compared(kinds, least, public))
-
-
-def _facts(step: Step) -> dict[str, Any]:
-    return {"kind": _KINDS[type(step)], **asdict(step)}
 
 
 def _compared(kinds: Collection[str], least: float | None, public: DataIndependent) -> str:

@@ -192,7 +192,7 @@ def _released(report: Described) -> tuple[Cost, str]:
         failure = report.sanitized.delta_failure or 0.0
     else:
         try:
-            return _released(read_report(report).report)
+            return _released(read_report(report))
         except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
             raise ReportError(f"{report} is damaged: {error}") from None
     if paired:

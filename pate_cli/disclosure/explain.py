@@ -138,7 +138,7 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
         ReportError: no report in the file, or one of parameters that no run has.
     """
     if not isinstance(report, Report):
-        report = read_report(report).report
+        report = read_report(report)
     sha256 = hashlib.sha256(report.to_json().encode()).hexdigest()
     report, others = _in_our_words(report)
     named = (

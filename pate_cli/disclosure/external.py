@@ -169,24 +169,24 @@ class Stated:
         plain = {name: value for name, value in encoded(self).items() if name != "name"}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
 
-    def facts(self, order: float | None, total_order: float | None) -> dict[str, Any]:
-        """Return what a report says of it: at the order of a draw, at that of the total, whole."""
-        (pure, delta), at = self.pair, (order, total_order)
+    def facts(self, order: float | None, total_order: float | None) -> ExternalFacts:
+        """Return what a report says of it, at the order of a draw and at that of the total."""
+        pure, delta = self.pair
         drawn, total = (
-            None if one is None else significant_up(float(self.rdp_at(np.array([one]))[0]))
-            for one in at
+            None if at is None else significant_up(float(self.rdp_at(np.array([at]))[0]))
+            for at in (order, total_order)
         )
-        return {
-            "name": self.name,
-            "covers": self.covers,
-            "adjacency": self.adjacency.value,
-            "order": order,
-            "rdp": drawn,
-            "total_rdp": total,
-            "epsilon": None if math.isinf(pure) else significant_up(pure),
-            "delta": significant_up(delta),
-            "stated": encoded(self),
-        }
+        return ExternalFacts(
+            name=self.name,
+            covers=self.covers,
+            adjacency=self.adjacency,
+            order=order,
+            rdp=drawn,
+            total_rdp=total,
+            epsilon=None if math.isinf(pure) else significant_up(pure),
+            delta=significant_up(delta),
+            stated=self,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a file of it holds."""
@@ -209,8 +209,6 @@ class Stated:
             data = parsed(content, _REFUSED, most=_LARGEST_FILE)
             if not isinstance(data, dict):
                 raise _REFUSED.of("it must be a JSON object")
-            if "guarantee" in data:
-                raise LedgerError("is a report of votes; give the curve that was exported from it")
             kind, version = ({**_FILE, **data}[name] for name in _FILE)
             if kind != _FILE["kind"]:
                 raise LedgerError(f"is a {quoted(kind)}, which states no external cost")
@@ -228,6 +226,33 @@ class Stated:
                 )
             said = {"name": stem_of(str(path))} | picked(cls, data) | {"adjacency": spelt}
             return decoded(cls, said, _REFUSED)
+
+
+@dataclass(frozen=True)
+class ExternalFacts:
+    """Another mechanism on the same records, as its owner stated it.
+
+    Attributes:
+        name: what it is called, as a rule after its file; None where it has none.
+        covers: what it is, in its owner's words.
+        adjacency: what the stated cost compares; what is charged is for one record replaced.
+        order: at which the draw was made; None where nothing was drawn.
+        rdp: charged there, nats.
+        total_rdp: charged at `data_independent.order`, nats; None where that has none.
+        epsilon: the most it costs at any order, nats; None for a curve.
+        delta: what it adds to δ.
+        stated: its whole cost, as it was stated.
+    """
+
+    name: str | None
+    covers: str | None
+    adjacency: Adjacency
+    order: float | None
+    rdp: float | None
+    total_rdp: float | None
+    epsilon: float | None
+    delta: float
+    stated: Stated
 
 
 Other: TypeAlias = Stated | str | PathLike[str]
@@ -274,7 +299,7 @@ class External:
             raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
         return total
 
-    def facts(self, order: float | None, total_order: float | None) -> tuple[dict[str, Any], ...]:
+    def facts(self, order: float | None, total_order: float | None) -> tuple[ExternalFacts, ...]:
         """Return what a report says of the parts."""
         return tuple(part.facts(order, total_order) for part in self.parts)
 

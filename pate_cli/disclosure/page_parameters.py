@@ -150,6 +150,6 @@ def _released(report: Report) -> Iterator[str]:
 
 def _external(report: Report) -> Iterator[str]:
     for part in report.external:
-        cost = "a curve" if part["epsilon"] is None else f"ε {tabled(part['epsilon'])}"
-        named = shortened(str(part["covers"] or "not named"), _LONGEST)
-        yield f"“{named}”, in its owner's words: {cost}, δ {tabled(part['delta'])}"
+        cost = "a curve" if part.epsilon is None else f"ε {tabled(part.epsilon)}"
+        named = shortened(part.covers or "not named", _LONGEST)
+        yield f"“{named}”, in its owner's words: {cost}, δ {tabled(part.delta)}"

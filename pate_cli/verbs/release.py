@@ -32,7 +32,7 @@ from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import ReadReport, read_report, reread
+from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import (
     KIND,
     Outcome,
@@ -46,10 +46,12 @@ from pate_cli.disclosure.record_place import (
     record_beside,
     told_record,
 )
+from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
+from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
+from pate_cli.disclosure.verification import FAILED, PROMISE
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
@@ -190,9 +192,7 @@ class _Read:
         return functools.reduce(operator.add, found) if found else None
 
 
-def _verified(
-    found: ReadReport | Report | SpendRecord, name: str, *, unverified: bool
-) -> tuple[Run, ...]:
+def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tuple[Run, ...]:
     """Return the runs that a report or a record tells of, once they are seen to verify.
 
     What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
@@ -202,10 +202,9 @@ def _verified(
         if isinstance(found, SpendRecord):
             faults, runs = list(faults_of_runs(found.runs)), found.runs
         else:
-            read = reread(found) if isinstance(found, Report) else found
-            checks = [check for check in own_checks(read) if check.outcome == FAILED]
+            checks = [check for check in own_checks(found) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
-            runs = _runs_of(read.report, claimed=not unverified)
+            runs = _runs_of(found, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
         raise MismatchError(f"{name} does not verify: {error}") from None
     if faults and not unverified:
@@ -224,7 +223,7 @@ def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
             raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
 
 
-def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
+def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
     """A file by the kind that it says it is of; a ledger where it says nothing."""
     name = os.fspath(path)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
@@ -244,7 +243,7 @@ def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
     except (ValueError, RecursionError):
         data = None
     note("one of the files to be released", (path, None))
-    if isinstance(data, dict) and "guarantee" in data:
+    if isinstance(data, dict) and data.get("kind") == REPORT:
         return read_report(path)
     return Ledger.read(path)
 

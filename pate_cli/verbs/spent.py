@@ -22,8 +22,9 @@ from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, Run, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.run_checks import record_faults
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
-from pate_cli.disclosure.verification import FAILED, OK, Check, record_faults
+from pate_cli.disclosure.verification import FAILED, OK, Check
 from pate_cli.files.addresses import public_name
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import content_of, named
@@ -213,7 +214,7 @@ def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> Reco
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     """Whether the record tells of a report, as that has it."""
-    report = given if isinstance(given, Report) else read_report(given).report
+    report = given if isinstance(given, Report) else read_report(given)
     name = report.run or "a report without a run"
     if not isinstance(given, Report):
         name = public_name(fspath(given))

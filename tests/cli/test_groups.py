@@ -15,7 +15,7 @@ from pate_cli.core.errors import LedgerError, ParameterError, UsageError
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.guarantee import adjacency
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.report import report_schema
 from pate_cli.mechanisms import GNMax, MechanismChoice
 from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs import measure
@@ -73,9 +73,9 @@ def test_each_group_has_its_epsilon_and_the_headline_is_the_largest(pate, words)
     assert report["mechanism"]["teachers"] == HEAVY * WEIGHT + LIGHT
     assert report["mechanism"]["teachers_per_record"] == heavy["votes_per_record"] == WEIGHT
     assert report["mechanism"]["votes_together"] is True
-    statements = {one["id"]: one for one in report["guarantee"]["statements"]}
+    statements = {one["id"]: one for one in report["statements"]}
     assert statements["by-group"]["holds"] is statements["all-votes"]["holds"] is True
-    assert "one record of one group" in report["guarantee"]["adjacency"]
+    assert "one record of one group" in report["adjacency"]
     said = f"from {light['epsilon']:.4f} for strict to {heavy['epsilon']:.4f} for open"
     assert said in result.stderr
     # A group's is that of a run in which every record moves as many votes as one of its own.
@@ -110,7 +110,7 @@ def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, word
     for alone, added in zip(one["groups"], both["groups"], strict=True):
         assert alone["epsilon"] < added["epsilon"] < 2.0 * alone["epsilon"]
     drawn = reported(pate("release", "one.ledger", "--release", "upper"))
-    holds = {each["id"]: each["holds"] for each in drawn["guarantee"]["statements"]}
+    holds = {each["id"]: each["holds"] for each in drawn["statements"]}
     assert holds["by-group"] is True
     for sanitized, free in zip(drawn["groups"], one["groups"], strict=True):
         assert sanitized["epsilon"] <= drawn["epsilon"]

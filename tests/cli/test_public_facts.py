@@ -48,15 +48,15 @@ def ran(pate):
 
 
 def nothing_claimed(report, reason):
-    held = [text["id"] for text in report["guarantee"]["statements"] if text["holds"]]
+    held = [text["id"] for text in report["statements"] if text["holds"]]
     assert held == []
     assert report["sound"] is False
-    assert reason in report["guarantee"]["summary"]
-    assert "holds" not in report["guarantee"]["summary"]
+    assert reason in report["summary"]
+    assert "holds" not in report["summary"]
 
 
 def claimed(report):
-    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    held = {text["id"] for text in report["statements"] if text["holds"]}
     assert held >= {"all-votes"}
     assert report["sound"] is True
     assert report["warnings"] == []
@@ -86,7 +86,7 @@ def test_classes_read_off_the_votes_claim_nothing(ran, labels, folder, release):
         nothing_claimed(report, CLASSES)
     settled = ran("aggregate", "labels.npy", *words, "--classes", 4)
     assert settled["mechanism"]["classes"] == 4
-    assert settled["guarantee"]["statements"][0]["holds"] is True
+    assert settled["statements"][0]["holds"] is True
     claimed(settled)
 
 
@@ -213,7 +213,7 @@ def test_a_list_goes_with_long_form_alone(pate, refused, votes, folder):
 def test_the_number_of_teachers_is_named_as_public(ran, votes):
     """Without --teachers every row must have all votes, so that no vote shows in the number."""
     report = ran("aggregate", votes)
-    assert report["guarantee"]["adjacency"].endswith(
+    assert report["adjacency"].endswith(
         "The queries, the classes and the number of teachers are public, the same for both."
     )
     claimed(report)

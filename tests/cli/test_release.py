@@ -19,7 +19,7 @@ from pate_cli.cli.release import _is_ledger
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import RunKind, SpendRecord
-from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.report import report_schema
 from sealing import sealed
 from slices import some
 
@@ -154,14 +154,14 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, forget):
     kept("b.json", *KEEP, *STUDENT)
     report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
     assert report["private"] is True
-    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    held = {text["id"] for text in report["statements"] if text["holds"]}
     assert held == {"all-votes", "released-epsilon", "total", "sum"}
-    texts = {said["id"]: said["text"] for said in report["guarantee"]["statements"]}
+    texts = {said["id"]: said["text"] for said in report["statements"]}
     assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
     forget()
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
-    held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
+    held = {text["id"] for text in alone["statements"] if text["holds"]}
     assert held == {"all-votes", "this-file", "released-epsilon", "total", "sum"}
 
 
@@ -292,7 +292,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
         bounds = [drawn["data_independent"]["epsilon"] for drawn in (previous, following)]
         assert bounds[1] > bounds[0]
         earlier = f"{times} earlier release{'s' if times > 1 else ''} from the same votes"
-        assert earlier in following["guarantee"]["covers"]
+        assert earlier in following["covers"]
         refused(pate("release", *words), 7, AGAIN.format(times + 1))
         previous = following
     assert mode_of(record) == 0o644
@@ -309,7 +309,7 @@ def test_a_round_in_common_is_enough(kept, pate, refused, released):
 
 
 def held(report):
-    return {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    return {text["id"] for text in report["statements"] if text["holds"]}
 
 
 def test_a_second_draw_is_refused_though_nothing_was_asked_for(
@@ -326,7 +326,7 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     assert record.read_bytes() == before
     assert not (folder / "s.json").exists()
     second = released("a.json", *DRAW, "--again")
-    assert "1 earlier release from" in second["guarantee"]["covers"]
+    assert "1 earlier release from" in second["covers"]
     assert second["data_independent"]["epsilon"] > first["data_independent"]["epsilon"]
     assert draws_in(record) == 2
 
@@ -401,11 +401,11 @@ def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, lefto
         result = pate("release", *words)
         report = json.loads(result.stdout)
         assert (report["private"], report["sound"], held(report)) == (True, False, set())
-        assert report["guarantee"]["summary"] == (
+        assert report["summary"] == (
             "Nothing is claimed: earlier draws from these rounds, of which no record was kept, may "
             "not be charged; leave out --no-record."
         )
-        assert f"pate: warning: {report['guarantee']['summary']}" in result.stderr.splitlines()
+        assert f"pate: warning: {report['summary']}" in result.stderr.splitlines()
     assert leftovers() == before
     one = {"all-votes", "this-file", "released-epsilon"}
     assert held(released("a.json", *DRAW)) == one | {"total", "sum"}
@@ -535,7 +535,7 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, f
         "aggregate --release none --ledger FILE saves that"
     )
     assert "of their own" not in free.stderr
-    assert "1 earlier release from" in json.loads(spent.stdout)["guarantee"]["covers"]
+    assert "1 earlier release from" in json.loads(spent.stdout)["covers"]
     totals = [json.loads(run.stdout)["data_independent"]["epsilon"] for run in (spent, free)]
     assert totals[0] > totals[1]
 
@@ -546,7 +546,7 @@ def test_a_seed_anywhere_takes_the_claims_back(kept, released, forget):
     for words in (["a.json", *DRAW, "--seed", 2], ["seeded.json", *DRAW]):
         report = released(*words)
         assert report["private"] is False
-        assert not any(text["holds"] for text in report["guarantee"]["statements"])
+        assert not any(text["holds"] for text in report["statements"])
     forget()
     both = released("a.json", "seeded.json", *DRAW)
     assert both["private"] is False
@@ -781,11 +781,11 @@ def test_a_ledger_in_a_total_without_a_record_claims_nothing(kept, ran, pate, re
     assert len(total["spent"]["runs"]) == 2
     jsonschema.validate(total, report_schema())
     assert (total["private"], total["sound"], held(total)) == (True, False, set())
-    assert total["guarantee"]["summary"].startswith("Nothing is claimed: earlier draws from these")
+    assert total["summary"].startswith("Nothing is claimed: earlier draws from these")
     (folder / "total.json").write_text(json.dumps(total))
     told = pate("verify", "total.json", "--table", "--without-dp-accounting")
     failed = [line for line in told.stdout.splitlines() if line.startswith("FAILED: ")]
-    assert failed == [f"FAILED: promise: {total['guarantee']['summary']}"]
+    assert failed == [f"FAILED: promise: {total['summary']}"]
     assert held(released("b.json", "--no-record")) >= {"all-votes", "total", "sum"}
 
 

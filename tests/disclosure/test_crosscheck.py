@@ -10,7 +10,8 @@ from pate_cli.accounting.textbook import Bounded, Gaussian
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.report import DataIndependent
-from pate_cli.verbs.verify import OK, verify
+from pate_cli.disclosure.verification import OK
+from pate_cli.verbs.verify import verify
 from slices import some
 
 DELTA = 1e-5
@@ -27,7 +28,7 @@ def numbers(found):
 def test_ours_is_never_above_the_textbook(kind):
     report, _ = reports.made(kind)
     found, ours = report.crosscheck, report.data_independent.labels_epsilon
-    assert {step["kind"] for step in found.steps} == {"gaussian" if kind in GAUSSIAN else "bounded"}
+    assert {step.kind for step in found.steps} == {"gaussian" if kind in GAUSSIAN else "bounded"}
     assert ours <= min(numbers(found))
     said = "is smaller:" if ours < min(numbers(found)) else "is as large:"
     assert said in found.compared
@@ -42,14 +43,14 @@ def test_a_tie_is_called_so():
 
 def test_steps_are_what_was_asked_at_the_caps():
     steps = reports.made("confident")[0].crosscheck.steps
-    assert [step["count"] for step in steps] == [40, 30]
+    assert [step.count for step in steps] == [40, 30]
     sigma1, sigma2 = reports.CONFIDENT["sigma1"], reports.CONFIDENT["sigma2"]
-    assert steps[0]["noise_multiplier"] == sigma1
-    assert steps[1]["noise_multiplier"] == pytest.approx(sigma2 / 2**0.5, rel=1e-15)
+    assert steps[0].noise_multiplier == sigma1
+    assert steps[1].noise_multiplier == pytest.approx(sigma2 / 2**0.5, rel=1e-15)
     one, two = (reports.made(kind)[0].crosscheck.steps for kind in ("gnmax", "two per record"))
-    assert two[0]["noise_multiplier"] == one[0]["noise_multiplier"] / 2.0
+    assert two[0].noise_multiplier == one[0].noise_multiplier / 2.0
     (lnmax,) = reports.made("lnmax")[0].crosscheck.steps
-    assert (lnmax["count"], lnmax["delta"]) == (30, 0.0)
+    assert (lnmax.count, lnmax.delta) == (30, 0.0)
     assert len(reports.made("rounds")[0].crosscheck.steps) == 2
 
 

@@ -99,7 +99,7 @@ SLIPS = {
     "no text": GOOD | {"covers": 3},
     "a newer version": GOOD | {"kind": "pate-rdp-curve", "schema_version": 2},
     "a ledger": GOOD | {"kind": "pate-ledger"},
-    "a report": GOOD | {"guarantee": {}},
+    "a report": GOOD | {"kind": "pate-report"},
     "a least delta": GOOD | {"least_delta": 1},
     "epsilon below 0": PAIR | {"epsilon": -1},
     "epsilon of no size": PAIR | {"epsilon": 1e300},
@@ -200,10 +200,10 @@ def test_parts_add_up_after_the_draw(ledger, release):
     done = pate.release(ledger, external=[curve, twice, flat], **asked)
     found = done.report
     added = 0.05 * 8.0 + float(twice.rdp_at(np.array([8.0]))[0]) + flat.rdp_at(np.array([8.0]))[0]
-    assert [part["rdp"] for part in found.external] == pytest.approx(
+    assert [part.rdp for part in found.external] == pytest.approx(
         [0.4, twice.rdp_at(np.array([8.0]))[0], flat.rdp_at(np.array([8.0]))[0]], rel=5e-6
     )
-    assert 0.32 <= found.external[1]["rdp"] <= 0.36  # a Gaussian's of twice the shift, or above
+    assert 0.32 <= found.external[1].rdp <= 0.36  # a Gaussian's of twice the shift, or above
     if release == "upper":
         difference = found.sanitized.epsilon - alone.sanitized.epsilon
         assert difference == pytest.approx(added, abs=1.1e-4)
@@ -285,7 +285,7 @@ def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
     wanted = Cost(1e-5, both).of_curves
     assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05
     (part,) = found.external
-    assert part["covers"] == "all labels"
+    assert part.covers == "all labels"
     assert round_up(found.epsilon) == found.epsilon
 
 

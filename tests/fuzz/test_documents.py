@@ -260,7 +260,7 @@ def test_an_external_cost(kind, tmp_path):
         parts = External((part,))
         parts.rdp(np.array([1.5, 8.0]))
         parts.total(1e-5)
-        json.dumps(parts.facts(8.0, 8.0), allow_nan=False)
+        json.dumps(encoded(parts.facts(8.0, 8.0)), allow_nan=False)
 
     assert check(
         damaged(data),

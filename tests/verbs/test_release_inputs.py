@@ -116,7 +116,7 @@ def test_caveats_of_inputs_survive(tmp_path):
         released(drawn, alone(3))
     other = pate.Stated(epsilon=0.3, delta=1e-6, adjacency="replace-one", covers="a model")
     total = released(alone(), external=[other])
-    assert any(part["covers"] == "a model" for part in released(total).external)
+    assert any(part.covers == "a model" for part in released(total).external)
 
 
 def test_a_total_of_a_refusal_verifies():

@@ -1,4 +1,4 @@
-"""What others state of their mechanisms on the same records; all of it is public.
+"""Costs that others state of their mechanisms on the same records; all of it is public.
 
 A statement is a Rényi curve, `orders` and `rdp`, or an `epsilon` and a `delta`, with the
 `adjacency` it holds for. Whatever trained on the records, DP-SGD say, enters one total with the
@@ -53,7 +53,7 @@ _REFUSED: Final = Refusal(
 
 @dataclass(frozen=True)
 class Stated:
-    """What another mechanism on the same records costs, as its owner states it.
+    """The cost of another mechanism on the same records, as its owner states it.
 
     For `release`, which adds it to one total. Where the Rényi curve is known, of DP-SGD say, state
     that: an (ε, δ) made of it adds up to more as a rule.

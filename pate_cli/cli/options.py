@@ -867,7 +867,7 @@ class ReportOptions:
         if self.export_rdp is not None and read_off:
             from pate_cli.disclosure.guarantee import read_off_warning
 
-            raise UsageError(f"nothing is claimed: {read_off_warning(read_off[0])}")
+            raise UsageError(read_off_warning(read_off[0]))
 
     def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
         """The report, or what takes its place, and its curve."""

@@ -1,4 +1,4 @@
-"""What runs cost whatever the votes, and how costs compose: every price is found in this module.
+"""Costs of runs whatever the votes, and how they compose: every price is found in this module.
 
 A cost has parts of two kinds. *Curves* are known at every Rényi order: rows that were put to a
 mechanism, draws of a sanitized ε, and what others state of their mechanisms. They add order by
@@ -122,7 +122,7 @@ class Pair(Figure):
 
 @dataclass(frozen=True)
 class Cost:
-    """What one run or several cost whatever the votes; `+` composes.
+    """Worst-case cost of one run or of several; `+` composes.
 
     Use it wherever an ε or a Rényi cost is needed that may be published: it is a function of public
     settings alone.
@@ -186,7 +186,7 @@ class Cost:
 
     @property
     def labels(self) -> Cost:
-        """The same labels alone: without draws and without mechanisms of others."""
+        """Cost of the labels alone: without draws and without mechanisms of others."""
         if self.draws or self.external.parts:
             return replace(self, draws=(), external=External())
         return self

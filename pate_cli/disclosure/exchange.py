@@ -168,7 +168,7 @@ def _released(report: Described) -> tuple[Cost, str]:
     earlier: tuple[Draw, ...] = ()
     if isinstance(report, Quote):
         if not report.sound:
-            raise UsageError(f"nothing is claimed: {report.warnings[0]}")
+            raise UsageError(report.warnings[0])
         paired = report.target is not None or report.data_independent.method in _COMPOSED
         rounds = [
             RowsAsked(

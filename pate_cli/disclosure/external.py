@@ -230,7 +230,7 @@ class Stated:
 
 @dataclass(frozen=True)
 class ExternalFacts:
-    """Another mechanism on the same records, as its owner stated it.
+    """Another mechanism on the same records, as its owner stated it, in a report.
 
     Attributes:
         name: what it is called, as a rule after its file; None where it has none.

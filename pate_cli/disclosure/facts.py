@@ -105,7 +105,7 @@ class ReportFacts:
 
     @cached_property
     def cost(self) -> Cost:
-        """What everything that is released costs whatever the votes, without a test."""
+        """Worst-case cost of everything that is released, if there were no test."""
         cost = functools.reduce(
             operator.add, (Cost.of_rows(done, self.delta) for done in self.rounds)
         )

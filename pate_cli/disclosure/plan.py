@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import field
 from typing import ClassVar
 
-import numpy as np
-
-from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.conversion import order_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
@@ -132,7 +130,7 @@ class ReleasePlan:
 
     def conversion(self, delta: float) -> float:
         """Return the ε that converting RDP at the order of the plan adds at δ, nats."""
-        return float(conversion_cost(np.array([self.order]), delta=delta)[0])
+        return order_cost(self.order, delta=delta)
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
         """The ε that is published: f + SS·(κ + σN) + overhead, at N = `deviate`, nats."""

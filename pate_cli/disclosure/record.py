@@ -202,7 +202,7 @@ class Run:
 
     @property
     def priced(self) -> Run:
-        """The same run with its price, where it has one."""
+        """This run with its price, where it has one."""
         price = self.price
         return self if price is None else replace(self, epsilon=price)
 
@@ -239,6 +239,12 @@ class Run:
     def counted(self) -> float | None:
         """ε that it counts for by itself: a refusal what that costs; None where it is unknown."""
         return self.refusal_epsilon if self.outcome is Outcome.REFUSED else self.epsilon
+
+    @property
+    def own(self) -> tuple[float, float] | None:
+        """(ε, δ) that it counts for by itself; None where one of them is unknown."""
+        counted, delta = self.counted, self.delta
+        return None if counted is None or delta is None else (counted, delta)
 
     @property
     def names(self) -> tuple[str, ...]:

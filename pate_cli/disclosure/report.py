@@ -274,8 +274,8 @@ class Report(Result):
     tool: str = field(default=__version__, metadata=FREE)
 
     def __post_init__(self) -> None:
-        if not self.rounds:
-            raise ParameterError("rounds must have an entry")
+        if not self.rounds or (self.spent is not None and not self.spent.runs):
+            raise ParameterError("rounds, and the runs of spent, must have an entry")
         drawn, numbers = self.sanitized, list(vars(self.sanitized).values())[1:-1]
         if {number is None for number in numbers} != {drawn.release == "none"}:
             raise ParameterError("sanitized must have all its numbers, or none with release none")

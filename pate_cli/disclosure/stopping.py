@@ -10,9 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Final
 
-import numpy as np
-
-from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.conversion import order_cost
 from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
 from pate_cli.core.checks import check_positive, check_whole
 from pate_cli.core.errors import UnreachableError, UsageError
@@ -47,7 +45,7 @@ def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -
     if rule.beyond.test_cost < least * (1.0 - _ROUND_OFF):
         return f"a query costs {least:.6g} at order {order:g}"
     found = log_growth(moments, asks=rule.asks, beyond=rule.beyond) / (order - 1.0)
-    epsilon = found + _conversion(order, rule.delta)
+    epsilon = found + order_cost(order, delta=rule.delta)
     if epsilon > rule.epsilon + _ROUND_OFF:
         return f"with what lies beyond, {rule.asks} queries cost epsilon {nats(epsilon)}"
     return None
@@ -99,9 +97,9 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     """
     found = _in_any_case(mechanism, rule.asks, rule.delta).own
     moments = None if found.order is None else mechanism.query_moments(found.order)
-    if moments is None:
+    if found.order is None or moments is None:
         return rule
-    conversion = _conversion(found.order, rule.delta)
+    conversion = order_cost(found.order, delta=rule.delta)
     best = rule
     for epsilon in (rule.epsilon, max(target, rule.epsilon)):
         most = epsilon - conversion
@@ -113,10 +111,6 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
         if beyond.budget >= _WORTH * most:
             break
     return best
-
-
-def _conversion(order: float | None, delta: float) -> float:
-    return float(conversion_cost(np.array([order]), delta=delta)[0])
 
 
 def _in_any_case(

@@ -18,15 +18,13 @@ from dataclasses import field, replace
 from decimal import Decimal
 from typing import Final
 
-import numpy as np
-
-from pate_cli.accounting.conversion import conversion_cost, significant_up
+from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.codec import SPARING
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.checked import COMPUTED, RECORD
-from pate_cli.disclosure.cost import Cost, Figure, decimal_sum, delta_sum
+from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.record import Outcome, Run
 
@@ -76,16 +74,11 @@ def total_of(runs: Sequence[Run]) -> Total:
     """
     if not runs:
         raise LedgerError("there is no run whose cost could be told")
-    own = [
-        (run.counted, run.delta)
-        for run in runs
-        if run.counted is not None and run.delta is not None
-    ]
     sums: tuple[float | None, float | None] = (None, None)
-    if len(own) == len(runs):
-        sums = decimal_sum(each[0] for each in own), delta_sum(each[1] for each in own)
-        if len(runs) == 1:
-            return Total(*own[0], "one", None, *sums)
+    if all(run.own is not None for run in runs):
+        sums = list(however_chosen(runs))[-1]
+    if len(runs) == 1 and runs[0].own is not None:
+        return Total(*runs[0].own, "one", None, *sums)
     found = _cost_of(runs).together()
     return Total(found.epsilon, found.delta, found.method, found.order, *sums)
 
@@ -123,10 +116,10 @@ def however_chosen(
         return
     epsilon, delta = Decimal(0), Decimal(0)
     for run in runs:
-        if run.counted is None or run.delta is None:
+        if run.own is None:
             raise LedgerError(f"run {run.id} states no epsilon of its own, so no sum covers it")
-        epsilon += Decimal(repr(run.counted))
-        delta += Decimal(repr(run.delta))
+        epsilon += Decimal(repr(run.own[0]))
+        delta += Decimal(repr(run.own[1]))
         yield float(epsilon), significant_up(delta)
 
 
@@ -177,7 +170,7 @@ def refuse_beyond(
 
 def _filtered(runs: Sequence[Run], half: float, order: float) -> Iterator[tuple[float, float]]:
     """Yield the running (ε, δ) at one order: curves add there, δ's of all other runs beside it."""
-    conversion = _conversion(order, half)
+    conversion = order_cost(order, delta=half)
     least = replace(_cost_of(runs), delta=half).least_delta
     if half < least:
         raise UnreachableError(
@@ -204,11 +197,8 @@ def _nothing(budget: Budget) -> tuple[float, float]:
     if budget.order is None:
         return 0.0, 0.0
     half = budget.delta / 2.0
-    return max(significant_up(_conversion(budget.order, half), digits=_DIGITS), 0.0), half
-
-
-def _conversion(order: float, delta: float) -> float:
-    return float(conversion_cost(np.array([order]), delta=delta)[0])
+    conversion = order_cost(budget.order, delta=half)
+    return max(significant_up(conversion, digits=_DIGITS), 0.0), half
 
 
 def _cost_of(runs: Sequence[Run]) -> Cost:

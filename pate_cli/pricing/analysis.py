@@ -12,7 +12,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.pricing.cost import MOMENT_ORDERS, TIGHT_ORDERS, CostAnalysis, TightCost
 from pate_cli.pricing.sensitivity import Sensitivity, price_votes
-from pate_cli.run.accounts import Account, TightAccount
+from pate_cli.run.accounts import LedgerAccount, TightAccount
 from pate_cli.run.fold import AskedRows
 
 
@@ -28,7 +28,7 @@ class FullAnalysis(Protocol):
         """Return a sound plan as this analysis converts and charges it."""
         ...
 
-    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> Account:
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> LedgerAccount:
         """Return what a run keeps of the votes."""
         ...
 

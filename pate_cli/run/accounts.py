@@ -1,9 +1,9 @@
-"""What a run keeps of the votes while they are labelled, and what it settles in the end. SECRET.
+"""Accounts: what a run keeps of the votes as they are labelled, and settles in the end. SECRET.
 
-A run that keeps nothing says what its settings cost whatever the votes (`PublicAccount`), perhaps
-after a test before any label is drawn (`release_test`). One that keeps a ledger (`LedgerAccount`)
-says what a plan sanitizes of it: of a tally of scores (`TightAccount`), or of what the published
-analysis keeps. What a run costs before that is `disclosure.cost` alone.
+Most runs keep nothing: they state what their settings cost whatever the votes, perhaps after a test
+before any label is drawn (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan
+sanitize it: of a tally of scores (`TightAccount`), or of what the published analysis keeps. What a
+run costs before that is `disclosure.cost` alone.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Settlement:
 
 
 class LedgerAccount(ABC):
-    """Keeps what it needs of the votes for a ledger, of which a plan sanitizes a part. SECRET."""
+    """Keeps what a ledger needs of the votes, of which a plan sanitizes a part. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""
@@ -77,13 +77,6 @@ class LedgerAccount(ABC):
     @abstractmethod
     def ledger(self, done: Round, *, private: bool) -> Ledger:
         """Return the ledger of all rows."""
-
-    def settle(self, settings: Settings, done: Round, key: RunKey) -> Settlement:
-        """Charge all rows and draw once; the ledger tells of a draw that is published."""
-        del settings  # the ledger says of its round what was told
-        ledger, plan = self.ledger(done, private=key.private), self._plan
-        facts = door.release(ledger, plan, key.aside("release"))
-        return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
 
 
 class TightAccount(LedgerAccount):
@@ -115,26 +108,6 @@ class TightAccount(LedgerAccount):
             distances=distances_for(plan.beta, teachers=self._mechanism.teachers),
             private=private,
         )
-
-
-class PublicAccount:
-    """Nothing kept: what labels cost is settled before they are drawn, and no ledger is wanted."""
-
-    keep = None
-
-    def add(self, kept: Any) -> None:
-        """Do nothing: what labels may cost does not follow from the votes."""
-
-    def settle(self, settings: Settings, done: Round, key: RunKey) -> Settlement:
-        """Return the facts of labels that passed the test of their settings, if there is one."""
-        del key  # nothing is drawn
-        target = settings.target
-        passed = True if target is not None and target.tested else None
-        return Settlement(run_facts(settings, done, passed=passed))
-
-
-Account: TypeAlias = LedgerAccount | PublicAccount
-"""What keeps what it needs of the votes while they are labelled, and reports in the end. SECRET."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +172,19 @@ def refused(settings: Settings) -> Settlement:
         settings, id="refused", answers=0, read_off=settings.read_off, groups=settings.groups
     )
     return Settlement(run_facts(settings, done, passed=False))
+
+
+def settled(settings: Settings, ledger: Ledger | None, done: Round, key: RunKey) -> Settlement:
+    """Return the facts of labels that may leave; of a ledger an ε is drawn, once, if asked for.
+
+    The ledger tells of a draw that is published.
+    """
+    plan, target = settings.sanitizer, settings.target
+    if ledger is None or plan is None:
+        tested = target is not None and target.tested
+        return Settlement(run_facts(settings, done, passed=True if tested else None))
+    facts = door.release(ledger, plan, key.aside("release"))
+    return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
 
 
 def charge(

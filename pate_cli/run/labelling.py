@@ -18,7 +18,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism
-from pate_cli.run.accounts import Account, Keep, Settlement
+from pate_cli.run.accounts import Keep, LedgerAccount, Settlement, settled
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.fold import AskedRows, nothing_seen
 from pate_cli.run.publication import Publication
@@ -130,7 +130,7 @@ def drawn(
 def run(
     rows: AskedRows,
     mechanism: Mechanism,
-    account: Account,
+    account: LedgerAccount | None,
     settings: Settings,
     *,
     key: RunKey,
@@ -147,7 +147,7 @@ def run(
     Args:
         rows: those that are asked.
         mechanism: the aggregator.
-        account: what is kept of the votes, fixed before any was seen.
+        account: what is kept of the votes for a ledger; None where nothing is.
         settings: what the run is told.
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
@@ -168,12 +168,13 @@ def run(
             mechanism,
             key,
             max_answers=settings.max_answers,
-            keep=account.keep,
+            keep=None if account is None else account.keep,
             checkpoint=checkpoint,
             progress=progress,
         )
         for found in parts:
-            account.add(found.kept)
+            if account is not None:
+                account.add(found.kept)
             answers += found.answers
             yield found.table(metadata, facts)
         nothing = Drawn(*np.zeros((3, 0), np.uint8)).table(metadata, facts)
@@ -188,5 +189,6 @@ def run(
         read_off=settings.read_off,
         groups=settings.groups,
     )
-    settled = account.settle(settings, done, key)
-    return replace(settled, facts=replace(settled.facts, label_names=facts.label_names))
+    ledger = None if account is None else account.ledger(done, private=key.private)
+    found = settled(settings, ledger, done, key)
+    return replace(found, facts=replace(found.facts, label_names=facts.label_names))

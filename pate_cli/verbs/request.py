@@ -23,7 +23,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.accounts import Account, PublicAccount
+from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
 from pate_cli.verbs.analyses import analysis_of
@@ -202,14 +202,14 @@ class Request:
             )
         return untested
 
-    def account(self, settings: Settings) -> Account:
-        """Return what keeps of the votes what these settings ask for; nothing for the worst case.
+    def account(self, settings: Settings) -> LedgerAccount | None:
+        """Return what keeps of the votes what a ledger needs; None for the worst case alone.
 
         Raises:
             UsageError, ValidityError: the published analysis does not cover the mechanism.
         """
         if settings.sanitizer is None:
-            return PublicAccount()
+            return None
         return analysis_of(settings.analysis).account(self.scored, settings.sanitizer)
 
     def sanitized(self, promise: PromiseWords) -> ReleasePlan | None:

@@ -32,7 +32,7 @@ from pate_cli.disclosure.total import left_of
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.run.accounts import refused, release_test
+from pate_cli.run.accounts import LedgerAccount, Settlement, refused, release_test
 from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
@@ -148,17 +148,7 @@ def aggregate(
         entry.enter()
         with entry.standing(until_read=not tested):
             if not tested or release_test(request.rows, request.scored, settings, key, progress):
-                settled = run(
-                    request.rows,
-                    request.mechanism,
-                    account,
-                    settings,
-                    key=key,
-                    into=place,
-                    checkpoint=kept,
-                    progress=progress,
-                    facts=request.file.facts,
-                )
+                settled = _drawn(request, settings, account, key, place, kept, progress)
                 spent = entry.settle(Outcome.LABELLED, answers=settled.answers)
             else:
                 settled = refused(settings)
@@ -185,6 +175,29 @@ def _read(request: Request, progress: Progress) -> None:
 
 def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
     """Make nothing of a batch."""
+
+
+def _drawn(
+    request: Request,
+    settings: Settings,
+    account: LedgerAccount | None,
+    key: RunKey,
+    place: Publication,
+    kept: Checkpoint | None,
+    progress: Progress,
+) -> Settlement:
+    """Draw all labels into their place, and return what they cost."""
+    return run(
+        request.rows,
+        request.mechanism,
+        account,
+        settings,
+        key=key,
+        into=place,
+        checkpoint=kept,
+        progress=progress,
+        facts=request.file.facts,
+    )
 
 
 def _bound(ledger: Ledger | None, record: RecordPlace) -> Ledger | None:

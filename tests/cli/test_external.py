@@ -67,7 +67,7 @@ def test_where_a_fact_was_read_off_the_votes_nothing_is_claimed(pate, refused, f
     words = ["aggregate", "votes.npy", "--layout", "labels", "--export-rdp", "curve.json"]
     words += ["--max-epsilon", 100]
     for more in ([], ["--dry-run"]):
-        assert "nothing is claimed" in refused(pate(*words, *more), 2).lower()
+        assert "nothing is promised" in refused(pate(*words, *more), 2).lower()
     assert leftovers() == ["votes.npy"]
     assert pate(*words, "--classes", 3).exit_code == 0
 
@@ -84,7 +84,7 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder
     assert "at delta 1.1e-05" in result.stderr
     assert [part["covers"] for part in found["external"]] == ["a histogram", None]
     assert found["external"][0]["rdp"] < 0.5 == found["external"][0]["epsilon"]
-    assert found["summary"].startswith("In total, with 2 external parts, epsilon = ")
+    assert found["summary"].startswith("Together with 2 external parts, epsilon ")
     assert found["external"][0]["stated"] == PAIR | {"name": "pair.json"}
     assert found["external"][1]["stated"] == CURVE | {"name": "curve.json"}
     # The record tells of them, too; the draw cannot be had again.

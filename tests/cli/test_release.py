@@ -157,7 +157,9 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, forget):
     held = {text["id"] for text in report["statements"] if text["holds"]}
     assert held == {"all-votes", "released-epsilon", "total", "sum"}
     texts = {said["id"]: said["text"] for said in report["statements"]}
-    assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
+    assert texts["released-epsilon"].endswith(
+        "Rounds may have been chosen after seeing earlier labels."
+    )
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
     forget()
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
@@ -402,8 +404,8 @@ def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, lefto
         report = json.loads(result.stdout)
         assert (report["private"], report["sound"], held(report)) == (True, False, set())
         assert report["summary"] == (
-            "Nothing is claimed: earlier draws from these rounds, of which no record was kept, may "
-            "not be charged; leave out --no-record."
+            "Nothing is promised: no record of earlier draws from these rounds was kept, so they "
+            "may not be charged. Leave out --no-record."
         )
         assert f"pate: warning: {report['summary']}" in result.stderr.splitlines()
     assert leftovers() == before
@@ -781,7 +783,7 @@ def test_a_ledger_in_a_total_without_a_record_claims_nothing(kept, ran, pate, re
     assert len(total["spent"]["runs"]) == 2
     jsonschema.validate(total, report_schema())
     assert (total["private"], total["sound"], held(total)) == (True, False, set())
-    assert total["summary"].startswith("Nothing is claimed: earlier draws from these")
+    assert total["summary"].startswith("Nothing is promised: no record of earlier draws")
     (folder / "total.json").write_text(json.dumps(total))
     told = pate("verify", "total.json", "--table", "--without-dp-accounting")
     failed = [line for line in told.stdout.splitlines() if line.startswith("FAILED: ")]

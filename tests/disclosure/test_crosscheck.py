@@ -30,7 +30,7 @@ def test_ours_is_never_above_the_textbook(kind):
     found, ours = report.crosscheck, report.data_independent.labels_epsilon
     assert {step.kind for step in found.steps} == {"gaussian" if kind in GAUSSIAN else "bounded"}
     assert ours <= min(numbers(found))
-    said = "is smaller:" if ours < min(numbers(found)) else "is as large:"
+    said = "is smaller:" if ours < min(numbers(found)) else "is as large ("
     assert said in found.compared
     assert all(number == round(number, 4) for number in numbers(found))
 
@@ -38,7 +38,7 @@ def test_ours_is_never_above_the_textbook(kind):
 def test_a_tie_is_called_so():
     report, _ = reports.made("sparse-vector")
     assert report.data_independent.labels_epsilon == min(numbers(report.crosscheck))
-    assert "is as large:" in report.crosscheck.compared
+    assert "is as large (" in report.crosscheck.compared
 
 
 def test_steps_are_what_was_asked_at_the_caps():
@@ -85,13 +85,17 @@ def test_each_sentence_goes_with_its_numbers():
     gaussian, bounded = Gaussian(10, 20.0), Bounded(10, 0.1, 1e-8)
     least = min(numbers(beside([gaussian], 0.0)))
     cases = [
-        ([gaussian], least - 1e-4, "is smaller: the textbook takes every noisy count"),
-        ([gaussian], least, "is as large:"),
-        ([gaussian], least + 1e-4, "is above the least of these numbers"),
-        ([bounded], 1e-4, "is smaller: it is the optimal composition"),
+        (
+            [gaussian],
+            least - 1e-4,
+            "is smaller: a textbook accountant assumes that all noisy counts",
+        ),
+        ([gaussian], least, "is as large ("),
+        ([gaussian], least + 1e-4, "is larger than the least of these"),
+        ([bounded], 1e-4, "is smaller: it composes the steps optimally"),
         ([gaussian, bounded], 1.0, "No textbook theorem composes steps of both kinds"),
         ([Bounded(10, 0.1, 1e-6)], 1.0, "Basic and advanced composition say nothing here"),
-        ([], 0.0, "is as large:"),
+        ([], 0.0, "is as large ("),
     ]
     for steps, ours, said in cases:
         assert said in beside(steps, ours).compared

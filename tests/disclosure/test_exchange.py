@@ -18,9 +18,9 @@ from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure import report as reports
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.reader import parse_report
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from refusals import refusal
 
@@ -33,7 +33,7 @@ RELATIONS = list(accounting.NeighboringRelation)
 REPLACE = accounting.NeighboringRelation.REPLACE_ONE
 VOTES = SyntheticEnsemble(teachers=250, classes=10, queries=640).draw(1)[0]
 MNIST = pate.ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
-SPENT = Spending(MNIST, 640, 283)
+SPENT = Rows(MNIST, 640, 283)
 """The paper's run: 640 queries, of which 283 are answered."""
 
 
@@ -261,5 +261,5 @@ def test_the_curve_is_no_sharper_than_the_route_it_is_of():
     assert wide.data_independent.method == "gaussian-dp"
     curve = pate.rdp_curve(wide, orders=[8.0, 16.0, 32.0, 64.0, 128.0]).curve
     assert np.min(curve.rdp + conversion_cost(curve.orders, delta=0.01)) > wide.epsilon
-    spent = [Spending(pate.GNMax(250, 10, sigma2=20.0), 1, 1)]
-    assert data_independent_cost(spent, delta=0.01, plan=None).epsilon <= wide.epsilon
+    one = Cost(0.01, (Rows(pate.GNMax(250, 10, sigma2=20.0), 1, 1),))
+    assert one.of_curves.epsilon <= wide.epsilon

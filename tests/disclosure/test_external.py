@@ -214,7 +214,7 @@ def test_parts_add_up_after_the_draw(ledger, release):
     assert found.data_independent.epsilon > alone.data_independent.epsilon
     assert found.rounds == alone.rounds
     assert found.covers.endswith(
-        "3 external parts on the same records together; earlier runs: not tracked"
+        "3 external parts on the same records together; earlier runs are not tracked"
     )
     assert "one record" in found.adjacency
     # A draw is noted as it is without them.

@@ -24,7 +24,6 @@ from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportErro
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, PublicFact
-from pate_cli.disclosure.explain import explain
 from pate_cli.disclosure.external import External, Stated, refuse_short
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import Draw
@@ -238,7 +237,7 @@ def test_reports(tmp_path):
         assert check(
             cases_of_reports(kinds),
             lambda altered: from_file(path, read_report, json.dumps(altered).encode()),
-            lambda _: (explain(path), verify(path, with_dp_accounting=False)),
+            lambda _: (pate.explain(path), verify(path, with_dp_accounting=False)),
             ReportError,
         )
 

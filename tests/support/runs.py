@@ -12,7 +12,7 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism
-from pate_cli.run.accounts import PublicAccount, TightAccount, charge
+from pate_cli.run.accounts import TightAccount, charge
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import Publication
 from pate_cli.verbs.spend import Aggregation
@@ -107,7 +107,7 @@ def aggregated(rows, mechanism, plan=None, *, max_answers, key, delta=1e-5, **ho
         private=key.private,
         sanitizer=plan,
     )
-    account = PublicAccount() if plan is None else TightAccount(mechanism, plan)
+    account = None if plan is None else TightAccount(mechanism, plan)
     settled = run(rows, mechanism, account, settings, key=key, into=kept, **how)
     return Aggregation(kept.labels, report_of(settled.facts), settled.ledger)
 

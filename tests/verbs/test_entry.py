@@ -383,7 +383,7 @@ def test_votes_on_disk_have_a_record_beside_them_and_others_none(tmp_path, monke
     assert {path.name for path in tmp_path.iterdir()} == {"kept", "link.npy"}
     untracked = pate.aggregate(COUNTS, "gnmax", **asked).report
     assert untracked.spent is None
-    assert "earlier runs: not tracked" in untracked.covers
+    assert "earlier runs are not tracked" in untracked.covers
     assert pate.aggregate(votes, "gnmax", record=False, **asked).report.spent is None
     assert pate.aggregate(votes, "gnmax", seed=1, **asked).report.spent is None
     assert len(SpendRecord.read("votes.npy.spent.json").runs) == 3

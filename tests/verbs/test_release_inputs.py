@@ -87,7 +87,7 @@ def test_what_is_taken_unverified_is_said_and_stays_said(tmp_path):
     assert report.unsettled == (INPUTS,)
     assert UNVERIFIED in report.warnings
     assert not any(statement.holds for statement in report.statements)
-    assert report.summary.startswith("Nothing is claimed: it is made of something")
+    assert report.summary.startswith("Nothing is promised: the total includes something")
     assert verify(report, with_dp_accounting=False).failed == ["promise"]
     for later in (report, done.record, tmp_path / "record"):
         with pytest.raises(UsageError, match="nothing is claimed"):
@@ -106,7 +106,7 @@ def test_caveats_of_inputs_survive(tmp_path):
     """That a prior must be public, that draws may be missing, and what others state."""
     prior = [0] * 20
     guessed = alone(prior=prior, prior_weight=5)
-    assert "void if the votes" in released(guessed).summary
+    assert "guesses of the prior must be public" in released(guessed).summary
     ledger = pate.aggregate(
         VOTES, "gnmax", **GIVEN, release="none", order=6.0, keep_ledger=True, record=False
     ).ledger

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from pate_cli.core.errors import PateError as PateError
     from pate_cli.disclosure.exchange import dp_event as dp_event
     from pate_cli.disclosure.exchange import rdp_curve as rdp_curve
-    from pate_cli.disclosure.explain import explain as explain
-    from pate_cli.disclosure.external import ExternalCurve as ExternalCurve
-    from pate_cli.disclosure.external import ExternalPair as ExternalPair
+    from pate_cli.disclosure.external import Stated as Stated
     from pate_cli.disclosure.ledger import Ledger as Ledger
     from pate_cli.disclosure.record import SpendRecord as SpendRecord
     from pate_cli.disclosure.report import RefusedError as RefusedError
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.coordinated import coordinated_choice as coordinated_choice
     from pate_cli.mechanisms.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.run.publication import Destination as Destination
+    from pate_cli.verbs.explain import explain as explain
     from pate_cli.verbs.measure import accuracy as accuracy
     from pate_cli.verbs.measure import compare as compare
     from pate_cli.verbs.measure import cost as cost
@@ -57,8 +56,7 @@ _HOMES = {
     "Ask": "verbs.session",
     "BudgetSpent": "core.errors",
     "Destination": "run.publication",
-    "ExternalCurve": "disclosure.external",
-    "ExternalPair": "disclosure.external",
+    "Stated": "disclosure.external",
     "Labels": "labels.labels",
     "Ledger": "disclosure.ledger",
     "PateError": "core.errors",
@@ -74,7 +72,7 @@ _HOMES = {
     "coordinated_choice": "mechanisms.coordinated",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
-    "explain": "disclosure.explain",
+    "explain": "verbs.explain",
     "growth": "verbs.measure",
     "open_votes": "votes.opening",
     "plan": "verbs.plan",

@@ -241,9 +241,9 @@ class _CommandLine:
         from pate_cli.run.checkpoint import reached
 
         output, refused = self.output, None
-        found = self.asked["record"].found
-        if found is not None:
-            output.note(f"joins the record {public_name(found)}")
+        joined = self.asked["record"].joined
+        if joined is not None:
+            output.note(joined)
         row = reached(engine.checkpoint)
         with (
             output.outputs() as out,
@@ -375,17 +375,17 @@ class _CommandLine:
     @property
     def _records(self) -> list[str]:
         """Return the names of the record files, as short as they can be from here."""
-        paths = map(os.fspath, self.asked["record"].paths)
+        paths = [os.fspath(file.path) for file in self.asked["record"].files]
         return [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
 
     def _note_account(self, report: Report) -> None:
         """Note what all runs of the record cost, if there are others, or that there is none."""
         from pate_cli.disclosure.figures import pair
 
-        places, spent, output = self.asked["record"], report.spent, self.output
+        record, spent, output = self.asked["record"], report.spent, self.output
         if spent is not None and spent.count > 1 and not self.summed_up:
             total = pair(spent.epsilon, spent.delta)
-            output.note(f"{spent.count} runs in {places.shown} cost {total} together")
+            output.note(f"{spent.count} runs in {record.file.name} cost {total} together")
         if spent is None and report.private:
             output.note("earlier runs: not tracked; --ensemble NAME keeps a record of these votes")
 

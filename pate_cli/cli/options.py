@@ -61,7 +61,7 @@ from pate_cli.files.existing import PICTURE, a_report
 
 if TYPE_CHECKING:
     from pate_cli.core.words import PublicFact
-    from pate_cli.disclosure.record_place import Places
+    from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
@@ -772,12 +772,12 @@ class RecordOptions:
             "accept_lost_record": self.accept_lost_record,
         }
 
-    def places(self, votes: str, *, seed: int | None) -> Places:
-        """Return the places of the record of these votes."""
-        from pate_cli.disclosure.record_place import Places
+    def places(self, votes: str, *, seed: int | None) -> RecordPlace:
+        """Return the place of the record of these votes."""
+        from pate_cli.disclosure.record_place import RecordPlace
 
         asked = self.keywords
-        return Places.of(
+        return RecordPlace.of(
             votes,
             record=asked["record"],
             ensemble=asked["ensemble"],
@@ -867,7 +867,7 @@ class ReportOptions:
         if self.export_rdp is not None and read_off:
             from pate_cli.disclosure.guarantee import read_off_warning
 
-            raise UsageError(f"nothing is claimed: {read_off_warning(read_off[0])}")
+            raise UsageError(read_off_warning(read_off[0]))
 
     def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
         """The report, or what takes its place, and its curve."""

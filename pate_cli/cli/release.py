@@ -102,6 +102,8 @@ def release(
             out.note(lambda error: error.add_note("what was drawn stays in the record and counts"))
         report.write(out, report_path, done.report)
     total, spent = done.ledger, done.report.spent
+    if done.joined is not None:
+        output.note(done.joined)
     if total is not None and total.draws:
         output.note(
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "

@@ -67,7 +67,7 @@ def print_quote(quote: Quote) -> None:
 
 
 def _released(report: Report, rows: int | None) -> _Rows:
-    from pate_cli.disclosure.figures import nats, shown
+    from pate_cli.disclosure.figures import nats, shown, verdict
 
     left = None if rows is None else not_asked(report, rows)
     if left is not None:
@@ -92,9 +92,9 @@ def _released(report: Report, rows: int | None) -> _Rows:
         if report.epsilon_kind != "total":
             total = f"{nats(spent.epsilon)} at delta {shown(spent.delta)}"
             yield "in all", f"{total}, {_ALL}: {spent.count} runs in the record"
-        yield "privacy", _worth(spent.epsilon, spent.delta)
+        yield "privacy", verdict(spent.epsilon, spent.delta)
     else:
-        yield "privacy", _worth(report.epsilon, report.delta, report.epsilon_kind)
+        yield "privacy", verdict(report.epsilon, report.delta, report.epsilon_kind)
 
 
 def _reading(report: Report) -> str:
@@ -122,7 +122,7 @@ def _handled(files: Handling, *, claimed: bool) -> _Rows:
 
 
 def _quoted(quote: Quote) -> _Rows:
-    from pate_cli.disclosure.figures import nats, shown
+    from pate_cli.disclosure.figures import nats, shown, verdict
 
     yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
@@ -133,7 +133,7 @@ def _quoted(quote: Quote) -> _Rows:
         refusal = shown(quote.target.refusal_epsilon)
         yield "target", f"tested: {_passing(quote.target.chances)}; a refusal costs {refusal}"
     if quote.sound:
-        yield "privacy", _worth(quote.epsilon, quote.delta)
+        yield "privacy", verdict(quote.epsilon, quote.delta)
     else:
         yield "privacy", "not proved: what the warning names was read off the votes"
 
@@ -156,12 +156,6 @@ def _guessed(prior: PublicPrior | None) -> _Rows:
         weight = "votes" if prior.weight is None else f"{prior.weight} votes"
         told = "void if the votes or any private record shaped them"
         yield "prior", f"{weight} for each of {prior.guesses} guesses; {told}"
-
-
-def _worth(epsilon: float, delta: float, kind: str = "worst-case") -> str:
-    from pate_cli.disclosure.verdict import verdict
-
-    return str(verdict(epsilon, delta, kind))
 
 
 def _print(rows: _Rows) -> None:

@@ -1,14 +1,16 @@
 """Documents: frozen dataclasses as JSON-ready values, and back from JSON by their annotations.
 
-What is read is what the annotations say and nothing else: no boolean for a number, no number for a
-text, no field that is missing or unknown. Constructors check ranges. Every reader says what is
-wrong in the same words, and raises its own class of error.
+A dataclass is the schema of its document. What is read is what the annotations say and nothing
+else: no boolean for a number, no number for a text, no field that is missing or unknown.
+Constructors check ranges. Every reader says what is wrong in the same words, and raises its own
+class of error.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import inspect
 import json
 import math
 import types
@@ -31,7 +33,10 @@ SPARING: Final = {_SPARING: True}
 LARGEST_WHOLE: Final = 2**63 - 1
 _NAME: Final = "name"
 _NUMBERS: Final = {int, float}
-_WORDS: Final = {str: "a text", int: "a whole number", bool: "true or false"}
+_PLAIN: Final = {
+    str: ("a text", "string"), int: ("a whole number", "integer"),
+    bool: ("true or false", "boolean"),
+}  # fmt: skip
 
 
 def called(name: str) -> dict[str, Any]:
@@ -128,6 +133,37 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
     return found
 
 
+def schema_of(kind: Any) -> dict[str, Any]:
+    """The JSON Schema (draft 2020-12) of what `encoded` makes of an annotation.
+
+    A dataclass brings its docstring along, which says what its fields mean.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is types.UnionType:
+        return {"anyOf": [schema_of(each) for each in inner]}
+    if origin is tuple:
+        return {"type": "array", "items": schema_of(inner[0])}
+    if is_dataclass(kind):
+        return _object_schema(kind)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return {"enum": [word.value for word in kind]}
+    if kind in _PLAIN:
+        return {"type": _PLAIN[kind][1]}
+    others: dict[Any, str] = {float: "number", types.NoneType: "null"}
+    return {} if kind is Any else {"type": others.get(kind, "object")}
+
+
+def _object_schema(kind: Any) -> dict[str, Any]:
+    known = _names(kind)
+    return {
+        "description": inspect.getdoc(kind),
+        "type": "object",
+        "properties": {name: schema_of(_hints(kind)[each.name]) for name, each in known.items()},
+        "required": [name for name, each in known.items() if _SPARING not in each.metadata],
+        "additionalProperties": False,
+    }
+
+
 def picked(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
     """Those fields of an object that a dataclass knows."""
     known = _names(kind)
@@ -173,8 +209,8 @@ def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
     if origin is types.UnionType:
         (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
         return None if data is None else _decoded(inner, data, at, ", or null")
-    if kind in _WORDS:
-        return data if type(data) is kind else refuse(_WORDS[kind])
+    if kind in _PLAIN:
+        return data if type(data) is kind else refuse(_PLAIN[kind][0])
     if kind is float:
         number = _reals(data) if type(data) in _NUMBERS else None
         return refuse("a finite number") if number is None else float(number)

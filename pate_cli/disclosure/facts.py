@@ -8,23 +8,21 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.accounting.textbook import Step
-from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Bound, PublicFact, ReleaseKind
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External, StatedCost
+from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import (
     DRAWS,
     INPUTS,
@@ -47,7 +45,7 @@ from pate_cli.disclosure.report import (
     Sanitized,
     Tested,
 )
-from pate_cli.disclosure.settings import RowsAnswered, Settings
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Settings
 from pate_cli.disclosure.stopping import rule_fault
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent, in_full
@@ -57,7 +55,11 @@ from pate_cli.votes.facts import Group
 
 Planned: TypeAlias = Callable[[ReleasePlan], ReleasePlan]
 """Gives a sound plan as an analysis charges it."""
-_STATED: Final = Refusal(ReportError, "an external part is damaged: ")
+_CONVERSIONS: Final = {
+    "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
+    "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
+    "composition": "Kairouz-Oh-Viswanath 2015 and others, by data_independent.method",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -191,7 +193,7 @@ def report_of(facts: ReportFacts) -> Report:
         public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
         epsilon, kind = round_up(spent.epsilon), TOTAL
         prior = tuple(run.draw for run in spent.runs if run.draw is not None)
-        external = External(tuple(run.part for run in spent.runs if run.part is not None))
+        external = External(tuple(run.external for run in spent.runs if run.external is not None))
         verified = all(run.claimed for run in spent.runs)
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
@@ -206,6 +208,7 @@ def report_of(facts: ReportFacts) -> Report:
         private=facts.private,
         sound=False,
         analysis=analysis,
+        conversion=_CONVERSIONS[analysis],
         mechanism=dict(rounds[0].mechanism) if len(rounds) == 1 else named,
         queries=sum(done.queries for done in rounds),
         answers=sum(done.answers for done in rounds),
@@ -267,9 +270,9 @@ def _headline(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 def _sanitized(facts: ReportFacts) -> Sanitized:
     plan = facts.plan
     if plan is None or facts.drawn is None:
-        return Sanitized((ReleaseKind.NONE if plan is None else plan.kind).value)
+        return Sanitized(ReleaseKind.NONE)
     return Sanitized(
-        release=plan.kind.value,
+        release=plan.kind,
         epsilon=facts.drawn,
         order=plan.order,
         beta=plan.beta,
@@ -291,7 +294,7 @@ def _tested(facts: ReportFacts, mechanism: Mechanism) -> Tested | None:
         refusal_epsilon=target.refusal_epsilon,
         orders=target.test_orders(mechanism),
         distances=target.distances,
-        bound=target.bound.value,
+        bound=target.bound,
     )
 
 
@@ -305,18 +308,19 @@ def facts_of(report: Report, planned: Planned) -> ReportFacts:
     Raises:
         PateError: facts that no run has, or that contradict each other.
     """
-    rounds, spent = rounds_of(report), report.spent
+    rounds, spent, total = rounds_of(report), report.spent, report.epsilon_kind == TOTAL
     refused = report.tested is not None and not report.tested.passed
     for done in rounds:
         if refused and done.answers:
             raise ReportError(f"{done.answers} answers, though the labels did not pass")
         # A total tells of runs that were refused or are pending, too.
-        _check_round(done, labelled=not refused and report.epsilon_kind != TOTAL)
-    total = report.epsilon_kind == TOTAL
+        fault = next(round_faults(done, labelled=not refused and not total), None)
+        if fault is not None:
+            raise ReportError(fault)
     facts = ReportFacts(
         rounds=rounds,
         private=report.private,
-        delta=labels_delta(report),
+        delta=_labels_delta(report),
         total=total,
         recorded=DRAWS not in report.unsettled,
         spent=None if spent is None else Spent.of(spent.runs),
@@ -352,26 +356,17 @@ def run_of(report: Report) -> Run:
     )
 
 
-def drawn_of(report: Report) -> Draw | None:
-    """Return the public parameters of the sanitized value in a report, if it has one."""
-    drawn = report.sanitized
-    if drawn.beta is None or drawn.sigma_release is None:
-        return None
-    shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
-    return Draw(drawn.beta, drawn.sigma_release, shift)
-
-
 def settings_of(report: Report) -> Settings:
     """Return what the run of a report of one round was told."""
     (done,) = rounds_of(report)
-    plan, delta = _plan(report), labels_delta(report)
+    plan = plan_of(report)
     return Settings.of(
         done,
         private=report.private,
-        delta=delta,
+        delta=plan.delta,
         analysis=report.analysis,
         target=_target(report),
-        sanitizer=plan if plan.publishes_draw and report.sanitized.epsilon is not None else None,
+        sanitizer=plan if plan.publishes_draw else None,
         read_off=done.read_off,
         groups=done.groups,
     )
@@ -379,29 +374,32 @@ def settings_of(report: Report) -> Settings:
 
 def _target(report: Report) -> TargetPlan | None:
     """Return the target that was stated in advance, if there was one."""
-    tested, met, delta = report.tested, report.met_target, labels_delta(report)
+    tested, met, delta = report.tested, report.met_target, _labels_delta(report)
     if tested is not None:
-        return TargetPlan(tested.target, delta, tested.refusal_epsilon, Bound(tested.bound))
+        return TargetPlan(tested.target, delta, tested.refusal_epsilon, tested.bound)
     return None if met is None else replace(TargetPlan.of(met, delta=delta), tested=False)
 
 
-def _check_round(done: Round, *, labelled: bool) -> None:
-    """Raise ReportError for a round that says what no run could say of itself."""
+def round_faults(done: Round, *, labelled: bool) -> Iterator[str]:
+    """Yield what a round says that no run could say of itself.
+
+    Args:
+        done: a round of a report, or the rows of a run.
+        labelled: whether labels left, so that answers are known.
+    """
     mechanism = mechanism_from_parameters(done.mechanism)
     if mechanism.parameters() != dict(done.mechanism):
-        raise ReportError("the parameters of the mechanism are not as a run writes them")
+        yield "the parameters of the mechanism are not as a run writes them"
     if labelled and mechanism.answers_all and done.answers != done.max_answers:
-        raise ReportError(
-            f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
-        )
+        yield f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
     if len({group.group for group in done.groups}) < len(done.groups):
-        raise ReportError("two groups have the same name")
+        yield "two groups have the same name"
     votes = sum(group.total_weight for group in done.groups)
     if done.groups and mechanism.teachers != votes:
-        raise ReportError(f"the groups have {votes} votes, {mechanism.teachers} were charged")
+        yield f"the groups have {votes} votes, {mechanism.teachers} were charged"
 
 
-def labels_delta(report: Report) -> float:
+def _labels_delta(report: Report) -> float:
     """Return δ without what external parts add to it."""
     if not report.external or report.crosscheck is None:
         return report.delta
@@ -416,7 +414,7 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
     ):
         raise ReportError("a report of several rounds is of their ledgers")
     if done.rule is not None:
-        _check_rule(done, facts.delta)
+        check_rule(done, facts.delta)
     target = _target(report)
     if tested is not None and target is not None:
         if not target.reachable:
@@ -427,10 +425,10 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
             )
         return replace(facts, target=target, passed=tested.passed)
     if not cost.pairs and done.rule is None:
-        parts = [decoded(StatedCost, each["stated"], _STATED).part for each in report.external]
+        parts = [each.stated for each in report.external]
         facts = replace(
             facts,
-            plan=planned(_plan(report)),
+            plan=planned(plan_of(report)),
             drawn=report.sanitized.epsilon,
             prior=report.earlier_draws,
             external=External(tuple(parts)),
@@ -444,27 +442,32 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
     return replace(facts, target=target)
 
 
-def _check_rule(done: Round, delta: float) -> None:
-    """Raise ReportError where the rule of a session costs more than it says."""
+def check_rule(done: RowsAsked, delta: float | None) -> None:
+    """Raise ReportError where the rule of a session costs more than it says.
+
+    Args:
+        done: rows of a session.
+        delta: δ that is said beside them; None where none is.
+    """
     rule, mechanism = done.rule, mechanism_from_parameters(done.mechanism)
     if rule is None or not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
         raise ReportError(f"{mechanism.name} is not asked one by one")
     if rule.delta != delta:
-        raise ReportError(f"a rule at delta {rule.delta:g} for {delta:g}")
+        raise ReportError(f"a rule at delta {rule.delta:g} for {delta}")
     fault = rule_fault(rule, mechanism)
     if fault is not None:
         raise ReportError(f"the rule of the session says {rule.epsilon:g}, but {fault}")
 
 
-def _plan(report: Report) -> ReleasePlan:
+def plan_of(report: Report) -> ReleasePlan:
     """Return the plan of the release; where nothing is drawn only its order is of any account.
 
     External parts say what they cost at the order of the ledgers.
     """
-    drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
-    beside = next((part["order"] for part in report.external if part["order"]), 2.0)
+    drawn, kind = report.sanitized, report.sanitized.release
+    beside = next((part.order for part in report.external if part.order), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    return ReleasePlan(kind, labels_delta(report), order, beta, sigma)
+    return ReleasePlan(kind, _labels_delta(report), order, beta, sigma)
 
 
 def _textbook(

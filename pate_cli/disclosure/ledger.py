@@ -9,6 +9,7 @@ publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import field, replace
 from os import PathLike
 from typing import Any, Final
@@ -50,52 +51,34 @@ class Round(RowsAnswered):
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
 
     def __post_init__(self) -> None:
-        counts = (self.answers, self.max_answers, self.queries)
-        whole = all(isinstance(count, int | np.integer) for count in counts)
-        if not (whole and 0 <= self.answers <= self.max_answers <= self.queries):
-            raise LedgerError(
-                f"round {shortened(self.id)}: answers, max_answers and queries must be whole "
-                f"numbers, 0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
-            )
-        k, together = self.teachers_per_record, self.votes_together
-        if not (isinstance(k, int | np.integer) and isinstance(together, bool | np.bool_)):
-            raise LedgerError(
-                f"round {shortened(self.id)}: its mechanism must say a whole number as "
-                "`teachers_per_record`, and true or false as `votes_together`, where it has them"
-            )
-        moved = max((group.votes_per_record for group in self.groups), default=None)
-        if moved not in (None, k):
-            raise LedgerError(
-                f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
-                f"but it was charged for {shortened(str(k))}"
-            )
-        self._check_prior()
-        if self.rule is not None and not self.rule.allows(self.queries, self.answers):
-            raise LedgerError(
-                f"round {shortened(self.id)}: {self.answers} answers to {self.queries} queries are "
-                "more than its rule allows"
-            )
+        mechanism_from_parameters(self.mechanism)  # refuses what no run has
+        for fault in self._faults():
+            raise LedgerError(f"round {shortened(self.id)}: {fault}")
 
-    def _check_prior(self) -> None:
-        """LedgerError for a prior other than the one that the round was charged with."""
+    def _faults(self) -> Iterator[str]:
+        """Yield what contradicts itself, or what the mechanism was charged with."""
+        answers, most, queries = self.answers, self.max_answers, self.queries
+        if not 0 <= answers <= most <= queries:
+            yield (
+                "answers, max_answers and queries must be whole numbers, "
+                f"0 <= {answers} <= {most} <= {queries}"
+            )
+        k = self.teachers_per_record
+        moved = max((group.votes_per_record for group in self.groups), default=k)
+        if moved != k:
+            yield f"a record of its groups moves up to {moved} votes, but it was charged for {k}"
         charged, prior = self.mechanism.get("prior_weight", 0), self.prior
         weight = 0 if prior is None else prior.weight
         if charged != weight or (prior is not None and not weight):
-            raise LedgerError(
-                f"round {shortened(self.id)}: its prior has {weight} votes, but it was charged for "
-                f"{shortened(str(charged))}"
-            )
-        if prior is None:
-            return
-        if not 0 <= prior.guesses <= self.queries:
-            raise LedgerError(
-                f"round {shortened(self.id)}: {prior.guesses} guesses of its prior for "
-                f"{self.queries} queries"
-            )
-        if not _SHA256.fullmatch(prior.sha256):
-            raise LedgerError(
-                f"round {shortened(self.id)}: {quoted(prior.sha256)} is no SHA-256 of its prior"
-            )
+            yield f"its prior has {weight} votes, but it was charged for {charged:g}"
+        if prior is not None and not 0 <= prior.guesses <= queries:
+            yield f"{prior.guesses} guesses of its prior for {queries} queries"
+        if prior is not None and not _SHA256.fullmatch(prior.sha256):
+            yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
+        if self.rule is not None and not self.rule.allows(queries, answers):
+            yield f"{answers} answers to {queries} queries are more than its rule allows"
+        if len(self.draws) > 1:
+            yield "a run draws once"
 
     @property
     def teachers_per_record(self) -> int:
@@ -171,6 +154,8 @@ class Ledger(Result):
         for values in (self.rdp, self.sensitivity, self.ceiling):
             if not np.all(np.isfinite(values) & (values >= 0.0)):
                 raise LedgerError("the ledger is damaged: a cost is negative or not finite")
+        if not self.rounds:
+            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
         names = [done.id for done in self.rounds]
         if len(set(names)) != len(names):
             raise LedgerError("a round is given twice; give every ledger once")
@@ -178,8 +163,7 @@ class Ledger(Result):
         charged = sorted({str(done.teachers_per_record) for done in self.rounds})
         if len(charged) > 1:
             raise LedgerError(
-                "rounds charged for different `teachers_per_record` "
-                f"({shortened(', '.join(charged))}) have "
+                f"rounds charged for different `teachers_per_record` ({', '.join(charged)}) have "
                 "no common cost; release each by itself"
             )
         if len({(done.votes_together, done.groups) for done in self.rounds}) > 1:
@@ -187,21 +171,6 @@ class Ledger(Result):
                 "rounds of teachers in different `groups` have no common neighbours; release each "
                 "by itself"
             )
-
-    @classmethod
-    def zero(cls, *, analysis: str, delta: float, orders: Floats) -> Ledger:
-        """Nothing spent: the identity of `+` among ledgers with these orders."""
-        orders = check_orders(orders)
-        nothing = np.zeros(orders.size)
-        return cls(
-            analysis=analysis,
-            delta=delta,
-            orders=orders,
-            rdp=nothing,
-            sensitivity=np.zeros((orders.size, 0)),
-            ceiling=nothing,
-            rounds=(),
-        )
 
     @property
     def queries(self) -> int:
@@ -223,14 +192,15 @@ class Ledger(Result):
             LedgerError: different analyses, deltas, orders, teachers per record or groups, or a
                 round in both.
         """
-        for what, mine, theirs in (
-            ("analysis", self.analysis, other.analysis),
-            ("delta", self.delta, other.delta),
-            ("orders", self.orders.tolist(), other.orders.tolist()),
-        ):
-            if mine != theirs:
+        mine, theirs = (
+            {"analysis": each.analysis, "delta": each.delta, "orders": each.orders.tolist()}
+            for each in (self, other)
+        )
+        for what in mine:
+            if mine[what] != theirs[what]:
                 raise LedgerError(
-                    f"ledgers can be added only with the same {what}, got {mine} and {theirs}"
+                    f"ledgers can be added only with the same {what}, got {mine[what]} and "
+                    f"{theirs[what]}"
                 )
         distances = max(self.sensitivity.shape[1], other.sensitivity.shape[1])
         return Ledger(
@@ -248,8 +218,7 @@ class Ledger(Result):
     def _extended(self, distances: int) -> Floats:
         """The sensitivity curves over more distances; past its own, a ledger knows its ceiling."""
         missing = distances - self.sensitivity.shape[1]
-        tail = np.repeat(self.ceiling[:, None], missing, axis=1)
-        return np.concatenate([self.sensitivity, tail], axis=1)
+        return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -304,9 +273,4 @@ class Ledger(Result):
         Raises:
             LedgerError: truncated, foreign, damaged, or of another version of the schema.
         """
-        found = _LEDGER.read(cls, text)
-        if not found.rounds:
-            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
-        for done in found.rounds:
-            mechanism_from_parameters(done.mechanism)  # refuses what no run has
-        return found
+        return _LEDGER.read(cls, text)

@@ -26,7 +26,7 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.gone import GONE
 from pate_cli.core.words import BUDGET_DELTA, CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.join import Queries
@@ -245,7 +245,7 @@ class AccountWords(TypedDict, total=False):
         ),
     ]
     record: Annotated[
-        str | PathLike[str] | Places | bool | None,
+        str | PathLike[str] | RecordPlace | bool | None,
         Says(
             "file of all runs on votes of these teachers. A run is in it, as pending, before "
             "anything is made of the votes, and counts in full should it not end, for whatever "

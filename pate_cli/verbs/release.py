@@ -27,13 +27,12 @@ from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
+from pate_cli.disclosure.external import External, Other, Stated, refuse_short
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.guarantee import worded
-from pate_cli.disclosure.known_records import key_of_record, recall
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import ReadReport, read_report, reread
+from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import (
     KIND,
     Outcome,
@@ -41,11 +40,18 @@ from pate_cli.disclosure.record import (
     RunKind,
     SpendRecord,
 )
-from pate_cli.disclosure.record_place import Places, record_beside
+from pate_cli.disclosure.record_place import (
+    RecordPlace,
+    keys_of_votes,
+    record_beside,
+    told_record,
+)
+from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.rule import choose_plan_for
+from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
+from pate_cli.disclosure.verification import FAILED, PROMISE
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
@@ -64,7 +70,6 @@ from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
-Other: TypeAlias = ExternalCurve | ExternalPair | str | PathLike[str]
 
 
 @dataclass(frozen=True)
@@ -75,11 +80,13 @@ class Released:
         report: public.
         ledger: all rounds together, None where none was given. SECRET.
         record: the account after it; public.
+        joined: which records the record of it took over, in words; None where there was one.
     """
 
     report: Report
     ledger: Ledger | None
     record: SpendRecord
+    joined: str | None = None
 
 
 @takes_keywords
@@ -111,8 +118,10 @@ def release(
         unverified: take reports and records that do not verify, too, or that claim nothing. The
             report says so then, and claims nothing.
 
-    The record of what is released lies beside each ledger if no other is named, and knows of all
-    that is given. With `record` False earlier draws are not charged, and the report claims nothing.
+    What is released is entered in the record that is given, in that of the ledgers' votes, or
+    beside a ledger whose record is not known; and so is all that is given. Of several records the
+    one that is named, or the first, takes over the runs of the others, which take none from then
+    on. With `record` False earlier draws are not charged, and the report claims nothing.
 
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
@@ -124,18 +133,18 @@ def release(
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     read = _Read.of(several, unverified=unverified)
-    places = _places(read, asked)
+    place = _record_of(read, asked)
     if not unverified:
-        _check_alike(places.read(), read.known, "the record")
-    parts = [read_part(one) if isinstance(one, str | PathLike) else one for one in external]
+        _check_alike(place.record, read.known, "the record")
+    parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
     if read.ledgers and not read.account:
-        return _of_ledgers(read, places, parts, again=again, asked=asked, began=began)
+        return _of_ledgers(read, place, parts, again=again, asked=asked, began=began)
     if only(ReleasedWords, asked)["release"] not in (None, ReleaseKind.NONE) or again:
         raise UsageError(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    return _of_account(read, places, parts, asked=asked, began=began, unverified=unverified)
+    return _of_account(read, place, parts, asked=asked, began=began, unverified=unverified)
 
 
 @dataclass(frozen=True)
@@ -183,9 +192,7 @@ class _Read:
         return functools.reduce(operator.add, found) if found else None
 
 
-def _verified(
-    found: ReadReport | Report | SpendRecord, name: str, *, unverified: bool
-) -> tuple[Run, ...]:
+def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tuple[Run, ...]:
     """Return the runs that a report or a record tells of, once they are seen to verify.
 
     What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
@@ -195,10 +202,9 @@ def _verified(
         if isinstance(found, SpendRecord):
             faults, runs = list(faults_of_runs(found.runs)), found.runs
         else:
-            read = reread(found) if isinstance(found, Report) else found
-            checks = [check for check in own_checks(read) if check.outcome == FAILED]
+            checks = [check for check in own_checks(found) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
-            runs = _runs_of(read.report, claimed=not unverified)
+            runs = _runs_of(found, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
         raise MismatchError(f"{name} does not verify: {error}") from None
     if faults and not unverified:
@@ -217,7 +223,7 @@ def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
             raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
 
 
-def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
+def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
     """A file by the kind that it says it is of; a ledger where it says nothing."""
     name = os.fspath(path)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
@@ -237,7 +243,7 @@ def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
     except (ValueError, RecursionError):
         data = None
     note("one of the files to be released", (path, None))
-    if isinstance(data, dict) and "guarantee" in data:
+    if isinstance(data, dict) and data.get("kind") == REPORT:
         return read_report(path)
     return Ledger.read(path)
 
@@ -259,36 +265,32 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     return (run_of(report),)
 
 
-def _places(read: _Read, asked: ReleaseWords) -> Places:
-    """Return where the record is kept: as named, as given, or beside the ledgers."""
-    record, ensemble = asked["record"], asked["ensemble"]
-    if isinstance(record, Places):
+def _record_of(read: _Read, asked: ReleaseWords) -> RecordPlace:
+    """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
+    record, seeded = asked["record"], asked["seed"] is not None
+    if isinstance(record, RecordPlace):
         return record
     if record is False:
-        return Places()
-    told = Places.of(None, record=record, ensemble=ensemble).paths
-    paths = [*told, *read.records]
-    if asked["seed"] is not None:  # for tests: entered only where a record is named
-        return Places(tuple(dict.fromkeys(paths)))
-    gone = []
-    for ledger, at in read.ledgers:
-        # Each has one, whatever the others have: a draw that is noted elsewhere alone could be had
-        # again from this ledger by itself.
-        beside = [] if at is None else [record_beside(at)]
-        there = [path for path in (*map(Path, ledger.records), *beside) if path.is_file()]
-        paths += there or beside
-        gone += [path for path in map(Path, ledger.records) if path not in there]
-    return Places(
-        tuple({os.path.realpath(path): path for path in paths[::-1]}.values())[::-1],
-        expected=tuple(recall(map(key_of_record, gone))),
+        return RecordPlace()
+    known, keys = list(read.records), list[str]()
+    for ledger, at in [] if seeded else read.ledgers:  # a test is entered where a record is named
+        # A draw that is noted elsewhere could be had again from this ledger by itself.
+        there = [path for path in map(Path, ledger.records) if path.parent.is_dir()]
+        known += there or ([] if at is None else [record_beside(at)])
+        keys += [] if at is None else keys_of_votes(at)
+    return RecordPlace.found(
+        told_record(record, asked["ensemble"]),
+        known,
+        keys=tuple(keys),
+        together=True,
         accept_lost=asked["accept_lost_record"],
     )
 
 
 def _of_ledgers(
     read: _Read,
-    places: Places,
-    parts: Sequence[ExternalCurve | ExternalPair],
+    place: RecordPlace,
+    parts: Sequence[Stated],
     *,
     again: bool,
     asked: ReleaseWords,
@@ -322,7 +324,7 @@ def _of_ledgers(
 
     told = SpendRecord(_stated(parts, delta=total.delta, began=began))
     entry = Entry(
-        places,
+        place,
         run,
         budget=budget_of(asked),
         beside=SpendRecord.of(total) | told,
@@ -342,11 +344,11 @@ def _of_ledgers(
         )
         ended = entry.settle(Outcome.RELEASED)
     report = report_of(replace(facts, run=key.run_id, time=began, spent=ended))
-    return Released(report, total, entry.account())
+    return Released(report, total, entry.account(), place.joined if place.earlier else None)
 
 
 def _planned(
-    total: Ledger, parts: Sequence[ExternalCurve | ExternalPair], asked: ReleaseWords
+    total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
 ) -> tuple[ReleasePlan, External]:
     """Return the release plan, and the external parts as they cost at its order; public."""
     drawn, order, analysis = only(ReleasedWords, asked), asked["order"], Analysis(total.analysis)
@@ -370,7 +372,8 @@ def _planned(
         sigma=drawn["sigma_release"],
     )
     plan = analysis_of(analysis).plan(plan)
-    return plan, External.of(parts, order=order)
+    refuse_short(parts, float(order))
+    return plan, External(tuple(parts))
 
 
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
@@ -387,28 +390,25 @@ def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
     ).priced
 
 
-def _stated(
-    parts: Sequence[ExternalCurve | ExternalPair], *, delta: float, began: str
-) -> tuple[Run, ...]:
+def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> tuple[Run, ...]:
     """Return external parts as a record has them; one that was entered before is the same."""
-    runs = {}
-    for part in parts:
-        cost = part.stated_cost
-        runs[cost.digest] = Run(
-            id=cost.digest,
+    return tuple(
+        Run(
+            id=name,
             kind=RunKind.EXTERNAL,
             outcome=Outcome.STATED,
             time=began,
-            delta=part.delta if isinstance(part, ExternalPair) else delta,
-            external=cost,
+            delta=part.pair[1] if part.curve is None else delta,
+            external=part,
         ).priced
-    return tuple(runs.values())
+        for name, part in {part.digest: part for part in parts}.items()
+    )
 
 
 def _of_account(
     read: _Read,
-    places: Places,
-    parts: Sequence[ExternalCurve | ExternalPair],
+    place: RecordPlace,
+    parts: Sequence[Stated],
     *,
     asked: ReleaseWords,
     began: str,
@@ -419,7 +419,7 @@ def _of_account(
     known = read.known if total is None else read.known | SpendRecord.of(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
     told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
-    entry = Entry(places, None, budget=budget_of(asked), beside=known | told)
+    entry = Entry(place, None, budget=budget_of(asked), beside=known | told)
     entry.enter()
     account = entry.account()
     for run in account.runs:
@@ -444,4 +444,4 @@ def _of_account(
         time=began,
     )
     report = report_of(facts)
-    return Released(report, total, account)
+    return Released(report, total, account, place.joined if place.earlier else None)

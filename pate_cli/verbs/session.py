@@ -40,9 +40,8 @@ from pate_cli.disclosure.record import (
     SessionAsks,
     SessionSettings,
     SpendRecord,
-    held,
 )
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings, StopRule
 from pate_cli.disclosure.stopping import stop_rule
@@ -204,7 +203,7 @@ class Session:
             None if epsilon is None else float(epsilon), max_queries, _digest(names)
         )
         self._delta = delta
-        self._places = self._kept(record, ensemble, accept_lost_record)
+        self._place = self._kept(record, ensemble, accept_lost_record)
         self._lock, self._process, self._noted = threading.RLock(), os.getpid(), True
         self._asks = SessionAsks()
         self._given: list[tuple[str | int, int]] = []
@@ -423,36 +422,35 @@ class Session:
 
     def _kept(
         self, record: str | PathLike[str] | bool | None, ensemble: str | None, accept_lost: bool
-    ) -> Places:
-        """Where; UsageError where nobody said."""
-        places = Places.of(
+    ) -> RecordPlace:
+        """Return the record to keep it in; UsageError where nobody said which."""
+        found = RecordPlace.of(
             "-",
             record=record,
             ensemble=ensemble,
             seeded=not self._key.private,
             accept_lost=accept_lost,
         )
-        if not places.paths and record is not False and self._key.private:
+        if found.file is None and record is not False and self._key.private:
             raise UsageError(
                 "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
                 "keeps nothing, and what is asked again is then paid for again"
             )
-        return places
+        return found
 
     def _open(self, budget: Budget | None) -> None:
-        if not self._places.paths:
+        file = self._place.file
+        if file is None:
             self._run = self._new()
             return
-        (path,) = self._places.paths
-        if self._mine(self._places.read()) is None:
+        if self._mine(file.record) is None:
             with contextlib.suppress(_EnteredError):  # by another process, in this instant
-                entry = Entry(self._places, self._new(), budget=budget, refuse=self._refuse_known)
+                entry = Entry(self._place, self._new(), budget=budget, refuse=self._refuse_known)
                 entry.enter()
-        note("the record of what was spent", (path, None))
-        self._file = RecordFile(path)
-        self._places.refuse_lost([self._file])
-        with held([self._file]):
-            self._go_on(self._file)
+        note("the record of what was spent", (file.path, None))
+        self._file = file
+        with held([file]):
+            self._go_on(file)
 
     def _refuse_known(self, record: SpendRecord) -> None:
         if self._mine(record) is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,10 +21,10 @@ from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.guarantee import adjacency, public_prior, read_off_warning
+from pate_cli.disclosure.guarantee import public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import Outcome, Run
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
@@ -115,14 +114,14 @@ def aggregate(
     """
     began = now()  # before anything is spent, should it be refused
     promise = only(PromiseWords, asked)
-    places = _places(votes, asked, seeded=asked["seed"] is not None)
+    record = _record_of(votes, asked, seeded=asked["seed"] is not None)
     budget = budget_of(promise)
     if asked["checkpoint"] is None and not getattr(into, "ledger", None):
-        promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
+        promise["target_epsilon"] = _left(promise, mechanism, asked, record, budget)
     target = _target_of(promise, delta=asked["delta"])
     goes_on = reached(asked["checkpoint"]) is not None
     with (
-        publishing(into, records=places.paths, resumed=goes_on) as place,
+        publishing(into, records=record.paths, resumed=goes_on) as place,
         requested(votes, mechanism, asked) as request,
     ):
         place.check(request.file)
@@ -136,12 +135,13 @@ def aggregate(
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (4 if tested else 1) * request.queries)
         read = progress if tested else nothing_seen
-        key, kept = _key(asked, request, promise, (target, *places.paths[:1]), read)
+        kept_in = [file.name for file in record.files]
+        key, kept = _key(asked, request, promise, (target, *kept_in), read)
         settings = replace(settings, private=key.private)
         # What a record would tell of a run takes time, and nobody asks without one.
-        planned = _run_of(settings, key, began) if places.paths else None
-        entry = Entry(places, planned, budget=budget)
-        _warn_of_twin(places, request, told=isinstance(asked["record"], Places))
+        planned = _run_of(settings, key, began) if record.file else None
+        entry = Entry(record, planned, budget=budget)
+        _warn_of_twin(record, request, told=isinstance(asked["record"], RecordPlace))
         place.try_out(request.file.queries)
         if tested and kept is None:
             _read(request, progress)
@@ -158,7 +158,7 @@ def aggregate(
         facts = replace(settled.facts, run=key.run_id, time=began, labels=labels, spent=spent)
         if settled.failed is not None:
             raise _refusal(settled.failed, report_of(facts), kept)
-        report, ledger = report_of(facts), _bound(settled.ledger, places)
+        report, ledger = report_of(facts), _bound(settled.ledger, record)
         place.publish(report, ledger)
     return Aggregation(place.labels, report, ledger, _left_over(kept, place))
 
@@ -200,9 +200,9 @@ def _drawn(
     )
 
 
-def _bound(ledger: Ledger | None, places: Places) -> Ledger | None:
-    """Return a ledger that says which records tell of its run."""
-    records = tuple(map(os.path.realpath, places.paths))
+def _bound(ledger: Ledger | None, record: RecordPlace) -> Ledger | None:
+    """Return a ledger that says which record tells of its run."""
+    records = tuple(str(file.path) for file in record.files)
     return None if ledger is None else replace(ledger, records=records)
 
 
@@ -229,8 +229,8 @@ def _refusal(failed: TargetPlan, report: Report, kept: Checkpoint | None) -> Ref
     return refusal
 
 
-def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
-    return Places.of(
+def _record_of(votes: Votes, asked: QuoteWords, *, seeded: bool) -> RecordPlace:
+    return RecordPlace.of(
         votes,
         record=asked["record"],
         ensemble=asked["ensemble"],
@@ -239,9 +239,9 @@ def _places(votes: Votes, asked: QuoteWords, *, seeded: bool) -> Places:
     )
 
 
-def _warn_of_twin(places: Places, request: Request, *, told: bool) -> None:
+def _warn_of_twin(record: RecordPlace, request: Request, *, told: bool) -> None:
     """Warn of another record of as many teachers, unless the command line has `told`."""
-    twin = None if told else places.twin(request.mechanism.teachers, flag="`ensemble`")
+    twin = None if told else record.twin(request.mechanism.teachers, flag="`ensemble`")
     if twin is not None:
         warnings.warn(twin, stacklevel=4)
 
@@ -250,7 +250,7 @@ def _left(
     promise: PromiseWords,
     mechanism: Mechanism | MechanismChoice | str,
     asked: QuoteWords,
-    places: Places,
+    record: RecordPlace,
     budget: Budget | None,
 ) -> float | None:
     """The target: as given, or of a budget and nothing else all that is left of it.
@@ -258,7 +258,7 @@ def _left(
     Where nothing is left there is none, and the budget itself refuses the run.
     """
     target = promise["target_epsilon"]
-    alone = target is None and budget is not None and places.paths != ()
+    alone = target is None and budget is not None and record.file is not None
     for group in (ReleasedWords, ParameterWords, CapWords, RowWords):
         alone = alone and not any(only(group, asked).values())
     plain = Analysis(promise["analysis"]) is Analysis.TIGHT and not promise["keep_ledger"]
@@ -267,7 +267,7 @@ def _left(
         ruled = mechanism.name in RULED and not mechanism.given
     if budget is None or not (alone and plain and ruled):
         return target
-    left, _ = left_of(budget, places.read().runs)
+    left, _ = left_of(budget, record.record.runs)
     target = float(Decimal(repr(left)).quantize(Decimal("1e-4"), ROUND_FLOOR))
     return target if target > 0.0 else None
 
@@ -329,15 +329,16 @@ def quote(
         PateError: as `aggregate` would.
     """
     promise = only(PromiseWords, asked)
-    places = _places(votes, asked, seeded=False)
     budget = budget_of(promise)
-    promise["target_epsilon"] = _left(promise, mechanism, asked, places, budget)
+    # Nobody asks what is left where there is no budget.
+    record = RecordPlace() if budget is None else _record_of(votes, asked, seeded=False)
+    promise["target_epsilon"] = _left(promise, mechanism, asked, record, budget)
     target = _target_of(promise, delta=asked["delta"])
     with requested(votes, mechanism, asked) as request:
         request, settings = _settled(request, promise, target, asked)
         request.account(settings)  # refuses what the analysis does not cover
         if budget is not None:
-            Entry(places, _run_of(settings, RunKey.fresh(), now()), budget=budget)
+            Entry(record, _run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         price = door.quote(settings, request.mechanism)
@@ -359,7 +360,6 @@ def quote(
             price,
             sound=not gaps,
             warnings=(*gaps, *warned),
-            adjacency=adjacency([planned]),
             prior=public_prior([planned]),
             target=_outlook(request, settings),
         )

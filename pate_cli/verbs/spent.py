@@ -19,11 +19,12 @@ from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import KIND, Run, SpendRecord
-from pate_cli.disclosure.record_place import Places, record_of
+from pate_cli.disclosure.record import KIND, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.run_checks import record_faults
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
-from pate_cli.disclosure.verification import FAILED, OK, Check, record_faults
+from pate_cli.disclosure.verification import FAILED, OK, Check
 from pate_cli.files.addresses import public_name
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import content_of, named
@@ -182,8 +183,9 @@ def spent(
     if isinstance(record, SpendRecord):
         found = record
     else:
-        place = _place(record, ensemble)
-        name, found = str(place), SpendRecord.read(place)
+        file = _record_at(record, ensemble)
+        file.refuse_run()
+        name, found = file.name, file.record
     budgets = [run.budget for run in found.runs if run.budget is not None]
     return Bill(
         name,
@@ -194,26 +196,25 @@ def spent(
     )
 
 
-def _place(record: str | PathLike[str] | None, ensemble: str | None) -> Path:
-    """Return the file of the record, which is there."""
-    path = Path(record) if record is not None else record_of(ensemble or "")
+def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> RecordFile:
+    """Return the record, which is there: a file of its own, or the one that votes have."""
+    path = told_record(record, ensemble) or Path()
+    shown = public_name(fspath(path))
     with named(path):
-        if path.is_file() and f'"{KIND}"'.encode() in content_of(path)[:100]:
-            return path
-    if record is not None:
-        for found in Places.of(record, record=None).paths:
-            if found.is_file():
-                return found
-        if path.is_dir() or (path.exists() and path.suffix != ".json"):
-            raise LedgerError(f"{public_name(fspath(record))}: no record of these votes is known")
-        if path.exists():
-            return path
-    raise LedgerError(f"{public_name(str(path))}: there is no such record")
+        there = path.is_file() and f'"{KIND}"'.encode() in content_of(path)[:100]
+    found = RecordPlace() if there or record is None else RecordPlace.of(record, record=None)
+    if found.file is not None and not found.file.empty:
+        return found.file
+    if not there and (path.is_dir() or (path.exists() and path.suffix != ".json")):
+        raise LedgerError(f"{shown}: no record of these votes is known")
+    if not path.exists():
+        raise LedgerError(f"{shown}: there is no such record")
+    return RecordFile(path)
 
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     """Whether the record tells of a report, as that has it."""
-    report = given if isinstance(given, Report) else read_report(given).report
+    report = given if isinstance(given, Report) else read_report(given)
     name = report.run or "a report without a run"
     if not isinstance(given, Report):
         name = public_name(fspath(given))

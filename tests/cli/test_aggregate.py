@@ -166,7 +166,7 @@ def test_a_seed_reproduces_everything_and_is_marked(pate, votes, folder):
     assert (folder / "a.parquet").read_bytes() != (folder / "c.parquet").read_bytes()
     report = json.loads(first.stdout)
     assert report["private"] is False
-    assert not any(text["holds"] for text in report["guarantee"]["statements"])
+    assert not any(text["holds"] for text in report["statements"])
     assert "NOT private" in first.stderr
 
 

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pytest
 
-from pate_cli.disclosure.verdict import best_guess, verdict
+from pate_cli.disclosure.figures import best_guess, verdict
 from pate_cli.files.beside import report_beside
 
 SHAPED = "void if the votes or any private record shaped them"
@@ -46,7 +46,7 @@ def test_a_sanitized_epsilon_stands_beside_the_worst_case(screen, votes, folder)
     assert rows["epsilon"].startswith(f"{report['epsilon']:.4f} at delta 1e-05")
     if report["epsilon_kind"] == "upper":
         assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}, for all votes"
-        assert "of the runs with so small an epsilon" in rows["privacy"]
+        assert "of the runs that publish so small an epsilon" in rows["privacy"]
     assert rows["publish"] == "round.report.json"
     assert rows["keep secret"] == "the votes, round.one"
 
@@ -145,7 +145,7 @@ def test_a_refusal_is_summed_up_too(pate, two_classes, folder, monkeypatch):
     rows = told(result.stdout)
     assert rows["answered"] == "0 of 60 queries"
     assert rows["epsilon"] == "1.0000 at delta 1e-05, for all votes: what the refusal costs"
-    assert rows["privacy"] == str(verdict(1.0, 1e-5, "refusal"))
+    assert rows["privacy"] == verdict(1.0, 1e-5, "refusal")
     assert report_in(folder, "two.report.json")["tested"]["passed"] is False
 
 
@@ -184,11 +184,11 @@ def test_a_guess_is_bounded_as_the_definition_says():
 
 
 def test_verdicts_round_against_the_run():
-    assert verdict(1.0, 1e-5).word == "strong"
-    assert "at most 73.2%" in verdict(1.0, 1e-5).meaning
-    assert verdict(1.0001, 1e-5).word == "usable"
-    assert verdict(10.0, 1e-5).word == "weak"
-    assert verdict(10.1, 1e-5).word == "hardly any"
+    assert verdict(1.0, 1e-5).startswith("strong protection")
+    assert "at most 73.2%" in verdict(1.0, 1e-5)
+    assert verdict(1.0001, 1e-5).startswith("usable protection")
+    assert verdict(10.0, 1e-5).startswith("weak protection")
+    assert verdict(10.1, 1e-5).startswith("hardly any protection")
 
 
 @pytest.mark.parametrize("words", [[], ["--dry-run"], ["--seed", 1]])

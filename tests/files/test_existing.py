@@ -88,22 +88,30 @@ def test_labels_make_way_for_labels_of_the_same_format(tmp_path, kind, several):
     done.labels.save(path, force=True)
 
 
+def record(folder):
+    """A record of one run."""
+    place = folder / "record"
+    pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, record=place)
+    return place
+
+
 def test_reports_and_results_make_way_for_their_like(tmp_path):
     done = pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, seed=1)
-    paths = [tmp_path / name for name in ("r.json", "c.json", "c.csv", "p.html")]
-    report, curve, table, page = paths
+    paths = [tmp_path / name for name in ("r.json", "s.json", "s.csv", "p.html")]
+    report, spent, table, page = paths
     done.report.save(report)
-    found = pate.rdp_curve(pate.quote(COUNTS, "gnmax", layout="counts", sigma2=30.0))
-    found.save(curve)
+    found = pate.spent(record(tmp_path))
+    found.save(spent)
     found.save(table)
+    curve = pate.rdp_curve(pate.quote(COUNTS, "gnmax", layout="counts", sigma2=30.0))
     for force in (False, True):
         pate.explain(done.report).save(page, force=force)
     assert not refused(report.read_bytes(), a_report)
-    assert not refused(curve.read_bytes(), a_report)
+    assert not refused(curve.to_json().encode(), a_report)
     assert not refused(page.read_bytes(), PAGE)
-    for path in (curve, table):
+    for path in (spent, table):
         found.save(path, force=True)
-    for one, other in itertools.permutations([report, curve], 2):
+    for one, other in itertools.permutations([report, spent], 2):
         before = one.read_bytes()
         with pytest.raises(UsageError, match="not even `force`"):
             (done.report if other is report else found).save(one, force=True)

@@ -21,7 +21,7 @@ import record_files
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import (
@@ -187,7 +187,7 @@ def ledger() -> Ledger:
 def record() -> SpendRecord:
     """A run of every kind."""
     asked = RowsAsked(mechanism=_MECHANISM, queries=100, max_answers=50)
-    stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
+    stated = Stated(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
     mechanism = ConfidentGNMax(100, 3, threshold=60.0, sigma1=40.0, sigma2=20.0)
     rule = stop_rule(mechanism, epsilon=3.0, delta=1e-5)

@@ -13,7 +13,6 @@ from typing import Any, Final
 from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import record as records
 from pate_cli.disclosure import record_place
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
@@ -167,7 +166,7 @@ def _failures_are_free() -> list[Place]:
 
 
 def _no_lock_on_the_record() -> list[Place]:
-    return [(records, "locked", lambda paths: contextlib.nullcontext())]
+    return [(record_place, "locked", lambda paths: contextlib.nullcontext())]
 
 
 def _only_the_newest_run() -> list[Place]:

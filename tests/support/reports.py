@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 
 import pate_cli as pate
-from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
@@ -199,9 +198,10 @@ KINDS = {
     "kept": _kept,
     "kept, upper": lambda: _kept(release="upper"),
     "account": lambda: _account(
-        pate.ExternalPair(stated=(0.1, 1e-7), adjacency=Adjacency.ADD_OR_REMOVE_ONE),
-        pate.ExternalCurve(
-            curve=RdpCurve(np.array([2.0, 8.0]), np.array([0.1, 0.4])),
+        pate.Stated(epsilon=0.1, delta=1e-7, adjacency=Adjacency.ADD_OR_REMOVE_ONE),
+        pate.Stated(
+            orders=np.array([2.0, 8.0]),
+            rdp=np.array([0.1, 0.4]),
             adjacency=Adjacency.REPLACE_ONE,
         ),
     ),

@@ -8,7 +8,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import CeilingError, UnreachableError
 from pate_cli.core.words import CEILING
-from pate_cli.disclosure.verdict import VACUOUS
+from pate_cli.disclosure.figures import verdict
 from slices import some
 
 VOTES = np.tile([30, 6, 4], (20, 1))
@@ -24,7 +24,9 @@ WAYS = {
 
 
 def test_the_ceiling_is_where_promises_end():
-    assert CEILING == VACUOUS == 10.0
+    assert CEILING == 10.0
+    assert verdict(CEILING, 1e-5).startswith("weak")
+    assert verdict(CEILING + 1e-9, 1e-5).startswith("hardly any")
 
 
 @pytest.mark.parametrize("way", some(WAYS, 2))

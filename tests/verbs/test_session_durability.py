@@ -87,21 +87,20 @@ def test_two_sittings_of_one_session_are_one_session(tmp_path):
     assert pate.SpendRecord.read(record).runs[0].asked.queries == 3
 
 
-def test_a_record_that_a_session_is_copied_into_opens_no_second_one(tmp_path):
-    """Two records of the same votes both tell of it; it goes on where it was, and nowhere else."""
+def test_a_record_that_takes_over_a_session_opens_no_second_one(tmp_path):
+    """It tells of the session, which goes on where it was, and nowhere else."""
     record, votes = tmp_path / "r.json", tmp_path / "votes.npy"
     np.save(votes, np.array([[5, 3]]))
-    pate.aggregate(votes, "gnmax", **OTHER)
     beside = tmp_path / "votes.npy.spent.json"
-    answered(record, "abcd")
+    answered(beside, "abcd")
     pate.aggregate(votes, "gnmax", record=record, **OTHER)
-    for path in (record, beside):
-        (session,) = (run for run in pate.SpendRecord.read(path).runs if run.kind == "session")
-        assert (session.asked.queries, session.answers) == (4, 4)
-    before = len(pate.SpendRecord.read(beside).runs)
-    with pate.Session(record=beside, **ASKED) as anew:
+    session, labels = pate.SpendRecord.read(record).runs
+    assert (session.asked.queries, session.answers, labels.kind) == (4, 4, "worst-case")
+    with pate.Session(record=record, **ASKED) as anew:
         assert anew.asked == 0
-    assert len(pate.SpendRecord.read(beside).runs) == before + 1  # and paid for
+    assert len(pate.SpendRecord.read(record).runs) == 3  # and paid for
+    with pate.Session(record=beside, **ASKED) as same:
+        assert same.asked == 4
 
 
 def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):

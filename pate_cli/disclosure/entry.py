@@ -61,7 +61,7 @@ class Entry:
         self._beside = SpendRecord() if beside is None else beside
         self._priced: tuple[SpendRecord, Total] | None = None
         self._fresh = False
-        note("the record of what was spent", *((path, None) for path in places.paths))
+        note("the record of what was spent", *places.paths)
         self._files = [RecordFile(path) for path in places.paths]
         places.refuse_lost(self._files)
         if self._files:

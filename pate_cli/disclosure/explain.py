@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from os import PathLike
 from pathlib import PurePath
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.told import Told
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verdict import verdict
-from pate_cli.files.draft import ByteSink
+from pate_cli.files.existing import PAGE, Replaces
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
 
@@ -98,7 +98,7 @@ class Explanation(Result):
         )
 
     def write(
-        self, file: ByteSink, path: str | PathLike[str], *, escape_formulas: bool = False
+        self, file: IO[bytes], path: str | PathLike[str], *, escape_formulas: bool = False
     ) -> None:
         """Write the content of a file named `path`; of .html it is the page."""
         if PurePath(path).suffix.lower() not in _PAGES:
@@ -107,6 +107,10 @@ class Explanation(Result):
         if escape_formulas:
             refuse_escapes("HTML")
         file.write(self.to_html().encode())
+
+    def _replaces(self, path: str) -> Replaces:
+        """Return which files of this name make way for it under `force`."""
+        return PAGE if PurePath(path).suffix.lower() in _PAGES else super()._replaces(path)
 
     def preview(self) -> Iterator[tuple[object, ...]]:
         """All of it: it is read, not looked at."""

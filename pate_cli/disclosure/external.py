@@ -36,8 +36,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of
-from pate_cli.files.inputs import note
-from pate_cli.files.sealed_json import content_of, named
+from pate_cli.files.reading import reading
 
 CURVE_KIND: Final = "pate-rdp-curve"
 CURVE_VERSION: Final = 1
@@ -325,11 +324,9 @@ def read_part(path: str | PathLike[str]) -> ExternalCurve | ExternalPair:
     Raises:
         LedgerError: no such file, or one that states no cost that could be charged.
     """
-    note("an external cost", (path, None))
-    with named(path):
+    with reading(path, "an external cost") as file:
         try:
-            content = content_of(path, most=_LARGEST_FILE)
-            data = parsed(content, _REFUSED, most=_LARGEST_FILE)
+            data = parsed(file.read(_LARGEST_FILE + 1), _REFUSED, most=_LARGEST_FILE)
             return _part_from(data, stem_of(str(path)))
         except ParameterError as error:
             raise LedgerError(str(error)) from None

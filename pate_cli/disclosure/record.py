@@ -38,8 +38,7 @@ from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
 from pate_cli.disclosure.ledger import Draw, Ledger, Round
 from pate_cli.disclosure.settings import RowsAnswered, RowsAsked
 from pate_cli.disclosure.worst_case import data_independent_cost, spendings
-from pate_cli.files.journal import Journal
-from pate_cli.files.lock import locked
+from pate_cli.files.journal import Journal, locked
 from pate_cli.votes.facts import Group, PriorFacts
 
 KIND: Final = "pate-spend-record"

@@ -25,7 +25,7 @@ from pate_cli.disclosure.known_records import (
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.delivery import make_folder
-from pate_cli.files.sealed_json import named
+from pate_cli.files.reading import named
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 

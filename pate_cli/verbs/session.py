@@ -465,7 +465,7 @@ class Session:
             with contextlib.suppress(_EnteredError):  # by another process, in this instant
                 entry = Entry(self._places, self._new(), budget=budget, refuse=self._refuse_known)
                 entry.enter()
-        note("the record of what was spent", (path, None))
+        note("the record of what was spent", path)
         self._file = RecordFile(path)
         self._places.refuse_lost([self._file])
         with held([self._file]):

@@ -25,8 +25,8 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
 from pate_cli.disclosure.verification import FAILED, OK, Check, record_faults
 from pate_cli.files.addresses import public_name
+from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
-from pate_cli.files.sealed_json import content_of, named
 
 
 @dataclass(frozen=True, repr=False)
@@ -198,8 +198,11 @@ def _place(record: str | PathLike[str] | None, ensemble: str | None) -> Path:
     """Return the file of the record, which is there."""
     path = Path(record) if record is not None else record_of(ensemble or "")
     with named(path):
-        if path.is_file() and f'"{KIND}"'.encode() in content_of(path)[:100]:
-            return path
+        there = path.is_file()
+    if there:
+        with reading(path, "the record of what was spent") as file:
+            if f'"{KIND}"'.encode() in file.read(100):
+                return path
     if record is not None:
         for found in Places.of(record, record=None).paths:
             if found.is_file():

@@ -30,7 +30,7 @@ from pate_cli.disclosure.report import Crosscheck, LabelFile, Report
 from pate_cli.disclosure.verification import FAILED, OK, OPEN, SKIPPED, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name
-from pate_cli.files.digest import digest_of
+from pate_cli.files.reading import digest_of
 from pate_cli.files.results import Result
 from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import mechanism_from_parameters

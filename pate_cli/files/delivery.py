@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
@@ -40,7 +40,7 @@ class Output(ABC):
 
     Attributes:
         name: the place, as messages show it.
-        draft: the content so far, from `open` to `close`.
+        draft: the content so far, from `open` to `close`; an empty file before.
         force: whether a file that lies there makes way for one that begins alike.
         replaces: tells whether a file begins so; see `existing`.
         resumed: whether the same run may have put its output there before.
@@ -48,11 +48,9 @@ class Output(ABC):
         left: whether any of it may have left for good.
     """
 
-    draft: IO[bytes] | None = None
-
     def __init__(self, name: str) -> None:
         """Only name the place; nothing is looked at before `open`."""
-        self.name = name
+        self.name, self.draft = name, cast("IO[bytes]", io.BytesIO())
         self.force = self.resumed = self.written = self.left = False
         self.replaces: Replaces = NOTHING
 
@@ -102,7 +100,7 @@ class Output(ABC):
 
     def try_room(self, size: int) -> None:
         """Keep room for so many bytes; OSError where there is none."""
-        if self.draft is None or not hasattr(os, "posix_fallocate"):
+        if not hasattr(os, "posix_fallocate"):
             return
         try:
             os.posix_fallocate(self.draft.fileno(), 0, size)
@@ -112,15 +110,13 @@ class Output(ABC):
 
     def finish(self) -> None:
         """End the draft, which is whole; OSError where the disk has not all of it."""
-        if self.draft is not None:
-            self.draft.truncate()  # to what was written of the room that was kept
+        self.draft.truncate()  # to what was written of the room that was kept
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the draft from its beginning."""
-        if self.draft is not None:
-            self.draft.seek(0)
-            while chunk := self.draft.read(_CHUNK):
-                yield chunk
+        self.draft.seek(0)
+        while chunk := self.draft.read(_CHUNK):
+            yield chunk
 
     def _spool(self) -> None:
         """Begin the draft in the folder for temporary files."""
@@ -128,10 +124,9 @@ class Output(ABC):
 
     def close(self) -> None:
         """Let go of the draft; what has its place stays."""
-        draft, self.draft, self.written = self.draft, None, False
-        with contextlib.suppress(OSError):  # of what was never to be kept
-            if draft is not None:
-                draft.close()
+        self.written = False
+        with contextlib.suppress(OSError):  # of what is not to be kept
+            self.draft.close()
 
 
 class File(Output):
@@ -177,8 +172,7 @@ class File(Output):
     def finish(self) -> None:
         """Put the draft on disk; errors as `Output.finish`."""
         super().finish()
-        if self.draft is not None:
-            os.fsync(self.draft.fileno())
+        os.fsync(self.draft.fileno())
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
@@ -216,7 +210,7 @@ class File(Output):
         return self._hidden
 
     def _link(self, name: Path) -> Path:
-        descriptor = -1 if self.draft is None else self.draft.fileno()
+        descriptor = self.draft.fileno()
         # With a descriptor, which an absolute path does not use, Python follows the link in /proc.
         os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
         return name

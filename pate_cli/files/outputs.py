@@ -159,7 +159,7 @@ class Outputs:
             OutputError: the disk is full or fails.
         """
         output = self._outputs[os.fspath(path)]
-        if output.draft is None:
+        if output.draft.closed:
             raise OutputError(f"cannot write {output.name}: an output failed before")
         try:
             try:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Final, TypeVar
 
-from pate_cli.core.codec import LARGEST_WHOLE, Refusal, decoded, encoded, parsed
+from pate_cli.core.codec import Refusal, decoded, encoded, parsed
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.files.reading import LARGEST
@@ -47,43 +47,25 @@ class Form:
         sealed = {**content, _CHECKSUM: _checksum(content)}
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
 
-    def read(
-        self,
-        kind: type[_T],
-        text: str | bytes,
-        *,
-        told: Refusal | None = None,
-        largest: int | None = LARGEST_WHOLE,
-    ) -> _T:
+    def read(self, kind: type[_T], text: str | bytes) -> _T:
         """Return the dataclass that a file holds.
 
-        Args:
-            kind: what to read.
-            text: the file.
-            told: how whatever is wrong is told; by default as of a file that was given by name.
-            largest: of whole numbers, see `parsed`.
-
         Raises:
-            LedgerError: truncated, foreign, newer, damaged, or not as it was written; or, in its
-                place, what `told` raises.
+            LedgerError: truncated, foreign, newer, damaged, or not as it was written.
         """
-        noun, ours = self.noun, f"; give a file that pate wrote with `{self.noun}`"
-        not_parsed = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", ours)
-        content = parsed(text, told or not_parsed, most=LARGEST, largest=largest)
+        noun, ours = self.noun, f"give a file that pate wrote with `{self.noun}`"
+        not_parsed = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", f"; {ours}")
+        content = parsed(text, not_parsed, most=LARGEST)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
-            foreign = Refusal(LedgerError, "", ours.replace(";", ":", 1))
-            raise (told or foreign).of(f"not a {noun}")
+            raise LedgerError(f"not a {noun}: {ours}")
         version = content.get("schema_version")
         # True and 1.0 equal 1.
         if type(version) is not int or version != self.version:
-            newer = "; use the version of pate that wrote it, or a newer one"
-            raise (told or Refusal(LedgerError, "", newer)).of(
+            raise LedgerError(
                 f"the {noun} has schema version {shortened(str(version))}, this tool reads "
-                f"{self.version}"
+                f"{self.version}; use the version of pate that wrote it, or a newer one"
             )
-        damaged = told or Refusal(
-            LedgerError, f"the {noun} is damaged: ", "; restore it from a copy"
-        )
+        damaged = Refusal(LedgerError, f"the {noun} is damaged: ", "; restore it from a copy")
         if not _agrees(content.pop(_CHECKSUM, None), content):
             raise damaged.of("it is not as pate wrote it")
         if any(content.get(name) is not mark for name, mark in self.marks.items()):

@@ -128,6 +128,7 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
+    from pate_cli.run.publication import refuse_ledger
     from pate_cli.verbs.request import check_numbers
 
     if labels.labels_path is None and not dry_run and has_no_name(votes):
@@ -164,7 +165,8 @@ def aggregate(
     }
     check_numbers({**asked, **engine.keywords, "seed": report.seed})
     choice = described.choice()
-    to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
+    if ledger is not None:
+        refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
     asked["keep_ledger"] = ledger is not None
     asked["record"] = kept.places(votes, seed=report.seed)
@@ -223,7 +225,7 @@ class _CommandLine:
 
         output, report = self.output, self.report
         place = self.report_path if report.report is not None else self._copy
-        with output.outputs() as out, self._opened(out, view, to_look=True) as opened:
+        with output.outputs() as out, self._opened(out, view, to_look=True, resumed=True) as opened:
             file, rows, _ = opened
             with output.progress("pricing", rows) as advance:
                 quote = pate.quote(file, self.choice, progress=advance, **self.asked)
@@ -294,8 +296,6 @@ class _CommandLine:
                 )
             self._note_account(refused.report)
             raise refused
-        if done.checkpoint is not None:
-            done.checkpoint.end()
         self._tell(done.report, available)
         if self.summed_up and done.report.private and done.report.sound and not self.by_rule:
             self._tell_of_others(done.report, available)
@@ -326,14 +326,12 @@ class _CommandLine:
         """The votes, how many of their rows are asked if that is known, and promised outputs."""
         output, reading = self.output, self.reading
         for record in self.asked["record"].paths:
-            note("the record of what was spent", (record, None))
+            note("the record of what was spent", record)
         # A dry run looks whether there could be such files, and minds none that are there.
         self.report.reserve(out, self._copy)
         view.reserve(out)
         asked = self.report.report is not None
-        publication = self.to.reserve(
-            out, to_look=to_look, keeps_report=asked or not to_look, resumed=resumed
-        )
+        publication = self.to.reserve(out, keeps_report=asked or not to_look, resumed=resumed)
         with reading.open(self.votes, output, any_name=not self.choice.listed) as file:
             publication.check(file)
             rows = reading.rows(file)

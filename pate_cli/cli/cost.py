@@ -26,7 +26,6 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.words import Analysis, LabelFormat, OrderChoice
-from pate_cli.files.existing import columns_in
 
 
 @dataclass(frozen=True)
@@ -143,6 +142,7 @@ def cost(
     tight sums the Renyi cost of every query; paper repeats the published expected cost.
     """
     import pate_cli as pate
+    from pate_cli.files.results import columns_in
     from pate_cli.pricing import plots
 
     question.check(described, reading, account, view)

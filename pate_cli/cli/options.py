@@ -57,7 +57,7 @@ from pate_cli.core.words import (
     ReleaseKind,
 )
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import PICTURE, a_report
+from pate_cli.files.existing import PICTURE, REPORT
 
 if TYPE_CHECKING:
     from pate_cli.core.words import PublicFact
@@ -852,7 +852,7 @@ class ReportOptions:
         """Both outputs, before any work; no `place` if the report is not kept."""
         for path in (place, self.export_rdp):
             if path is not None:
-                out.reserve(path, replaces=a_report)
+                out.reserve(path, replaces=REPORT)
 
     def refuse_curve(self, *, composed: str | None, tested: bool) -> None:
         """UsageError for the curve of what has none: a mechanism, or a target."""

@@ -98,9 +98,13 @@ def release(
             **kept.keywords,
             **parameters.keywords,
         )
-        if done.report.sanitized.epsilon is not None and done.report.spent is not None:
-            out.note(lambda error: error.add_note("what was drawn stays in the record and counts"))
-        report.write(out, report_path, done.report)
+        try:
+            report.write(out, report_path, done.report)
+            out.publish()
+        except BaseException as error:
+            if done.report.sanitized.epsilon is not None and done.report.spent is not None:
+                error.add_note("what was drawn stays in the record and counts")
+            raise
     total, spent = done.ledger, done.report.spent
     if done.joined is not None:
         output.note(done.joined)
@@ -132,7 +136,8 @@ def release(
 
 
 def _is_ledger(name: str) -> bool:
-    from pate_cli.files.sealed_json import content_of
-
-    path = Path(name)  # or a pipe, or the address of a report
-    return path.is_file() and b'"pate-ledger"' in content_of(path, most=200)
+    path = Path(name)
+    if not path.is_file():  # a pipe, or the address of a report
+        return False
+    with path.open("rb") as file:
+        return b'"pate-ledger"' in file.read(200)

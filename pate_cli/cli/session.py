@@ -23,7 +23,7 @@ from pate_cli.cli.options import (
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.core.words import CEILING, DELTA
-from pate_cli.files.existing import a_report
+from pate_cli.files.existing import REPORT
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
@@ -129,7 +129,7 @@ def session(
         raise VoteError("cannot read standard input: it is closed")
     with output.outputs() as out:
         if asked.report is not None:
-            out.reserve(asked.report, replaces=a_report)
+            out.reserve(asked.report, replaces=REPORT)
             out.try_out()
         places = record.keywords
         with pate.Session(

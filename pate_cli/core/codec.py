@@ -82,21 +82,18 @@ def encoded(value: Any) -> Any:
     return value.value if isinstance(value, enum.Enum) else value
 
 
-def parsed(
-    text: str | bytes, refusal: Refusal, *, most: int, largest: int | None = LARGEST_WHOLE
-) -> Any:
+def parsed(text: str | bytes, refusal: Refusal, *, most: int) -> Any:
     """What a JSON text says, in numbers that are finite, and each thing once.
 
     Args:
         text: its content.
         refusal: what it raises otherwise.
         most: bytes that a file of its kind has at most.
-        largest: size of its whole numbers; None where they are of any.
     """
 
     def whole(digits: str) -> int:
         # Of thousands of digits Python would not say which number they are.
-        if largest is not None and (len(digits) > 20 or abs(int(digits)) > largest):
+        if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
             raise _FaultError("it holds a whole number that is too large")
         return int(digits)
 

@@ -62,7 +62,7 @@ class Entry:
         self._beside = SpendRecord() if beside is None else beside
         self._priced: tuple[list[Any], Total] | None = None
         self._fresh = False
-        note("the record of what was spent", *((path, None) for path in place.paths))
+        note("the record of what was spent", *place.paths)
         if place.file is None:
             self._beside.check_alike()
         else:

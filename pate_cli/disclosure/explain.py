@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import PurePath
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,7 @@ from pate_cli.disclosure.page import Section, page_of
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
-from pate_cli.files.draft import ByteSink
+from pate_cli.files.existing import PAGE, Replaces
 from pate_cli.files.results import Result
 
 # Facts about votes and records; the other parameters of a mechanism are its noise.
@@ -79,7 +79,7 @@ class Explanation(Result):
         return page_of(self.sections, self.report, promised=self.promised)
 
     def write(
-        self, file: ByteSink, path: str | PathLike[str], *, escape_formulas: bool = False
+        self, file: IO[bytes], path: str | PathLike[str], *, escape_formulas: bool = False
     ) -> None:
         """Write the content of a file named `path`: the page if it ends in .html or .htm."""
         if PurePath(path).suffix.lower() not in (".html", ".htm"):
@@ -88,6 +88,11 @@ class Explanation(Result):
         if escape_formulas:
             refuse_escapes("HTML")
         file.write(self.to_html().encode())
+
+    def _replaces(self, path: str) -> Replaces:
+        """Return which files of this name make way for it under `force`."""
+        page = PurePath(path).suffix.lower() in (".html", ".htm")
+        return PAGE if page else super()._replaces(path)
 
     def headline(self) -> str:
         """Return the promise, or that there is none."""

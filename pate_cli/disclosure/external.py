@@ -37,8 +37,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of
-from pate_cli.files.inputs import note
-from pate_cli.files.sealed_json import content_of, named
+from pate_cli.files.reading import reading
 
 _FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}
 _LARGEST_FILE: Final = 1 << 20
@@ -203,10 +202,8 @@ class Stated:
         Raises:
             LedgerError: no such file, or one that states no cost that could be charged.
         """
-        note("an external cost", (path, None))
-        with named(path):
-            content = content_of(path, most=_LARGEST_FILE)
-            data = parsed(content, _REFUSED, most=_LARGEST_FILE)
+        with reading(path, "an external cost") as file:
+            data = parsed(file.read(_LARGEST_FILE + 1), _REFUSED, most=_LARGEST_FILE)
             if not isinstance(data, dict):
                 raise _REFUSED.of("it must be a JSON object")
             kind, version = ({**_FILE, **data}[name] for name in _FILE)

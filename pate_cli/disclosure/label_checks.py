@@ -15,7 +15,7 @@ from pate_cli.disclosure.label_counts import LabelCounts, count_labels
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.disclosure.verification import FAILED, OK, OPEN, SKIPPED, Check
-from pate_cli.files.digest import digest_of
+from pate_cli.files.reading import digest_of
 from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes.join import content_of

@@ -24,9 +24,9 @@ from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered
-from pate_cli.files.inputs import note
+from pate_cli.files.reading import LARGEST, reading
 from pate_cli.files.results import Result
-from pate_cli.files.sealed_json import Form, content_of, named
+from pate_cli.files.sealed_json import Form
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes.facts import Group
 
@@ -262,9 +262,8 @@ class Ledger(Result):
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
         """Return the ledger in a file; LedgerError, naming the file, where there is none."""
-        note("one of the ledgers", (path, None))
-        with named(path):
-            return cls.from_json(content_of(path))
+        with reading(path, "one of the ledgers") as file:
+            return cls.from_json(file.read(LARGEST + 1))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:

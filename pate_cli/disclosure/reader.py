@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from os import PathLike
 from typing import Final
@@ -10,15 +9,9 @@ from typing import Final
 from pate_cli.core.codec import Refusal, decoded, parsed
 from pate_cli.core.errors import ReportError, shortened
 from pate_cli.disclosure.report import KIND, SCHEMA_VERSION, Report
-from pate_cli.files.addresses import (
-    filesystem_of,
-    is_address,
-    public_name,
-    reachable,
-    stored_content,
-)
-from pate_cli.files.inputs import note, note_stream
-from pate_cli.files.sealed_json import content_of, named
+from pate_cli.files.addresses import public_name
+from pate_cli.files.inputs import note_stream
+from pate_cli.files.reading import reading
 
 _LARGEST: Final = 1 << 26
 """Bytes."""
@@ -38,16 +31,8 @@ def read_report(path: str | PathLike[str]) -> Report:
     """
     if path == "-":
         return parse_report(_from_pipe(), "standard input")
-    name = os.fspath(path)
-    if is_address(name):
-        with reachable(public_name(name), ReportError):
-            filesystem, inside = filesystem_of(name)
-        note("the report", (inside, filesystem))
-        content = stored_content(name, most=_LARGEST, error=ReportError)
-    else:
-        note("the report", (name, None))
-        with named(path, ReportError):
-            content = content_of(path, most=_LARGEST, error=ReportError)
+    with reading(path, "the report", ReportError) as file:
+        content = file.read(_LARGEST + 1)
     return parse_report(content, public_name(path))
 
 

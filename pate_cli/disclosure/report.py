@@ -37,7 +37,7 @@ from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
-from pate_cli.files.digest import Digest, digest_of
+from pate_cli.files.reading import Digest, digest_of
 from pate_cli.files.results import Result
 from pate_cli.votes.facts import Group
 

@@ -54,8 +54,7 @@ from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
-from pate_cli.files.inputs import note
-from pate_cli.files.sealed_json import content_of, named
+from pate_cli.files.reading import LARGEST, reading
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
@@ -234,15 +233,14 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
             f"{public_name(path)}: is a pipe, and what is to be released is read more than once; "
             "give a file"
         )
-    with named(path):
-        content = content_of(path)
+    with reading(path, "one of the files to be released") as file:
+        content = file.read(LARGEST + 1)
     if f'"{KIND}"'.encode() in content[:100]:
         return SpendRecord.read(path)
     try:
         data = json.loads(content)
     except (ValueError, RecursionError):
         data = None
-    note("one of the files to be released", (path, None))
     if isinstance(data, dict) and data.get("kind") == REPORT:
         return read_report(path)
     return Ledger.read(path)

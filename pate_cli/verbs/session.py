@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
+import re
 import threading
+from collections import ChainMap
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final, Self, Unpack
@@ -64,6 +67,7 @@ from pate_cli.votes.vote_file import VoteBatch
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
 _AT_ONCE: Final = 1 << 12
 _LONGEST_ID: Final = 1000
+_NUMBER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
 _NOT_ONE_BY_ONE: Final = {
     MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
     "`prior`",
@@ -206,7 +210,7 @@ class Session:
         self._place = self._kept(record, ensemble, accept_lost_record)
         self._lock, self._process, self._noted = threading.RLock(), os.getpid(), True
         self._asks = SessionAsks()
-        self._given: list[tuple[str | int, int]] = []
+        self._given: list[tuple[str | int | None, int]] = []
         self._known: dict[str | int, int] = {}
         self._said: dict[str, int] = {}
         self._unmatched = Unmatched() if names is None else Unmatched(names)
@@ -263,7 +267,12 @@ class Session:
 
         Of a session that was opened again: also what was answered before.
         """
-        ids = [name for name, _ in self._given]
+        taken = {str(name) for name, _ in self._given if name is not None}
+        ids: list[str | int] = []
+        for place, (name, _) in enumerate(self._given):
+            free = (number for number in itertools.count(place) if str(number) not in taken)
+            ids.append(next(free) if name is None else name)
+            taken.add(str(ids[-1]))
         if not all(isinstance(name, int) for name in ids):
             ids = [str(name) for name in ids]
         given = np.array([label for _, label in self._given], dtype=np.int32)
@@ -447,7 +456,7 @@ class Session:
             with contextlib.suppress(_EnteredError):  # by another process, in this instant
                 entry = Entry(self._place, self._new(), budget=budget, refuse=self._refuse_known)
                 entry.enter()
-        note("the record of what was spent", (file.path, None))
+        note("the record of what was spent", file.path)
         self._file = file
         with held([file]):
             self._go_on(file)
@@ -555,14 +564,21 @@ class Session:
 
     def _fresh(self, asks: Sequence[Ask]) -> list[int]:
         """Places of those that were not asked before, each id once."""
-        seen: set[str | int] = set()
+        known = ChainMap[str | int, Any]({}, self._known)
         found = []
         for at, ask in enumerate(asks):
             _check_id(ask.id)
-            if ask.id is None or (ask.id not in self._known and ask.id not in seen):
+            if ask.id is None:
                 found.append(at)
-            if ask.id is not None:
-                seen.add(ask.id)
+            elif ask.id not in known:
+                other = _other(ask.id)
+                if other in known:
+                    raise ParameterError(
+                        f"id {quoted(ask.id)} looks in saved labels as {quoted(other)} does, which "
+                        "was asked before; give it another one"
+                    )
+                found.append(at)
+                known[ask.id] = None
         return found
 
     def _drawn(self, ballots: Sequence[Ballot]) -> list[str | int | None]:
@@ -620,7 +636,7 @@ class Session:
         if isinstance(label, str):
             self._said.setdefault(label, len(self._said))
         code = self._code(label)
-        self._given.append((len(self._given) if name is None else name, code))
+        self._given.append((name, code))
         if name is not None:
             self._known[name] = code
 
@@ -691,6 +707,13 @@ def _check_id(name: str | int | None) -> None:
         raise ParameterError(
             f"an id is a text of up to {_LONGEST_ID} letters or a whole number, got {quoted(name)}"
         )
+
+
+def _other(name: str | int) -> str | int | None:
+    """Return the number that a text is, or the text of a number, None where there is none."""
+    if isinstance(name, int):
+        return str(name)
+    return int(name) if _NUMBER.fullmatch(name) else None
 
 
 def _encodes(text: str) -> bool:

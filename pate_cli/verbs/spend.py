@@ -36,7 +36,7 @@ from pate_cli.run.accounts import LedgerAccount, Settlement, refused, release_te
 from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
-from pate_cli.run.publication import Into, Publication, publishing
+from pate_cli.run.publication import Into, Publication, publishing, refuse_ledger
 from pate_cli.verbs.keywords import (
     AggregateWords,
     CapWords,
@@ -125,8 +125,9 @@ def aggregate(
         requested(votes, mechanism, asked) as request,
     ):
         place.check(request.file)
-        place.refuse_ledger(composed=request.composed, tested=target is not None)
-        promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
+        if place.ledger:
+            refuse_ledger(composed=request.composed, tested=target is not None)
+            promise["keep_ledger"] = True
         request, settings = _settled(request, promise, target, asked)
         if asked["seed"] is None and promise["max_epsilon"] is None:
             _refuse_unnamed(settings)
@@ -150,14 +151,16 @@ def aggregate(
         with entry.standing(until_read=not tested):
             settled = _drawn(request, settings, account, key, place, kept, progress)
             spent = entry.settle(settled.outcome, answers=settled.answers)
-        place.note(entry.note)
-        labels = place.written
-        facts = replace(settled.facts, run=key.run_id, time=began, labels=labels, spent=spent)
+            labels = place.written
+            facts = replace(settled.facts, run=key.run_id, time=began, labels=labels, spent=spent)
+            report, ledger = report_of(facts), _bound(settled.ledger, record)
+            place.publish(report, ledger)
         if settled.failed is not None:
-            raise _refusal(settled.failed, report_of(facts), kept)
-        report, ledger = report_of(facts), _bound(settled.ledger, record)
-        place.publish(report, ledger)
-    return Aggregation(place.labels, report, ledger, _left_over(kept, place))
+            raise _refusal(settled.failed, report, kept)
+        if kept is not None and into is not None:
+            kept.end()
+            kept = None
+    return Aggregation(place.labels, report, ledger, kept)
 
 
 def _read(request: Request, progress: Progress) -> None:
@@ -205,14 +208,6 @@ def _bound(ledger: Ledger | None, record: RecordPlace) -> Ledger | None:
     """Return a ledger that says which record tells of its run."""
     records = tuple(str(file.path) for file in record.files)
     return None if ledger is None else replace(ledger, records=records)
-
-
-def _left_over(kept: Checkpoint | None, place: Publication) -> Checkpoint | None:
-    """End a checkpoint once all is in place; return one that its holder is to end."""
-    if kept is None or not place.done:
-        return kept
-    kept.end()
-    return None
 
 
 def _refusal(failed: TargetPlan, report: Report, kept: Checkpoint | None) -> RefusedError:

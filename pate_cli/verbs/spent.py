@@ -26,8 +26,8 @@ from pate_cli.disclosure.run_checks import record_faults
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
 from pate_cli.disclosure.verification import FAILED, OK, Check
 from pate_cli.files.addresses import public_name
+from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
-from pate_cli.files.sealed_json import content_of, named
 
 
 @dataclass(frozen=True, repr=False)
@@ -201,7 +201,10 @@ def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> Reco
     path = told_record(record, ensemble) or Path()
     shown = public_name(fspath(path))
     with named(path):
-        there = path.is_file() and f'"{KIND}"'.encode() in content_of(path)[:100]
+        there = path.is_file()
+    if there:
+        with reading(path, "the record of what was spent") as file:
+            there = f'"{KIND}"'.encode() in file.read(100)
     found = RecordPlace() if there or record is None else RecordPlace.of(record, record=None)
     if found.file is not None and not found.file.empty:
         return found.file

@@ -18,11 +18,11 @@ from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
 from pate_cli.files import delivery, journal, outputs
 from pate_cli.files.delivery import File, Output
+from pate_cli.files.inputs import Inputs
 from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import Outputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.run.publication import Publication
 from pate_cli.verbs import spend
 from pate_cli.verbs.session import Session
 
@@ -99,7 +99,7 @@ def _stays_untold() -> list[Place]:
 
 
 def _paid_for_untold() -> list[Place]:
-    return [(Publication, "note", _nothing)]
+    return [(Entry, "note", _nothing)]
 
 
 def _labels_before_their_report() -> list[Place]:
@@ -229,7 +229,7 @@ def _open_files() -> list[Place]:
 
 
 def _inputs_are_replaced() -> list[Place]:
-    return [(Outputs, "_refuse_read", _nothing), (File, "_kept", _nothing)]
+    return [(Inputs, "claim", _nothing), (File, "kept", _nothing)]
 
 
 # --- a session -----------------------------------------------------------------------------------

@@ -194,10 +194,26 @@ def test_an_id_gets_one_answer_whatever_is_voted_then():
         assert again.ask([0, 0, 250], id="q7") == first
 
 
-def test_numbers_and_texts_are_different_ids():
+def test_two_ids_that_look_alike_in_saved_labels_are_refused_before_anything_is_paid():
+    """A file of labels holds the number 7 and the text 7 as one, and nobody could tell them."""
     with small() as session:
-        session.ask_all([pate.Ask(AGREED, id=name) for name in (7, "7", "7 ", -7)])
-        assert session.asked == 4
+        session.ask_all([pate.Ask(AGREED, id=name) for name in (7, "7 ", -7, "07", "x")])
+        for name in ("7", "-7"):
+            assert "looks in saved labels as" in refusal(
+                ParameterError, session.ask, AGREED, id=name
+            )
+        both = [pate.Ask(AGREED, id="8"), pate.Ask(AGREED, id=8)]
+        assert "looks in saved labels as '8'" in refusal(ParameterError, session.ask_all, both)
+        assert session.asked == 5
+    with small() as again:
+        assert "looks in saved labels as 7" in refusal(ParameterError, again.ask, AGREED, id="7")
+
+
+def test_queries_without_an_id_are_numbered_by_what_is_free():
+    with small() as session:
+        for name in (None, 0, None, 2, None):
+            session.ask(AGREED, id=name)
+        assert session.labels.ids.tolist() == [1, 0, 3, 2, 4]
 
 
 @pytest.mark.parametrize("name", ["", "a" * 1001, "\ud800", "a\0", True, 1.5, 2**63])

@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Step
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ReportError
+from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
@@ -102,6 +102,10 @@ class ReportFacts:
     time: str | None = None
     labels: LabelFile | None = None
     tool: str = __version__
+
+    def __post_init__(self) -> None:
+        if not self.rounds:
+            raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
 
     @cached_property
     def cost(self) -> Cost:
@@ -338,12 +342,15 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    refused = report.tested is not None and not report.tested.passed
+    tested = report.tested
+    refused = tested is not None and not tested.passed
     return Run.of(
         settings_of(report),
         id=report.run or f"report {report.time}",
         outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
         time=report.time,
+        # As the report states them, to be held against the record.
+        epsilon=report.data_independent.epsilon if tested is None else tested.target,
         answers=None if refused else report.answers,
         claimed=report.claims("all-votes"),
     )

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from string import Template
 from typing import Final
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import printable, shortened
 from pate_cli.disclosure.figures import guesses, shown
 from pate_cli.disclosure.guarantee import CHOSEN, TOTAL, premise_of, unit_of

@@ -298,8 +298,8 @@ def _of_ledgers(
 ) -> Released:
     """Release rounds of ledgers: their worst case, and a draw if one is asked for."""
     total = read.total
-    if total is None:
-        raise LedgerError("there is no ledger")
+    if total is None or not total.rounds:
+        raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
     analysis = Analysis(total.analysis)
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")

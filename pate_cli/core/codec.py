@@ -58,7 +58,7 @@ class Refusal:
 
 
 class _FaultError(Exception):
-    """What is wrong; with the error of a constructor, if it was one that found it."""
+    """Raised within this module for a fault, with the error of the constructor that found it."""
 
     def __init__(self, text: str, found: PateError | None = None) -> None:
         super().__init__(text)
@@ -66,7 +66,7 @@ class _FaultError(Exception):
 
 
 def encoded(value: Any) -> Any:
-    """A dataclass as an object of its fields in their order; what is in it likewise."""
+    """Return a dataclass as an object of its fields in their order, and all in it likewise."""
     if is_dataclass(value):
         return {
             each.metadata.get(_NAME, each.name): encoded(getattr(value, each.name))
@@ -83,7 +83,7 @@ def encoded(value: Any) -> Any:
 
 
 def parsed(text: str | bytes, refusal: Refusal, *, most: int) -> Any:
-    """What a JSON text says, in numbers that are finite, and each thing once.
+    """Return the content of a JSON text whose numbers are finite and whose fields stand once.
 
     Args:
         text: its content.
@@ -116,7 +116,7 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int) -> Any:
 
 
 def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
-    """A dataclass from what JSON gave for it.
+    """Return the dataclass that a JSON value describes.
 
     Raises:
         PateError: the refusal's, naming the field; what a constructor says in that class stands.
@@ -131,7 +131,7 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of what `encoded` makes of an annotation.
+    """Return the JSON Schema (draft 2020-12) of what `encoded` makes of an annotation.
 
     A dataclass brings its docstring along, which says what its fields mean.
     """
@@ -162,7 +162,7 @@ def _object_schema(kind: Any) -> dict[str, Any]:
 
 
 def picked(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Those fields of an object that a dataclass knows."""
+    """Return the fields of an object that a dataclass knows."""
     known = _names(kind)
     return {name: value for name, value in data.items() if name in known}
 

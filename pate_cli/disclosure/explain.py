@@ -283,6 +283,10 @@ def _premises(report: Report) -> Iterator[str]:
         "pate drew the noise from the system's random numbers, and nobody saw it. The votes and "
         "the ledger stayed secret."
     )
+    yield (
+        "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
+        "trusted."
+    )
     if report.prior is not None:
         yield report.prior.presupposed
     if report.external:

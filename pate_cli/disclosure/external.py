@@ -1,4 +1,4 @@
-"""What others state of their mechanisms on the same records; all of it is public.
+"""Costs that others state of their mechanisms on the same records; all of it is public.
 
 A statement is a Rényi curve, `orders` and `rdp`, or an `epsilon` and a `delta`, with the
 `adjacency` it holds for. Whatever trained on the records, DP-SGD say, enters one total with the
@@ -53,7 +53,7 @@ _REFUSED: Final = Refusal(
 
 @dataclass(frozen=True)
 class Stated:
-    """What another mechanism on the same records costs, as its owner states it.
+    """The cost of another mechanism on the same records, as its owner states it.
 
     For `release`, which adds it to one total. Where the Rényi curve is known, of DP-SGD say, state
     that: an (ε, δ) made of it adds up to more as a rule.
@@ -171,10 +171,10 @@ class Stated:
 
     def facts(self, order: float | None, total_order: float | None) -> ExternalFacts:
         """Return what a report says of it, at the order of a draw and at that of the total."""
-        (pure, delta), at = self.pair, (order, total_order)
+        pure, delta = self.pair
         drawn, total = (
-            None if one is None else significant_up(float(self.rdp_at(np.array([one]))[0]))
-            for one in at
+            None if at is None else significant_up(float(self.rdp_at(np.array([at]))[0]))
+            for at in (order, total_order)
         )
         return ExternalFacts(
             name=self.name,
@@ -209,8 +209,6 @@ class Stated:
             data = parsed(content, _REFUSED, most=_LARGEST_FILE)
             if not isinstance(data, dict):
                 raise _REFUSED.of("it must be a JSON object")
-            if data.get("kind") == "pate-report":
-                raise LedgerError("is a report of votes; give the curve that was exported from it")
             kind, version = ({**_FILE, **data}[name] for name in _FILE)
             if kind != _FILE["kind"]:
                 raise LedgerError(f"is a {quoted(kind)}, which states no external cost")

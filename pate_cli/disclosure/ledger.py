@@ -36,7 +36,7 @@ _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 @dataclass(frozen=True, kw_only=True)
 class Round(RowsAnswered):
-    """What is public about one run of a mechanism.
+    """Public facts of one run of a mechanism, as its ledger keeps them.
 
     Attributes:
         id: random name of the run, so that no run is charged twice or forgotten.
@@ -95,7 +95,7 @@ class Round(RowsAnswered):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ledger(Result):
-    """What one or several rounds of labels have cost on these votes, to be added up. SECRET.
+    """Costs of one or several rounds of labels on these votes, kept to be composed. SECRET.
 
     Keep it where there is to be another round on the same teachers, or where ε is published later:
     `aggregate(..., keep_ledger=True)`, or `release="none"`, returns it, and `release` turns one or
@@ -183,7 +183,7 @@ class Ledger(Result):
         return sum(done.answers for done in self.rounds)
 
     def __add__(self, other: Ledger) -> Ledger:
-        """The ledger of both. Costs and sensitivities add at each order.
+        """Return the ledger of both: costs and sensitivities add at each order.
 
         With charges that depend on the votes and rounds chosen on earlier labels the sum is an
         ex-post bound at one order fixed beforehand (accounting/THEORY.md, section 4), not RDP.
@@ -216,7 +216,7 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """The sensitivity curves over more distances; past its own, a ledger knows its ceiling."""
+        """Return sensitivities at more distances; past its own, a ledger knows its ceiling."""
         missing = distances - self.sensitivity.shape[1]
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
@@ -226,12 +226,12 @@ class Ledger(Result):
         return tuple(draw for done in self.rounds for draw in done.draws)
 
     def with_draw(self, draw: Draw) -> Ledger:
-        """This ledger of a single round, after the round published a sanitized value."""
+        """Return this ledger of a single round once the round published a sanitized value."""
         (only,) = self.rounds
         return replace(self, rounds=(replace(only, draws=(*only.draws, draw)),))
 
     def row(self, order: float) -> int:
-        """Index of an order in the ledger.
+        """Return the index of an order in the ledger.
 
         Raises:
             LedgerError: the order was not charged.
@@ -243,32 +243,32 @@ class Ledger(Result):
         return int(found[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """What the ledger file holds."""
+        """Return the fields of the ledger file."""
         return {**_LEDGER.marks, **encoded(self)}
 
     def to_json(self) -> str:
-        """The ledger file, to be written with mode 0600."""
+        """Return the text of the ledger file, to be written with mode 0600."""
         return _LEDGER.text(self)
 
     def columns(self) -> dict[str, Floats]:
-        """What was spent by order."""
+        """Return a row an order: its RDP cost, and the bound on its sensitivity, nats."""
         return {"order": self.orders, "rdp": self.rdp, "ceiling": self.ceiling}
 
     def headline(self) -> str:
-        """How many rounds, and at which orders."""
+        """Return how many rounds there are, and at which orders they are charged."""
         held = ", ".join(f"{order:g}" for order in self.orders)
         return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
-        """The ledger in a file; LedgerError, naming the file, where there is none."""
+        """Return the ledger in a file; LedgerError, naming the file, where there is none."""
         note("one of the ledgers", (path, None))
         with named(path):
             return cls.from_json(content_of(path))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:
-        """Read a ledger file.
+        """Return the ledger that the text of a file states.
 
         Raises:
             LedgerError: truncated, foreign, damaged, or of another version of the schema.

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from string import Template
 from typing import Final
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import printable, shortened
 from pate_cli.disclosure.figures import guesses, shown
 from pate_cli.disclosure.guarantee import CHOSEN, TOTAL, premise_of, unit_of
@@ -50,7 +50,6 @@ _HOLDS: Final = {
     "upper": "for these votes, sanitized",
     TOTAL: f"whatever the votes, {CHOSEN}",
 }
-_TRUST: Final = "central: whoever runs pate sees all votes, whoever trains a teacher sees its data"
 _MOST_RUNS: Final = 12
 
 
@@ -167,7 +166,7 @@ def _parameters(report: Report) -> str:
         ("Mechanism", ", ".join(mechanisms)),
         ("Composition", composed if order is None else f"{composed}, order {order:g}"),
         ("Released", f"{report.answers} answers of at most {report.max_answers}"),
-        ("Trust model", _TRUST),
+        ("Trust model", "central"),
     ]
     return _table("parameters", ("NIST SP 800-226", ""), rows)
 

@@ -296,12 +296,12 @@ class SessionAsks:
     """
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Begin with no query."""
         self.asked = self.answers = self.guesses = 0
         self._digest = hashlib.sha256()
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """One more."""
+        """Count one more query with what came out."""
         self.asked += 1
         self.answers += line.get("label") is not None
         if "prior" in line:
@@ -352,13 +352,13 @@ class SpendRecord:
             raise LedgerError("a run stands in the record twice")
 
     def with_run(self, run: Run) -> SpendRecord:
-        """The record with a run, in place of what it held under the same id, if anything."""
+        """Return the record with a run, in place of what it held under the same id."""
         if all(known.id != run.id for known in self.runs):
             return SpendRecord((*self.runs, run))
         return SpendRecord(tuple(run if known.id == run.id else known for known in self.runs))
 
     def without(self, run: Run) -> SpendRecord:
-        """The record of all other runs."""
+        """Return the record of all other runs."""
         return SpendRecord(tuple(known for known in self.runs if known.id != run.id))
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
@@ -367,7 +367,7 @@ class SpendRecord:
         return tuple(run for run in self.runs if known.isdisjoint(run.names))
 
     def known(self, name: str) -> Run | None:
-        """The run of this id."""
+        """Return the run of this id; None where the record does not know it."""
         return next((run for run in self.runs if run.id == name), None)
 
     def check_alike(self) -> None:
@@ -381,7 +381,7 @@ class SpendRecord:
             )
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
-        """Releases that drew from a round of this ledger, but for what rounds drew themselves."""
+        """Return the releases that drew from rounds of this ledger, without the rounds' own."""
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
 
@@ -461,7 +461,7 @@ class RecordFile:
 
     @property
     def path(self) -> Path:
-        """The file, behind links."""
+        """Path of the file, behind links."""
         return self._journal.path
 
     @property
@@ -471,7 +471,7 @@ class RecordFile:
 
     @property
     def sighting(self) -> Sighting:
-        """How much it tells of, by which one that was lost or rolled back is noticed."""
+        """Length and hash of the record, by which one that was lost or rolled back is noticed."""
         return Sighting(str(self.path), len(self._journal.lines), self._journal.chain)
 
     def tells_of(self, seen: Sighting) -> bool:

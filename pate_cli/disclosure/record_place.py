@@ -197,26 +197,23 @@ class RecordPlace:
         path = self.file.path
         for other in sorted(path.parent.glob("*.spent.json")):
             with contextlib.suppress(LedgerError):
-                for run in SpendRecord.read(other).runs:
-                    if run.asked is not None and run.asked.mechanism.get("teachers") == teachers:
-                        return (
-                            f"{path.name} begins a new record, and {other.name} beside it is of "
-                            f"{teachers} teachers, too. If they are the same, name them for both "
-                            f"with {flag}: their runs then add up"
-                        )
+                asked = (run.asked for run in SpendRecord.read(other).runs)
+                if teachers in (each and each.mechanism.get("teachers") for each in asked):
+                    return (
+                        f"{path.name} begins a new record, and {other.name} beside it is of "
+                        f"{teachers} teachers, too. If they are the same, name them for both with "
+                        f"{flag}: their runs then add up"
+                    )
         return None
 
     def make_folder(self) -> None:
         """Make the folder of an ensemble; any other is there or is not."""
-        if self.file is not None and self.file.path.parent == Path(
-            os.path.realpath(state_folder())
-        ):
-            try:
-                make_folder(self.file.path.parent, 0o700)
-            except OSError as error:
-                raise OutputError(
-                    f"cannot make {self.file.path.parent}: {error.strerror}"
-                ) from None
+        folder = Path(os.path.realpath(state_folder()))
+        try:
+            if self.file is not None and self.file.path.parent == folder:
+                make_folder(folder, 0o700)
+        except OSError as error:
+            raise OutputError(f"cannot make {folder}: {error.strerror}") from None
 
     def remember(self) -> None:
         """Keep for the next run where the record of these votes is, and how much it tells of."""

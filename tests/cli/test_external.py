@@ -106,7 +106,7 @@ def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftover
     before = leftovers()
     for name, said in (
         ("bad.json", "every rdp of a curve must be between 0"),
-        ("first.json", "is a report of votes"),
+        ("first.json", "is a 'pate-report', which states no external cost"),
         ("ledger", "states no external cost"),
         ("missing.json", "cannot read missing.json"),
     ):

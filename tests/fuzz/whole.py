@@ -218,13 +218,7 @@ def record() -> SpendRecord:
             epsilon=0.7, delta=1e-5, external=stated,
         ),
     )  # fmt: skip
-    costs = (run.price for run in runs)
-    return SpendRecord(
-        tuple(
-            run if cost is None or run.epsilon is None else replace(run, epsilon=cost)
-            for run, cost in zip(runs, costs, strict=True)
-        )
-    )
+    return SpendRecord(tuple(run.priced for run in runs))
 
 
 def report() -> Report:

@@ -31,7 +31,7 @@ from pate_cli.core.words import Bound
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
-from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
+from pate_cli.disclosure.record import Outcome, RecordFile, Run, RunKind, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.run.accounts import release_test
@@ -331,6 +331,32 @@ def test_a_record_takes_over_the_runs_of_others():
     assert [run.id for run in SpendRecord.read("all.json").runs] == ["a", "b", "c"]
     with pytest.raises(LedgerError, match=r"one\.json go on in all\.json"):
         entry("d", path=Path("one.json"))
+
+
+def test_a_record_that_is_taken_over_meanwhile_takes_no_run():
+    """Whoever found it open before waits for the lock, and reads it again."""
+    entry("a", path=Path("one.json")).enter()
+    late = entry("b", path=Path("one.json"))
+    place = RecordPlace.found(Path("all.json"), [Path("one.json")])
+    Entry(place, replace(SpendRecord.read("one.json").runs[0], id="c"), budget=None).enter()
+    with pytest.raises(LedgerError, match=r"one\.json go on in all\.json"):
+        late.enter()
+    assert [run.id for run in SpendRecord.read("one.json").runs] == ["a"]
+
+
+def test_a_takeover_that_was_cut_short_is_made_good(monkeypatch):
+    """Killed between both records, the earlier one still takes runs: they are taken over later."""
+    entry("a", path=Path("one.json")).enter()
+    place = RecordPlace.found(Path("all.json"), [Path("one.json")])
+    run = SpendRecord.read("one.json").runs[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordFile, "go_on_in", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Entry(place, replace(run, id="c"), budget=None).enter()
+    entry("b", path=Path("one.json")).enter()
+    place = RecordPlace.found(Path("all.json"), [Path("one.json")])
+    Entry(place, replace(run, id="d"), budget=None).enter()
+    assert [run.id for run in SpendRecord.read("all.json").runs] == ["a", "c", "b", "d"]
 
 
 def test_runs_that_protect_others_are_not_added():

@@ -336,7 +336,7 @@ def quote(
             Entry(record, _run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        price = door.quote(settings, request.mechanism)
+        price = door.quote(settings)
         gaps = tuple(read_off_warning(fact) for fact in request.file.read_off)
         warned = (
             *cautions(request.mechanism, delta=request.delta),

@@ -172,7 +172,6 @@ def test_the_accountant_is_pure():
     assert known == {
         "core.arrays",
         "core.checks",
-        "core.dataclass",
         "core.errors",
         "core.special",
     }

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.cli.terminal import printer
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import printable
 
 if TYPE_CHECKING:

@@ -149,9 +149,9 @@ class Cost:
             UnreachableError: a δ below what a composition amounts to.
             LedgerError: a mechanism that is none.
         """
-        target, plan, delta = settings.target, settings.sanitizer, settings.delta
-        if target is not None and target.tested:
-            return cls(pairs=(Pair(target.epsilon, delta, "target", came=target.epsilon),))
+        tested, plan, delta = settings.tested, settings.sanitizer, settings.delta
+        if tested is not None:
+            return cls(pairs=(Pair(tested.epsilon, delta, "target", came=tested.epsilon),))
         return replace(cls.of_rows(settings, delta), draws=() if plan is None else plan.draws)
 
     @classmethod

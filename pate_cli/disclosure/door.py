@@ -101,7 +101,7 @@ def quote(settings: Settings, mechanism: Mechanism) -> Quote:
         settings: what the run would be told.
         mechanism: the one in the settings.
     """
-    plan, target = settings.sanitizer, settings.target
+    plan, tested = settings.sanitizer, settings.tested
     planned: dict[str, Any] = {"release": ReleaseKind.NONE.value}
     if plan is not None and plan.publishes_draw:
         planned = {
@@ -110,7 +110,6 @@ def quote(settings: Settings, mechanism: Mechanism) -> Quote:
             "beta": plan.beta,
             "sigma_release": plan.sigma,
         }
-    tested = target if target is not None and target.tested else None
     cost = Cost.of(replace(settings, target=None))
     public, delta = worst_case(cost), cost.own.delta
     return Quote(

@@ -42,6 +42,7 @@ from pate_cli.disclosure.guarantee import covers, worded
 from pate_cli.disclosure.plan import Draw, failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.run_checks import check_size
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms import scored_from_parameters
 
@@ -192,7 +193,9 @@ def _released(report: Described) -> tuple[Cost, str]:
         failure = report.sanitized.delta_failure or 0.0
     else:
         try:
-            return _released(read_report(report))
+            found = read_report(report)
+            check_size(found.rounds)
+            return _released(found)
         except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
             raise ReportError(f"{report} is damaged: {error}") from None
     if paired:

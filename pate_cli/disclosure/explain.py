@@ -37,7 +37,7 @@ _SHAPE: Final = frozenset(
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
-    """What a report says, in words; as public as the report.
+    """The words of a report, in titled sections; as public as the report.
 
     `pate.explain` returns one. Print its sections, or save it as a page (.html), which somebody can
     read, print and sign.
@@ -148,15 +148,11 @@ def _nothing(report: Report) -> Iterator[str]:
 
 
 def _promised(report: Report) -> Iterator[str]:
-    spent, kind, delta = report.spent, report.epsilon_kind, report.delta
+    spent, kind = report.spent, report.epsilon_kind
+    alone = spent is None or spent.count == 1 or kind == TOTAL
     yield report.summary
-    if spent is None or spent.count == 1 or kind == TOTAL:
-        yield f"That is {verdict(report.epsilon, delta, kind)}."
-    elif report.claims("total"):
-        yield f"The total is {verdict(spent.epsilon, spent.delta)}."
-    if spent is not None and report.claims("sum"):
-        sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
-        yield f"However the runs were chosen, together they cost {sums}."
+    if alone:
+        yield f"That is {verdict(report.epsilon, report.delta, kind)}."
     yield from _likened(report)
     for group in report.groups:
         yield f"For records of group {quoted(group.group)}: {pair(group.epsilon, group.delta)}."
@@ -164,6 +160,12 @@ def _promised(report: Report) -> Iterator[str]:
         worst = shown(report.data_independent.epsilon)
         yield f"Whatever the votes, epsilon is at most {worst}{premise_of(report)}."
     yield f"It covers {report.covers}."
+    if spent is not None and report.claims("total"):
+        if not alone:
+            yield f"The total is {verdict(spent.epsilon, spent.delta)}."
+        if spent.sum_epsilon is not None:
+            sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
+            yield f"However the runs were chosen, together they cost {sums}."
     found = report.crosscheck
     if found is not None and not _refused(report):
         ways = {
@@ -286,6 +288,10 @@ def _premises(report: Report) -> Iterator[str]:
         "pate drew the noise from the system's random numbers, and nobody saw it. The votes and "
         "the ledger stayed secret."
     )
+    yield (
+        "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
+        "trusted."
+    )
     if report.prior is not None:
         yield report.prior.presupposed
     if report.external:
@@ -309,10 +315,9 @@ def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
         for each in checks
         if each.outcome == OPEN
     )
-    labels = ""
-    if report.labels is not None:
-        yield "The labels: whether a file is the one that this report names."
-        labels = f" labels.{report.labels.format}"
+    if not _refused(report):
+        yield "The labels: whether they are those of this report, and were made with its settings."
+    labels = "" if report.labels is None else f" labels.{report.labels.format}"
     prior = "" if report.prior is None else " --prior guesses"
     yield (
         f"To check what can be checked, run: pate verify report.json{labels}{prior}. It exits with "

@@ -305,9 +305,7 @@ def _statements(report: Report) -> Iterator[Statement]:
         yield Statement("sanitized-for-all-votes", False, _NOT_FOR_ALL)
     if report.groups and report.tested is None:
         public = report.epsilon == report.data_independent.epsilon
-        drawn = holds and report.sanitized.release != ReleaseKind.NONE
-        by_group = (holds, _BY_GROUP) if public else (drawn, _BY_GROUP_DRAWN)
-        yield Statement("by-group", by_group[0], by_group[1] + premise)
+        yield Statement("by-group", holds, (_BY_GROUP if public else _BY_GROUP_DRAWN) + premise)
     if report.external:
         yield Statement("external", holds, _EXTERNAL)
     spent = report.spent

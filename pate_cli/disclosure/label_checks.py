@@ -24,7 +24,6 @@ LABELS: Final = "labels"
 COUNTS: Final = "rows and answers of the labels"
 RUN_SETTINGS: Final = "settings of a run without labels"
 GUESSES_FILE: Final = "the file of the prior"
-OTHER_GUESSES: Final = "the files of other priors"
 
 
 def without_labels(report: Report, record: SpendRecord | None) -> Iterator[Check]:
@@ -116,15 +115,10 @@ def _drawn_before(report: Report, draw: Any) -> bool:
 def prior_checks(report: Report, given: Sequence[Any]) -> Iterator[Check]:
     """Yield whether guesses that are given are those that the report names, by their hash."""
     known = {done.prior.sha256 for done in report.rounds if done.prior is not None}
-    if not given and known:
-        yield Check(GUESSES_FILE, SKIPPED, "its file was not given")
-    found = [content_of(each) for each in given]
-    for each in found:
-        other = ""
-        if each not in known:
-            other = f", the report names {' and '.join(sorted(known)) or 'none'}"
-        yield Check(GUESSES_FILE, FAILED if other else OK, f"SHA-256 {each}{other}")
-    left = sorted(known.difference(found))
-    if left and known.intersection(found):
-        told = f"not given: SHA-256 {' and '.join(left)}; give `prior` once for each"
-        yield Check(OTHER_GUESSES, SKIPPED, told)
+    found = {content_of(each) for each in given}
+    for each in sorted(found & known):
+        yield Check(GUESSES_FILE, OK, f"SHA-256 {each}")
+    for each in sorted(found - known):
+        yield Check(GUESSES_FILE, FAILED, f"SHA-256 {each}, which the report does not name")
+    for each in sorted(known - found):
+        yield Check(GUESSES_FILE, SKIPPED, f"the file with SHA-256 {each} was not given")

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from string import Template
 from typing import Final
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import printable, shortened
 from pate_cli.disclosure.figures import guesses, shown
 from pate_cli.disclosure.guarantee import CHOSEN, TOTAL, premise_of, unit_of
@@ -50,9 +50,7 @@ _HOLDS: Final = {
     "upper": "for these votes, sanitized",
     TOTAL: f"whatever the votes, {CHOSEN}",
 }
-_TRUST: Final = "central: whoever runs pate sees all votes, whoever trains a teacher sees its data"
 _MOST_RUNS: Final = 12
-_MOST_TEXTS: Final = 40
 
 
 @dataclass(frozen=True)
@@ -94,12 +92,10 @@ def page_of(sections: Sequence[Section], report: Report, *, promised: bool) -> s
 
 def _section(section: Section, table: str) -> str:
     name = section.title.lower().replace(" ", "-")
-    said = "\n".join(f"<li>{_said(text)}</li>" for text in section.texts[:_MOST_TEXTS])
-    left = len(section.texts) - _MOST_TEXTS
-    more = f"\n<li>And {left} more, in the report.</li>" if left > 0 else ""
+    said = "\n".join(f"<li>{_said(text)}</li>" for text in section.texts)
     return (
         f'<section class="{_said(name)}">\n<h2>{_said(section.title)}</h2>\n'
-        f"<ul>\n{said}{more}\n</ul>\n{table}</section>"
+        f"<ul>\n{said}\n</ul>\n{table}</section>"
     )
 
 
@@ -126,23 +122,20 @@ def _figures(report: Report) -> str:
 
 
 def _runs(report: Report) -> str:
-    """Return the last runs of the record, and the run of the report."""
+    """Return the last runs of the record."""
     spent = report.spent
     if spent is None or not (spent.count == 1 or report.claims("total")):
         return ""
-    shown_runs = [run for run in spent.runs[:-_MOST_RUNS] if run.id == report.run]
-    shown_runs += spent.runs[-_MOST_RUNS:]
-    left = spent.count - len(shown_runs)
     rows = [
         (
             run.time or "–",
             _named(run) + (": this run" if run.id == report.run else ""),
             *map(shown, (run.counted, run.delta, run.total_epsilon)),
         )
-        for run in shown_runs
+        for run in spent.runs[-_MOST_RUNS:]
     ]
-    if left > 0:
-        rows.insert(0, ("", f"{left} more, in the report", "", "", ""))
+    if spent.count > _MOST_RUNS:
+        rows.insert(0, ("", f"{spent.count - _MOST_RUNS} before, in the report", "", "", ""))
     return _table("runs", ("Begun (UTC)", "Run", "ε", "δ", "Total ε"), rows)
 
 
@@ -173,7 +166,7 @@ def _parameters(report: Report) -> str:
         ("Mechanism", ", ".join(mechanisms)),
         ("Composition", composed if order is None else f"{composed}, order {order:g}"),
         ("Released", f"{report.answers} answers of at most {report.max_answers}"),
-        ("Trust model", _TRUST),
+        ("Trust model", "central"),
     ]
     return _table("parameters", ("NIST SP 800-226", ""), rows)
 

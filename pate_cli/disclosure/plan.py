@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pate_cli.accounting.conversion import order_cost
@@ -10,7 +10,6 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
 from pate_cli.core.codec import called
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, ReleaseKind

@@ -7,6 +7,7 @@ they cost at each distance.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -15,7 +16,6 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Histograms, Ints
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import Bound
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress

@@ -164,9 +164,8 @@ class Run:
         Raises:
             UnreachableError: a δ below what a composition amounts to.
         """
-        cost, target, drawn = Cost.of(settings), settings.target, settings.sanitizer
+        cost, tested, drawn = Cost.of(settings), settings.tested, settings.sanitizer
         kind = RunKind.COMPOSITION if cost.pairs else RunKind.WORST_CASE
-        tested = target if target is not None and target.tested else None
         if tested is not None:
             kind = RunKind.TARGET
         elif settings.rule is not None:

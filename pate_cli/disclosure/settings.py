@@ -129,6 +129,11 @@ class Settings(RowsAsked):
                 raise ParameterError(f"a {name} at delta {part.delta:g} for {self.delta:g}")
 
     @property
+    def tested(self) -> TargetPlan | None:
+        """The target, where labels leave only if they pass its test; None without a test."""
+        return None if self.target is None or not self.target.tested else self.target
+
+    @property
     def claimed(self) -> bool:
         """Whether anything may be claimed: the noise was private and nothing was read off votes."""
         return self.private and not self.read_off
@@ -146,7 +151,7 @@ class Settings(RowsAsked):
         target, drawn = self.target, self.sanitizer
         if target is not None:
             found["target_epsilon"] = repr(float(target.epsilon))
-            if target.tested:
+            if self.tested is not None:
                 found["refusal_epsilon"] = repr(float(target.refusal_epsilon))
                 found["bound"] = target.bound.value
         if drawn is not None and drawn.publishes_draw:

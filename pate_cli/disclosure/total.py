@@ -14,13 +14,12 @@ import functools
 import math
 import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Final
 
 from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.codec import SPARING
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.checked import COMPUTED, RECORD

@@ -7,13 +7,12 @@ its declaration says which (`disclosure.checked`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.checked import Checked
@@ -96,7 +95,8 @@ class Verification(Result):
     @property
     def unchecked(self) -> list[str]:
         """Names of what could not be checked, or was not given."""
-        return [check.name for check in self.checks if check.outcome in (OPEN, SKIPPED)]
+        left = (check.name for check in self.checks if check.outcome in (OPEN, SKIPPED))
+        return list(dict.fromkeys(left))
 
     @property
     def releasable(self) -> bool:

@@ -25,6 +25,7 @@ from pate_cli.disclosure.facts import ReportFacts, run_facts
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import States, VoteProfile
+from pate_cli.disclosure.record import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -48,9 +49,16 @@ class Settlement:
     ledger: Ledger | None = None
 
     @property
-    def answers(self) -> int:
-        """Return how many labels the teachers gave."""
+    def answers(self) -> int | None:
+        """Return how many labels the teachers gave; None where none may leave."""
+        if self.failed is not None:
+            return None
         return sum(done.answers for done in self.facts.rounds)
+
+    @property
+    def outcome(self) -> Outcome:
+        """Return how the run ended, as its record is told."""
+        return Outcome.LABELLED if self.failed is None else Outcome.REFUSED
 
     @property
     def failed(self) -> TargetPlan | None:
@@ -179,10 +187,10 @@ def settled(settings: Settings, ledger: Ledger | None, done: Round, key: RunKey)
 
     The ledger tells of a draw that is published.
     """
-    plan, target = settings.sanitizer, settings.target
+    plan = settings.sanitizer
     if ledger is None or plan is None:
-        tested = target is not None and target.tested
-        return Settlement(run_facts(settings, done, passed=True if tested else None))
+        passed = None if settings.tested is None else True
+        return Settlement(run_facts(settings, done, passed=passed))
     facts = door.release(ledger, plan, key.aside("release"))
     return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
 

@@ -23,7 +23,7 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.guarantee import public_prior, read_off_warning
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.record import Outcome, Run
+from pate_cli.disclosure.record import Run
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import Outlook, Quote, RefusedError, Report
 from pate_cli.disclosure.settings import Settings
@@ -128,16 +128,17 @@ def aggregate(
         if place.ledger:
             refuse_ledger(composed=request.composed, tested=target is not None)
             promise["keep_ledger"] = True
-        named = asked["seed"] is None
-        request, settings = _settled(request, promise, target, asked, ceiling=named)
-        account = request.account(settings)
-        tested = settings.target is not None and settings.target.tested
+        request, settings = _settled(request, promise, target, asked)
+        if asked["seed"] is None and promise["max_epsilon"] is None:
+            _refuse_unnamed(settings)
+        account, tested = request.account(settings), settings.tested is not None
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (4 if tested else 1) * request.queries)
-        read = progress if tested else nothing_seen
         kept_in = [file.name for file in record.files]
-        key, kept = _key(asked, request, promise, (target, *kept_in), read)
+        key, kept = _key(
+            asked, request, promise, (target, *kept_in), progress if tested else nothing_seen
+        )
         settings = replace(settings, private=key.private)
         # What a record would tell of a run takes time, and nobody asks without one.
         planned = _run_of(settings, key, began) if record.file else None
@@ -148,12 +149,8 @@ def aggregate(
             _read(request, progress)
         entry.enter()
         with entry.standing(until_read=not tested):
-            if not tested or release_test(request.rows, request.scored, settings, key, progress):
-                settled = _drawn(request, settings, account, key, place, kept, progress)
-                spent = entry.settle(Outcome.LABELLED, answers=settled.answers)
-            else:
-                settled = refused(settings)
-                spent = entry.settle(Outcome.REFUSED)
+            settled = _drawn(request, settings, account, key, place, kept, progress)
+            spent = entry.settle(settled.outcome, answers=settled.answers)
             labels = place.written
             facts = replace(settled.facts, run=key.run_id, time=began, labels=labels, spent=spent)
             report, ledger = report_of(facts), _bound(settled.ledger, record)
@@ -189,7 +186,11 @@ def _drawn(
     kept: Checkpoint | None,
     progress: Progress,
 ) -> Settlement:
-    """Draw all labels into their place, and return what they cost."""
+    """Draw all labels into their place unless they fail a test; return what that cost."""
+    if settings.tested is not None and not release_test(
+        request.rows, request.scored, settings, key, progress
+    ):
+        return refused(settings)
     return run(
         request.rows,
         request.mechanism,
@@ -387,8 +388,6 @@ def _settled(
     promise: PromiseWords,
     target: TargetPlan | None,
     asked: QuoteWords,
-    *,
-    ceiling: bool = False,
 ) -> tuple[Request, Settings]:
     """Return what a run is told, fixed before any vote is seen, and the rows that it asks.
 
@@ -397,11 +396,9 @@ def _settled(
         promise: what is promised about the labels.
         target: as it was stated.
         asked: all keywords of the verb.
-        ceiling: whether a run above it has to be asked for by name.
 
     Raises:
         UnreachableError: a target, or ε for all votes, above `max_epsilon`.
-        CeilingError: above the ceiling, and nobody asked for it so.
     """
     if target is None:
         settings = request.settings(plan=request.sanitized(promise))
@@ -414,8 +411,6 @@ def _settled(
     most = promise["max_epsilon"]
     if most is not None:
         _refuse_dearer(settings, check_positive("`max_epsilon`", most))
-    elif ceiling:
-        _refuse_unnamed(settings)
     return request, settings
 
 

@@ -237,6 +237,15 @@ def test_a_damaged_report_is_refused(report, tmp_path, damage):
         assert str(path) in refusal(ReportError, export, path)
 
 
+def test_a_report_of_more_teachers_than_can_be_charged_again_is_refused(report, tmp_path):
+    found = copy.deepcopy(json.loads(report.to_json()))
+    found["rounds"][0]["mechanism"]["teachers"] = 2**62
+    (tmp_path / "report.json").write_text(json.dumps(found))
+    for export in (pate.rdp_curve, pate.dp_event):
+        told = refusal(ReportError, export, tmp_path / "report.json")
+        assert "teachers are not computed again" in told
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{", '"report"', "[" * 100_000])
 def test_a_file_that_is_no_report_is_refused(tmp_path, text):
     path = tmp_path / "report.json"

@@ -21,8 +21,8 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.report import Quote
 from pate_cli.disclosure.settings import Settings
-from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
+from pate_cli.mechanisms import mechanism_from_parameters, scored_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism
 
 _NONE = External()
 
@@ -94,14 +94,10 @@ def drawn(ledger: Ledger, facts: ReportFacts, noise: Noise) -> float:
     return round_up(max(value, 0.0))
 
 
-def quote(settings: Settings, mechanism: Mechanism) -> Quote:
-    """Return the worst case of a run before anything is spent; public.
-
-    Args:
-        settings: what the run would be told.
-        mechanism: the one in the settings.
-    """
+def quote(settings: Settings) -> Quote:
+    """Return the worst case of a run that is told these settings; public, and nothing is spent."""
     plan, tested = settings.sanitizer, settings.tested
+    mechanism = mechanism_from_parameters(settings.mechanism)
     planned: dict[str, Any] = {"release": ReleaseKind.NONE.value}
     if plan is not None and plan.publishes_draw:
         planned = {

@@ -149,18 +149,23 @@ class Request:
         """The rows that are asked."""
         return AskedRows(self.file, self.queries, self.engine)
 
-    def described(self, settings: Any) -> str:
-        """Return a digest of all that decides what a run gives, its votes included, once read."""
+    def described(self, settings: Settings, *beside: Any) -> str:
+        """Return a digest of all that decides what a run gives, its votes included, once read.
+
+        Args:
+            settings: what the run is told.
+            beside: what else belongs to it: its seed, its record.
+        """
         mechanism, names = self.mechanism, self.file.names
         content = (
             __version__,
-            mechanism.parameters(),
+            settings,
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            (self.queries, self.max_answers, self.delta, self.file.facts),
+            self.file.facts,
             None
             if names is None
             else (names.names, names.normalise, sorted(names.aliases.items())),
-            settings,
+            beside,
             self.rows.digest,
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()

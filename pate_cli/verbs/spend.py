@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import Any, Unpack
@@ -136,9 +136,8 @@ def aggregate(
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (4 if tested else 1) * request.queries)
         kept_in = [file.name for file in record.files]
-        key, kept = _key(
-            asked, request, promise, (target, *kept_in), progress if tested else nothing_seen
-        )
+        read = progress if tested else nothing_seen
+        key, kept = _key(asked, request, settings, kept_in, read)
         settings = replace(settings, private=key.private)
         # What a record would tell of a run takes time, and nobody asks without one.
         planned = _run_of(settings, key, began) if record.file else None
@@ -278,8 +277,8 @@ def _run_of(settings: Settings, key: RunKey, began: str) -> Run:
 def _key(
     asked: AggregateWords,
     request: Request,
-    promise: PromiseWords,
-    charged: tuple[Any, ...],
+    settings: Settings,
+    records: Sequence[str],
     progress: Progress,
 ) -> tuple[RunKey, Checkpoint | None]:
     """Return the key of all noise: that of a run that was cut short, if there is one.
@@ -290,12 +289,7 @@ def _key(
     if folder is None:
         return _fresh(seed), None
     _read(request, progress)
-    settings = (
-        sorted(only(ReleasedWords, promise).items()),
-        promise["analysis"],
-        promise["keep_ledger"],
-    )
-    resumed = Checkpoint.of(folder, request.described((*settings, seed, *charged)), seed=seed)
+    resumed = Checkpoint.of(folder, request.described(settings, seed, records), seed=seed)
     return resumed.key, resumed
 
 
@@ -337,7 +331,7 @@ def quote(
             Entry(record, _run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        price = door.quote(settings, request.mechanism)
+        price = door.quote(settings)
         gaps = tuple(read_off_warning(fact) for fact in request.file.read_off)
         warned = (
             *cautions(request.mechanism, delta=request.delta),

@@ -178,7 +178,7 @@ def test_settings_have_a_price_and_every_home_of_a_run_says_the_same():
         own = Cost.of(settings).own
         run = Run.of(settings, id="a", time=None, outcome=Outcome.LABELLED, answers=7)
         report = report_of(run_facts(settings, done_of(settings)))
-        priced = quote(settings, mechanism)
+        priced = quote(settings)
         assert {own.epsilon, run.epsilon, run.price, run.counted} == {report.epsilon}
         assert report.epsilon == priced.epsilon == report.data_independent.epsilon
         assert {own.delta, run.delta, report.delta, priced.delta} == {own.delta}

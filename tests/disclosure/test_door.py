@@ -298,7 +298,7 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
 
 def quoted(plan):
     asked = told(MECHANISM, queries=100, max_answers=60, delta=plan.delta, sanitizer=plan)
-    return quote(asked, MECHANISM).to_dict()
+    return quote(asked).to_dict()
 
 
 def test_a_dry_run_prices_without_votes_what_a_run_then_reports():

@@ -219,7 +219,7 @@ def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
 def test_the_price_before_is_the_price_after(mechanism):
     how = charged_by(mechanism)
     asked = told(mechanism, queries=ROWS, max_answers=12, delta=how["delta"], sanitizer=how["plan"])
-    before = quote(asked, mechanism).to_dict()
+    before = quote(asked).to_dict()
     after = ran(mechanism, cap=12).report.to_dict()
     for field in ("delta", "mechanism", "queries", "max_answers", "data_independent"):
         assert before[field] == after[field]

@@ -257,7 +257,7 @@ class _CommandLine:
                 output.note(twin)
             if engine.checkpoint is not None and row is not None:
                 kept = public_name(engine.checkpoint)
-                output.note(f"goes on with the run in {kept}, {row}")
+                output.note(f"goes on with the run in {kept}, which had come to row {row}")
             available = file.queries
             self.report.refuse_unclaimed(file.read_off)
 

@@ -9,7 +9,6 @@ owner's alone, and goes when the run has ended.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import hmac
 import os
 import pickle
@@ -137,17 +136,11 @@ class Checkpoint:
         return self.folder / f"piece-{start}.bin"
 
     def _sealed(self, start: int, content: bytes) -> bytes:
-        return hashlib.blake2b(
-            content,
-            digest_size=_SEAL,
-            key=self.key.secret,
-            person=b"pate piece",
-            salt=start.to_bytes(16, "little"),
-        ).digest()
+        return hmac.digest(self.key.secret, f"pate piece {start} ".encode() + content, "sha256")
 
 
-def reached(folder: str | os.PathLike[str] | None) -> str | None:
-    """Return how far the run had come that is kept in a folder, in words; None where none is."""
+def reached(folder: str | os.PathLike[str] | None) -> int | None:
+    """Return the last row that is kept of the run in a folder; None where none is."""
     if folder is None:
         return None
     place = Path(folder)
@@ -157,7 +150,7 @@ def reached(folder: str | os.PathLike[str] | None) -> str | None:
         found = [int(match[1]) for it in place.iterdir() if (match := _PIECE.fullmatch(it.name))]
     except OSError:  # whoever opens the checkpoint says so
         return None
-    return f"which had come to row {max(found, default=0)}"
+    return max(found, default=0)
 
 
 @dataclass(frozen=True)

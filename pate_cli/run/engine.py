@@ -149,8 +149,8 @@ _TASK: list[Task] = []
 
 
 def _begin(task: bytes) -> None:
-    """Begin a worker process, which leaves an interruption to its parent, and ends with it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Begin a worker process, which ends with its parent, and where a terminal interrupts both."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     bound_reading()
     _TASK[:] = [pickle.loads(task)]  # noqa: S301 - it comes from the parent

@@ -53,8 +53,7 @@ class Destination:
         force: replace what is there if it begins as the new file does, and nobody's input.
 
     Raises:
-        UsageError: `labels` is a folder, nothing tells the format, or labels and report both go to
-            standard output.
+        UsageError: nothing tells the format, or labels and report both go to standard output.
         ParameterError: an unknown format, or `labels_as`.
     """
 
@@ -68,12 +67,9 @@ class Destination:
 
     def __post_init__(self) -> None:
         labels = fspath(self.labels)
-        kind = self.label_format or LabelFormat.from_path(public_name(labels))
+        object.__setattr__(self, "label_format", self.form.label_format)
         if labels == "-" and self.report in (None, "-"):
             raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
-        object.__setattr__(self, "label_format", LabelFormat(kind))
-        if self.labels_as is not None:
-            object.__setattr__(self, "labels_as", LabelsAs(self.labels_as))
         if self.report is None:
             object.__setattr__(self, "report", report_beside(labels, "votes"))
 
@@ -91,9 +87,9 @@ class Destination:
     @property
     def form(self) -> LabelForm:
         """The form of the file of labels."""
+        kind = self.label_format or LabelFormat.from_path(public_name(fspath(self.labels)))
         shown = None if self.labels_as is None else LabelsAs(self.labels_as)
-        kind = LabelFormat(self.label_format or LabelFormat.PARQUET)
-        return LabelForm(kind, shown, escape_formulas=self.escape_formulas)
+        return LabelForm(LabelFormat(kind), shown, escape_formulas=self.escape_formulas)
 
     def reserve(
         self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False

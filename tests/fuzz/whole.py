@@ -35,6 +35,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
 
 MARK = 27_118
 """Votes of these files begin so, that a message that shows one is noticed."""
@@ -155,7 +156,7 @@ def _groups() -> Any:
 # What runs leave behind. Costs, which are secrets, are all MARK.
 
 
-_MECHANISM = {"name": "gnmax", "sigma2": 20.0, "teachers": 100, "classes": 3}
+_MECHANISM = GNMax(100, 3, sigma2=20.0).parameters()
 _TIME = "2026-01-02T03:04:05Z"
 
 

@@ -105,9 +105,12 @@ def until(holds):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_workers_end_with_their_parent_however_it_ends(tmp_path, ended):
-    """Even in the middle of a task; else they would read votes for nobody."""
+    """Even in the middle of a task; else they would read votes for nobody.
+
+    A terminal interrupts all of them at once, and nobody waits for a task to end.
+    """
     program = (
         "import sys\n"
         "from pathlib import Path\n"
@@ -117,13 +120,19 @@ def test_workers_end_with_their_parent_however_it_ends(tmp_path, ended):
     )
     paths = os.pathsep.join([str(SUPPORT), str(ROOT)])
     parent = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], env={**os.environ, "PYTHONPATH": paths}
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         until(lambda: sum(file.read_text() == "locked" for file in tmp_path.iterdir()) == 4)
         assert not any(unlocked(file) for file in tmp_path.iterdir())
     finally:
-        parent.send_signal(ended)
+        if ended == signal.SIGINT:
+            os.killpg(parent.pid, ended)
+        else:
+            parent.send_signal(ended)
     assert parent.wait() == -ended
     until(lambda: all(unlocked(file) for file in tmp_path.iterdir()))
 

@@ -45,12 +45,9 @@ class Says:
     default: Any = None
 
 
-class VotesWords(TypedDict, total=False):
-    """What the votes are."""
+class VoterWords(TypedDict, total=False):
+    """Who votes, and for what."""
 
-    layout: Annotated[
-        Layout | str | None, Says("what a row is; inferred only where there is no doubt.")
-    ]
     classes: Annotated[
         int | None,
         Says(
@@ -76,13 +73,21 @@ class VotesWords(TypedDict, total=False):
         Aliases | None,
         Says("other texts and the names they stand for: a mapping, or a file. Public."),
     ]
-    accept_unmatched: Annotated[
-        bool,
-        Says("go on where most votes are no label name; such a file is refused otherwise.", False),
-    ]
     groups: Annotated[
         Groups | None,
         Says("public groups of teachers that count differently; each gets an epsilon of its own."),
+    ]
+
+
+class VotesWords(VoterWords, total=False):
+    """What the votes are."""
+
+    layout: Annotated[
+        Layout | str | None, Says("what a row is; inferred only where there is no doubt.")
+    ]
+    accept_unmatched: Annotated[
+        bool,
+        Says("go on where most votes are no label name; such a file is refused otherwise.", False),
     ]
     id_column: Annotated[
         str | None,
@@ -357,6 +362,18 @@ class ReleaseWords(ReleasedWords, AccountWords, SeedWords, total=False):
     """What `release` takes."""
 
 
+class SessionWords(
+    VoterWords,
+    EnsembleWords,
+    ParameterWords,
+    GuaranteeWords,
+    AccountWords,
+    SeedWords,
+    total=False,
+):
+    """What `Session` takes."""
+
+
 class CostWords(MechanismWords, CapWords, TargetWords, AnalysisWords, total=False):
     """What `cost` takes."""
 
@@ -469,7 +486,8 @@ def takes_keywords(verb: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
             if hint is None:
                 near = difflib.get_close_matches(name, [*asked, *own], 1)
                 meant = f"; did you mean `{near[0]}`?" if near else ""
-                raise UsageError(f"{verb.__name__} takes no `{name}`{meant}")
+                called = verb.__qualname__.partition(".")[0]
+                raise UsageError(f"{called} takes no `{name}`{meant}")
             _check_type(name, value, hint)
         return verb(*args, **typing.cast("Any", {**defaults, **given}))
 

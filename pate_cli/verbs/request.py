@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -59,14 +59,7 @@ class Request:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        choice = self.choice
-        if self.groups:
-            choice = replace(
-                choice,
-                teachers_per_record=votes_per_record(self.file, choice.teachers_per_record),
-                votes_together=self.file.votes_together,
-            )
-        return choice.build(
+        return among_groups(self.choice, self.groups).build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
@@ -382,15 +375,24 @@ def with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFi
         if weight is not None:
             raise UsageError("`prior_weight` goes with `prior`")
         return file
-    given = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
-    votes = given.votes(file.teachers)
+    votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
+    return with_votes_of_prior(file, prior, votes).guessed(queries)
+
+
+def prior_votes(weight: Amount | float | str, teachers: int) -> int:
+    """Return how many votes a guess has: a number of them, or a share of the teachers, rounded.
+
+    ParameterError for what is no whole number of votes.
+    """
+    given = Amount.of("prior_weight", weight)
+    votes = given.votes(teachers)
     if given.share:
         votes = float(round(votes))
     if not 0.0 <= votes < _MOST_PRIOR or votes != int(votes):
         raise ParameterError(
             f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
         )
-    return with_votes_of_prior(file, prior, int(votes)).guessed(queries)
+    return int(votes)
 
 
 def weight_of(file: VoteFile) -> int:
@@ -399,12 +401,28 @@ def weight_of(file: VoteFile) -> int:
 
 
 def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
-    """k, as was said or as the groups of the teachers say; UsageError for both."""
+    """Return how many votes one record moves, as was said or as the groups of teachers say."""
     if not file.groups:
         return teachers_per_record
+    _refuse_beside_groups(teachers_per_record)
+    return max(group.votes_per_record for group in file.groups)
+
+
+def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:
+    """Return a mechanism for teachers in groups, which say how many votes one record moves."""
+    if not groups:
+        return choice
+    _refuse_beside_groups(choice.teachers_per_record)
+    return replace(
+        choice,
+        teachers_per_record=max(group.votes_per_record for group in groups),
+        votes_together=all(group.teachers_per_record == 1 for group in groups),
+    )
+
+
+def _refuse_beside_groups(teachers_per_record: int) -> None:
     if teachers_per_record != 1:
         raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")
-    return max(group.votes_per_record for group in file.groups)
 
 
 def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:

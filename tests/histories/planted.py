@@ -25,6 +25,7 @@ from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs import spend
 from pate_cli.verbs.session import Session
+from pate_cli.verbs.session_answers import Answers
 
 Place = tuple[Any, str, Any]
 MOST: Final = 10_000
@@ -236,30 +237,28 @@ def _inputs_are_replaced() -> list[Place]:
 
 
 def _noted_before() -> list[Place]:
-    def pay(self: Any, asks: Any, drawn: Any) -> None:
+    def pay(self: Any, lines: Any) -> None:
         """What was asked is put on disk when the next is, after its answer left."""
-        lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         late, self._late = getattr(self, "_late", []), lines
         if self._file is not None and late:
             self._file.ask(self._run, late)
         for line in lines:
-            self._asks.add(line)
-            self._note(line.get("id"), line["label"])
+            self._answers.add(line)
 
     return [(Session, "_pay", pay)]
 
 
 def _everything_is_new() -> list[Place]:
-    return [(Session, "_fresh", lambda self, asks: list(range(len(asks))))]
+    return [(Answers, "fresh", lambda self, ids: list(range(len(list(ids)))))]
 
 
 def _ids_are_forgotten() -> list[Place]:
-    note = Session._note
+    add = Answers.add
 
-    def forgets(self: Session, name: Any, label: Any) -> None:
-        note(self, None, label)
+    def forgets(self: Answers, line: Any) -> None:
+        add(self, {name: value for name, value in line.items() if name != "id"})
 
-    return [(Session, "_note", forgets)]
+    return [(Answers, "add", forgets)]
 
 
 def _torn_lines_stay() -> list[Place]:

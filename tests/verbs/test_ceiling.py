@@ -104,7 +104,7 @@ def test_a_composition_within_its_target_costs_what_it_costs():
 SESSION = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 4.0, "record": False}
 
 
-@pytest.mark.parametrize("asked", [{"epsilon": 20.0}, {"max_queries": 200}])
+@pytest.mark.parametrize("asked", [{"target_epsilon": 20.0}, {"max_queries": 200}])
 def test_a_session_above_has_to_be_asked_for_by_name(asked):
     with pytest.raises(CeilingError, match="ask for it by name: `max_epsilon`") as caught:
         pate.Session(**SESSION, **asked)

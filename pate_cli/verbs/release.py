@@ -64,7 +64,7 @@ from pate_cli.verbs.keywords import (
     only,
     takes_keywords,
 )
-from pate_cli.verbs.request import kind_of
+from pate_cli.verbs.promise import kind_of
 from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]

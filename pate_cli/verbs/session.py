@@ -122,15 +122,17 @@ class Session:
         """
         if max_epsilon is not None:
             check_positive("`max_epsilon`", max_epsilon)
+        seed = asked["seed"]
+        self._key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
         self._opening = opening = Opening.of(
             mechanism,
             asked,
             target_epsilon=target_epsilon,
             max_queries=max_queries,
             prior_weight=prior_weight,
+            private=self._key.private,
         )
-        seed, names = asked["seed"], opening.ballots.names
-        self._key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
+        names = opening.ballots.names
         self._answers = Answers()
         self._unmatched = Unmatched() if names is None else Unmatched(names)
         self._lock, self._process = threading.RLock(), os.getpid()

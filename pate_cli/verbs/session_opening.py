@@ -61,6 +61,7 @@ class Opening:
         target_epsilon: float | None,
         max_queries: int | None,
         prior_weight: Any,
+        private: bool,
     ) -> Opening:
         """Return what keywords open, `asked` as `Session` takes them.
 
@@ -76,7 +77,7 @@ class Opening:
         built = _built(choice, ballots, max_queries, target_epsilon, delta)
         epsilon = None if target_epsilon is None else float(target_epsilon)
         until = SessionSettings(epsilon, max_queries, _digest(ballots.names))
-        return cls(ballots, built, delta, asked["seed"] is None, until)
+        return cls(ballots, built, delta, private, until)
 
     @functools.cached_property
     def names(self) -> tuple[str, ...] | None:

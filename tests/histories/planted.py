@@ -23,7 +23,7 @@ from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import Outputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.verbs import spend
+from pate_cli.verbs import aggregate as verb
 from pate_cli.verbs.session import Session
 from pate_cli.verbs.session_answers import Answers
 
@@ -122,7 +122,7 @@ def _strike_after_the_coin() -> list[Place]:
 
 
 def _debit_after_the_labels() -> list[Place]:
-    enter, settle, publishing = Entry.enter, Entry.settle, spend.publishing
+    enter, settle, publishing = Entry.enter, Entry.settle, verb.publishing
     late: list[tuple[Entry, Outcome, int | None]] = []
 
     def settled(self: Entry, outcome: Outcome, *, answers: int | None = None) -> None:
@@ -138,7 +138,7 @@ def _debit_after_the_labels() -> list[Place]:
             settle(one, outcome, answers=answers)
 
     places = [(Entry, "enter", _nothing), (Entry, "settle", settled)]
-    return [*places, (spend, "publishing", published)]
+    return [*places, (verb, "publishing", published)]
 
 
 def _refusals_are_free() -> list[Place]:

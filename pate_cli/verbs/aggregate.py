@@ -98,6 +98,18 @@ def aggregate(
             this one `max_epsilon`.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
+    return _labelled(votes, mechanism, asked, into=into, progress=progress)
+
+
+def _labelled(
+    votes: Votes,
+    mechanism: Mechanism | MechanismChoice | str,
+    asked: AggregateWords,
+    *,
+    into: Into,
+    progress: Progress,
+) -> Aggregation:
+    """Open, price, refuse, enter, draw, settle and write."""
     began, seeded = now(), asked["seed"] is not None
     budget, record = budget_of(asked), record_of(votes, asked, seeded=seeded)
     if getattr(into, "ledger", None):
@@ -127,7 +139,7 @@ def aggregate(
         if not isinstance(asked["record"], RecordPlace):  # the command line has told it
             twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
             if twin is not None:
-                warnings.warn(twin, stacklevel=3)
+                warnings.warn(twin, stacklevel=4)
         place.try_out(request.file.queries)
         if tested and kept is None:
             _read(request, progress)

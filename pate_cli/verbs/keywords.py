@@ -51,7 +51,8 @@ class VoterWords(TypedDict, total=False):
     classes: Annotated[
         int | None,
         Says(
-            "how many there are. Read off labels, it is not public, and the report claims nothing."
+            "how many there are. If it must be read from the votes, it is not public, and the "
+            "report promises nothing."
         ),
     ]
     teachers: Annotated[
@@ -109,7 +110,7 @@ class RowWords(TypedDict, total=False):
 
     max_queries: Annotated[
         int | None,
-        Says("ask only so many; with a target the rows follow from it by a public rule without."),
+        Says("how many queries to ask. If left out: all; with a target, as many as it pays for."),
     ]
 
 
@@ -120,7 +121,7 @@ class CapWords(TypedDict, total=False):
         int | None,
         Says(
             "a public cap on answers, or on those of so many queries of several labels; it lowers "
-            "the epsilon for all votes."
+            "the worst case."
         ),
     ]
 
@@ -191,13 +192,18 @@ class TargetWords(TypedDict, total=False):
 
     target_epsilon: Annotated[
         float | None,
-        Says("E: labels are released by a coin that makes (E, delta) hold for every vote file."),
+        Says(
+            "epsilon stated in advance, nats. Labels leave only if they pass a release test, which "
+            "makes it hold whatever the votes; a public rule settles what you leave out."
+        ),
     ]
-    refusal_epsilon: Annotated[float | None, Says("what a refusal costs; E / 2 if left out.")]
+    refusal_epsilon: Annotated[
+        float | None, Says("what a failed test costs; half the target if left out.")
+    ]
     bound: Annotated[
         Bound | str,
         Says(
-            "how the cost of the votes is bounded for the coin: `auto`, `two-tail` (quick) or "
+            "how the cost of the votes is bounded for the test: `auto`, `two-tail` (quick) or "
             "`conditional` (sharper, slower).",
             Bound.AUTO,
         ),
@@ -209,7 +215,7 @@ class ReleasedWords(TypedDict, total=False):
 
     release: Annotated[
         ReleaseKind | str | None,
-        Says("`none`: the epsilon for all votes alone; `upper`: also a sanitized bound."),
+        Says("`none`: the worst case alone; `upper`: also a sanitized bound of these votes."),
     ]
     order: Annotated[float | None, Says("Renyi order, above 1.")]
     beta: Annotated[float | None, Says("smoothness of the sensitivity, per vote.")]
@@ -282,9 +288,9 @@ class SpendingWords(TypedDict, total=False):
     max_epsilon: Annotated[
         float | None,
         Says(
-            "refuse, before anything is drawn or spent, a run that could cost more. Left out, "
-            f"{CEILING:g} is the most for a run without a `seed`, of its target or, where nothing "
-            "but an epsilon for all votes is promised, of that."
+            "refuse, before anything is drawn or spent, a run that could cost more. Default "
+            f"{CEILING:g} for runs without a `seed` whose only guarantee is a target or the worst "
+            "case."
         ),
     ]
     keep_ledger: Annotated[

@@ -114,13 +114,13 @@ def release(
         external: what else was trained on the same records, or files that state its cost (see
             `disclosure.external`); it is added to the total.
         again: draw again what was drawn from the same rounds before; all draws are charged.
-        unverified: take reports and records that do not verify, too, or that claim nothing. The
-            report says so then, and claims nothing.
+        unverified: take reports and records that do not verify, too, or that promise nothing.
+            The report says so then, and promises nothing.
 
     What is released is entered in the record that is given, in that of the ledgers' votes, or
     beside a ledger whose record is not known; and so is all that is given. Of several records the
     one that is named, or the first, takes over the runs of the others, which take none from then
-    on. With `record` False earlier draws are not charged, and the report claims nothing.
+    on. With `record` False earlier draws are not charged, and the report promises nothing.
 
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
@@ -194,8 +194,8 @@ class _Read:
 def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tuple[Run, ...]:
     """Return the runs that a report or a record tells of, once they are seen to verify.
 
-    What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
-    for. That stays with them in the record.
+    What does not verify is refused, or by `unverified` its runs promise nothing. That
+    stays with them in the record.
     """
     try:
         if isinstance(found, SpendRecord):
@@ -209,7 +209,7 @@ def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tu
     if faults and not unverified:
         raise MismatchError(
             f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
-            "nothing is claimed"
+            "the report promises nothing"
         )
     return tuple(replace(run, claimed=False) for run in runs) if faults else runs
 
@@ -250,12 +250,12 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     """Return the runs that a report tells of: those in `spent`, or the one it is of.
 
     Raises:
-        UsageError: nothing is claimed for it, where that is wanted, or not what it cost by itself.
+        UsageError: it promises nothing, where that is wanted, or not what it cost by itself.
     """
     report = worded(report)  # a file may claim anything
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
-        raise UsageError(f"nothing is claimed for a run to be released: {report.summary}")
+        raise UsageError(f"a report cannot be released: {report.summary}")
     if spent is not None:
         return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
@@ -423,7 +423,7 @@ def _of_account(
     for run in account.runs:
         if not run.claimed and not unverified:
             raise UsageError(
-                f"nothing is claimed for run {run.id}, so nothing of a total with it; with "
+                f"run {run.id} promises nothing, and neither would a total with it; with "
                 "`unverified` it is added all the same"
             )
     rounds = [done for done in (run.rows for run in account.runs) if done is not None]

@@ -1,4 +1,4 @@
-"""What verbs are asked: every keyword has one home here, with its type, default and sentence.
+"""Keywords of verbs: every keyword has one home here, with its type, default and sentence.
 
 A verb takes groups of them as `**asked: Unpack[...]`, which type checkers read. `takes_keywords`
 sees to the rest at run time: it refuses a name that is none and a value of the wrong type, fills in
@@ -39,14 +39,14 @@ _Group = TypeVar("_Group")
 
 @dataclass(frozen=True)
 class Says:
-    """What help says of a keyword, and what it is where it is left out."""
+    """Sentence of help about a keyword, and its value where it is left out."""
 
     sentence: str
     default: Any = None
 
 
 class VoterWords(TypedDict, total=False):
-    """Who votes, and for what."""
+    """Teachers and classes."""
 
     classes: Annotated[
         int | None,
@@ -81,7 +81,7 @@ class VoterWords(TypedDict, total=False):
 
 
 class VotesWords(VoterWords, total=False):
-    """What the votes are."""
+    """Votes and how they are laid out."""
 
     layout: Annotated[
         Layout | str | None, Says("what a row is; inferred only where there is no doubt.")
@@ -97,7 +97,7 @@ class VotesWords(VoterWords, total=False):
 
 
 class ReadingWords(VotesWords, total=False):
-    """How the votes are read; see `open_votes`."""
+    """Reading of votes, as in `open_votes`."""
 
     queries: Annotated[
         Queries | None,
@@ -106,7 +106,7 @@ class ReadingWords(VotesWords, total=False):
 
 
 class RowWords(TypedDict, total=False):
-    """How many of them."""
+    """Rows."""
 
     max_queries: Annotated[
         int | None,
@@ -115,7 +115,7 @@ class RowWords(TypedDict, total=False):
 
 
 class CapWords(TypedDict, total=False):
-    """When to stop."""
+    """Stopping."""
 
     max_answers: Annotated[
         int | None,
@@ -127,7 +127,7 @@ class CapWords(TypedDict, total=False):
 
 
 class ParameterWords(TypedDict, total=False):
-    """Of a mechanism given by name; in proportion to the teachers where left out."""
+    """Parameters of a mechanism given by name; in proportion to the teachers where left out."""
 
     threshold: Annotated[
         Amount | float | str | None,
@@ -172,7 +172,7 @@ class PriorWords(TypedDict, total=False):
 
 
 class EnsembleWords(TypedDict, total=False):
-    """How teachers were trained."""
+    """Training of the teachers."""
 
     teachers_per_record: Annotated[
         int, Says("most of them that one record may have trained; `groups` say it themselves.", 1)
@@ -180,7 +180,7 @@ class EnsembleWords(TypedDict, total=False):
 
 
 class GuaranteeWords(TypedDict, total=False):
-    """What holds."""
+    """Guarantee."""
 
     delta: Annotated[
         float, Says("of the guarantee, in (0, 1), below one over the number of records.", DELTA)
@@ -223,7 +223,7 @@ class ReleasedWords(TypedDict, total=False):
 
 
 class AnalysisWords(TypedDict, total=False):
-    """By which accounting."""
+    """Accounting."""
 
     analysis: Annotated[
         Analysis | str,
@@ -232,7 +232,7 @@ class AnalysisWords(TypedDict, total=False):
 
 
 class AccountWords(TypedDict, total=False):
-    """What all runs may cost together, and where that is kept."""
+    """Budget of all runs, and the record of them."""
 
     budget: Annotated[
         float | None,
@@ -283,7 +283,7 @@ class AccountWords(TypedDict, total=False):
 
 
 class SpendingWords(TypedDict, total=False):
-    """What may be spent, and what is kept of it."""
+    """Spending of one run."""
 
     max_epsilon: Annotated[
         float | None,
@@ -299,7 +299,7 @@ class SpendingWords(TypedDict, total=False):
 
 
 class SeedWords(TypedDict, total=False):
-    """How noise is drawn."""
+    """Noise."""
 
     seed: Annotated[
         int | None,
@@ -308,7 +308,7 @@ class SeedWords(TypedDict, total=False):
 
 
 class WorkWords(TypedDict, total=False):
-    """Where the work is done; labels do not depend on it."""
+    """Processes that do the work; labels do not depend on them."""
 
     workers: Annotated[
         int,
@@ -330,7 +330,7 @@ class WorkWords(TypedDict, total=False):
 
 
 class CheckpointWords(TypedDict, total=False):
-    """What outlives a run that is cut short."""
+    """Runs that are cut short."""
 
     checkpoint: Annotated[
         str | PathLike[str] | None,
@@ -345,27 +345,27 @@ class CheckpointWords(TypedDict, total=False):
 class PromiseWords(
     CapWords, TargetWords, ReleasedWords, AnalysisWords, SpendingWords, AccountWords, total=False
 ):
-    """What is promised about labels."""
+    """Keywords that say what is promised about labels."""
 
 
 class VoteWords(ReadingWords, RowWords, EnsembleWords, GuaranteeWords, WorkWords, total=False):
-    """What every verb takes that looks at votes."""
+    """Keywords of every verb that looks at votes."""
 
 
 class MechanismWords(VoteWords, ParameterWords, PriorWords, total=False):
-    """What every verb takes that puts a mechanism to them."""
+    """Keywords of every verb that puts a mechanism to votes."""
 
 
 class QuoteWords(MechanismWords, PromiseWords, total=False):
-    """What `quote` takes."""
+    """Keywords of `quote`."""
 
 
 class AggregateWords(QuoteWords, SeedWords, CheckpointWords, total=False):
-    """What `aggregate` takes."""
+    """Keywords of `aggregate`."""
 
 
 class ReleaseWords(ReleasedWords, AccountWords, SeedWords, total=False):
-    """What `release` takes."""
+    """Keywords of `release`."""
 
 
 class SessionWords(
@@ -377,19 +377,19 @@ class SessionWords(
     SeedWords,
     total=False,
 ):
-    """What `Session` takes."""
+    """Keywords of `Session`."""
 
 
 class CostWords(MechanismWords, CapWords, TargetWords, AnalysisWords, total=False):
-    """What `cost` takes."""
+    """Keywords of `cost`."""
 
 
 class SensitivityWords(MechanismWords, AnalysisWords, total=False):
-    """What `smooth_sensitivity` takes."""
+    """Keywords of `smooth_sensitivity`."""
 
 
 class CompareWords(MechanismWords, CapWords, AnalysisWords, total=False):
-    """What `compare` takes."""
+    """Keywords of `compare`."""
 
 
 class GridWords(TypedDict, total=False):
@@ -410,7 +410,7 @@ class GridWords(TypedDict, total=False):
 
 
 class TuneWords(GridWords, VotesWords, RowWords, EnsembleWords, GuaranteeWords, total=False):
-    """What `tune` takes."""
+    """Keywords of `tune`."""
 
     queries: Annotated[
         Queries | int | None,
@@ -456,7 +456,7 @@ def budget_of(asked: Mapping[str, Any]) -> Budget | None:
 
 
 def only(group: Callable[..., _Group], asked: Mapping[str, Any]) -> _Group:
-    """Those of a group, with the defaults of others."""
+    """Return the keywords of a group as they were given, or their defaults."""
     hints = typing.get_type_hints(group, include_extras=True)
     return typing.cast(
         "_Group", {name: asked.get(name, _says(hint).default) for name, hint in hints.items()}
@@ -464,7 +464,7 @@ def only(group: Callable[..., _Group], asked: Mapping[str, Any]) -> _Group:
 
 
 def nothing(group: Any) -> dict[str, Any]:
-    """All of a group, left out."""
+    """Return the defaults of a group."""
     return only(group, {})
 
 
@@ -507,7 +507,7 @@ def _says(hint: Any) -> Says:
 
 
 def _told(asked: Mapping[str, Any]) -> str:
-    """What help says of keywords, group by group."""
+    """Return the help of keywords, group by group."""
     lines = []
     for group in GROUPS:
         of_group = [name for name in group.__annotations__ if name in asked]

@@ -1,4 +1,4 @@
-"""What a run promises: settings that follow from keywords and public rules, before any vote."""
+"""Settings of a run, and so its promise: from keywords and public rules, before any vote."""
 
 from __future__ import annotations
 

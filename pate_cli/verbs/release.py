@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 import operator
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
@@ -58,10 +58,8 @@ from pate_cli.files.reading import LARGEST, reading
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
-    ReleasedWords,
     ReleaseWords,
     budget_of,
-    only,
     takes_keywords,
 )
 from pate_cli.verbs.promise import kind_of
@@ -69,6 +67,8 @@ from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
+
+_REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def release(
     parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
     if read.ledgers and not read.account:
         return _of_ledgers(read, place, parts, again=again, asked=asked, began=began)
-    if only(ReleasedWords, asked)["release"] not in (None, ReleaseKind.NONE) or again:
+    if asked["release"] not in (None, ReleaseKind.NONE) or again:
         raise UsageError(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
@@ -186,7 +186,7 @@ class _Read:
 
     @property
     def total(self) -> Ledger | None:
-        """All ledgers, added."""
+        """Return the rounds of all ledgers in one; None where none was given."""
         found = [ledger for ledger, _ in self.ledgers]
         return functools.reduce(operator.add, found) if found else None
 
@@ -237,11 +237,7 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
         content = file.read(LARGEST + 1)
     if f'"{KIND}"'.encode() in content[:100]:
         return SpendRecord.read(path)
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
-        data = None
-    if isinstance(data, dict) and data.get("kind") == REPORT:
+    if _REPORT.search(content):
         return read_report(path)
     return Ledger.read(path)
 
@@ -312,31 +308,26 @@ def _of_ledgers(
     key = RunKey.fresh() if asked["seed"] is None else RunKey.from_seed(asked["seed"])
     run = _draw_run(plan, total, key, began) if plan.publishes_draw else None
 
+    def earlier(record: SpendRecord) -> list[Run]:
+        return [past for past in record.touching(total) if run is None or past.id != run.id]
+
     def refuse(record: SpendRecord) -> None:
-        earlier = [past for past in record.touching(total) if run is None or past.id != run.id]
-        if earlier and not again and run is not None:
+        found = earlier(record)
+        if found and not again and run is not None:
             raise SpentError(
-                f"these rounds were released before, {len(earlier)} time(s); another draw costs "
+                f"these rounds were released before, {len(found)} time(s); another draw costs "
                 "privacy: publish the first report, or give `again` to be charged for all draws"
             )
 
-    told = SpendRecord(_stated(parts, delta=total.delta, began=began))
-    entry = Entry(
-        place,
-        run,
-        budget=budget_of(asked),
-        beside=SpendRecord.of(total) | told,
-        refuse=refuse,
-    )
+    beside = SpendRecord.of(total) | _stated(parts, delta=total.delta, began=began)
+    entry = Entry(place, run, budget=budget_of(asked), beside=beside, refuse=refuse)
     entry.enter()
     with entry.standing(until_read=False):
-        account = entry.account()
-        touching = [past for past in account.touching(total) if run is None or past.id != run.id]
         facts = door.release(
             total,
             plan,
             key.aside("release"),
-            prior=[past.draw for past in touching if past.draw is not None],
+            prior=[past.draw for past in earlier(entry.account()) if past.draw is not None],
             recorded=asked["record"] is not False,
             external=others,
         )
@@ -349,12 +340,10 @@ def _planned(
     total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
 ) -> tuple[ReleasePlan, External]:
     """Return the release plan, and the external parts as they cost at its order; public."""
-    drawn, order, analysis = only(ReleasedWords, asked), asked["order"], Analysis(total.analysis)
-    plain = analysis is Analysis.TIGHT and (drawn["beta"], drawn["sigma_release"]) == (None, None)
-    kind = kind_of(
-        drawn["release"],
-        default=ReleaseKind.NONE if plain else ReleaseKind.UPPER,
-    )
+    order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
+    analysis = Analysis(total.analysis)
+    plain = analysis is Analysis.TIGHT and (beta, sigma) == (None, None)
+    kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
     if order is None:
         if total.orders.size > 1:
             held = ", ".join(f"{value:g}" for value in total.orders)
@@ -366,8 +355,8 @@ def _planned(
         [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
         delta=total.delta,
         order=float(order),
-        beta=drawn["beta"],
-        sigma=drawn["sigma_release"],
+        beta=beta,
+        sigma=sigma,
     )
     plan = analysis_of(analysis).plan(plan)
     refuse_short(parts, float(order))
@@ -388,9 +377,9 @@ def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
     ).priced
 
 
-def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> tuple[Run, ...]:
+def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> SpendRecord:
     """Return external parts as a record has them; one that was entered before is the same."""
-    return tuple(
+    runs = (
         Run(
             id=name,
             kind=RunKind.EXTERNAL,
@@ -401,6 +390,7 @@ def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> tuple[Run, 
         ).priced
         for name, part in {part.digest: part for part in parts}.items()
     )
+    return SpendRecord(tuple(runs))
 
 
 def _of_account(
@@ -412,12 +402,12 @@ def _of_account(
     began: str,
     unverified: bool,
 ) -> Released:
-    """The total of all runs."""
+    """Return the total of all runs."""
     total = read.total
     known = read.known if total is None else read.known | SpendRecord.of(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
-    told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
-    entry = Entry(place, None, budget=budget_of(asked), beside=known | told)
+    beside = known | _stated(parts, delta=max(curved, default=DELTA), began=began)
+    entry = Entry(place, None, budget=budget_of(asked), beside=beside)
     entry.enter()
     account = entry.account()
     for run in account.runs:

@@ -1,4 +1,4 @@
-"""What a verb works on: votes that are open, a mechanism for them, and public numbers."""
+"""Requests: votes that are open, a mechanism for them, and public numbers."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Request:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Of the teachers, none where all count alike."""
+        """Return the groups of teachers, none where all count alike."""
         return self.file.groups
 
     @property
@@ -84,13 +84,13 @@ class Request:
         return self.mechanism
 
     def under(self, choice: MechanismChoice) -> Request:
-        """The same votes put to another mechanism, without the prior if it takes none."""
+        """Return these votes put to another mechanism, without the prior if it takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=weight_of(file))
         return replace(self, file=file, choice=choice)
 
     def by_rule(self, plan: TargetPlan, *, bound: Bound, rows_given: bool) -> Request:
-        """The same with the settings and rows that nobody asked for, by the public rule.
+        """Return the request with settings and rows that nobody gave, by the public rule.
 
         Rows are those of whole queries.
         """

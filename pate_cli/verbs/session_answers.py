@@ -1,4 +1,4 @@
-"""What a session has answered so far: every answer in order, and the ids that are known by one."""
+"""Answers of a session so far, in order, and by the ids of their queries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a session is opened with: fixed before its first query, and the same one is found by it."""
+"""Opening of a session: what is fixed before its first query, by which it is found again."""
 
 from __future__ import annotations
 

@@ -175,6 +175,21 @@ def test_a_guess_votes_too():
     assert report.rounds[0].prior.guesses == 30
 
 
+def test_the_weight_of_a_guess_may_be_a_share_as_in_a_run():
+    """A share of the teachers is rounded to whole votes, by the same function."""
+    with small(teachers=251, prior_weight="20%", record=False) as session:
+        assert session.mechanism.prior_weight == 50
+
+
+def test_keywords_are_checked_as_those_of_a_verb():
+    for given, text in {
+        "epsilon": "`epsilon` is gone: say `target_epsilon`",
+        "delt": "Session takes no `delt`; did you mean `delta`?",
+    }.items():
+        assert refusal(UsageError, pate.Session, **SMALL, **{given: 1.0}) == text
+    assert "must be a number" in refusal(ParameterError, small, delta="small")
+
+
 def test_groups_vote_by_their_weights():
     groups = pate.TeacherGroups(groups=["a"] * 3 + ["b"], weights=[1, 1, 1, 5])
     given = {"groups": groups, "classes": 2, "mechanism": "gnmax", "sigma2": "0.5 votes"}

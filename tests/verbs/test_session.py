@@ -307,6 +307,16 @@ def test_other_runs_join_the_record_while_a_session_is_open():
     assert total.report.epsilon == math.ceil(done.report.spent.epsilon * 1e4) / 1e4
 
 
+def test_sessions_and_runs_of_groups_that_count_alike_share_a_record():
+    """Both say of the same groups the same, also where every vote counts once."""
+    groups = pate.TeacherGroups(groups=["a"] * 20 + ["b"] * 20)
+    both = {"groups": groups, "mechanism": "gnmax", "sigma2": 20, "record": "r.json"}
+    with pate.Session(**both, classes=2, max_queries=3) as session:
+        session.ask([0] * 40)
+    pate.aggregate(np.zeros((3, 40), dtype=int), **both, layout="labels", classes=2)
+    assert [run.kind for run in record().runs] == ["session", "worst-case"]
+
+
 def test_other_settings_are_another_session():
     for more in (
         {},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Final, Unpack
 
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
@@ -13,7 +13,6 @@ from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.guarantee import GAPS, public_prior
-from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import Outlook, Quote
 from pate_cli.disclosure.settings import Settings
@@ -23,6 +22,8 @@ from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import QuoteWords, budget_of, takes_keywords
 from pate_cli.verbs.promise import account_of, record_of, run_of, settled, target_of, unnamed
 from pate_cli.verbs.request import Progress, Request, Votes, requested
+
+_NAMED: Final = "The run itself, unless it is a seeded test, needs --max-epsilon {}."
 
 
 @takes_keywords
@@ -62,9 +63,6 @@ def quote(
         found = door.quote(settings)
         gaps = tuple(GAPS[fact] for fact in settings.read_off)
         named = unnamed(settings, asked["max_epsilon"])
-        planned = Round.of(
-            settings, id="", answers=0, read_off=settings.read_off, groups=settings.groups
-        )
         return replace(
             found,
             sound=not gaps,
@@ -74,12 +72,9 @@ def quote(
                 *vacuous_warnings(found.epsilon, composed=request.composed is not None),
                 *([] if named is None else [_NAMED.format(named)]),
             ),
-            prior=public_prior([planned]),
+            prior=public_prior([settings]),
             target=_outlook(request, settings),
         )
-
-
-_NAMED = "The run itself, unless it is a seeded test, needs --max-epsilon {}."
 
 
 def _outlook(request: Request, settings: Settings) -> Outlook | None:

@@ -48,7 +48,7 @@ def release(
         noise: the source of the one draw.
         prior: draws that were made from these rounds before; their cost is added, as is that
             of draws the ledger itself knows of.
-        recorded: whether `prior` is known to be all of them; the report claims nothing if not.
+        recorded: whether `prior` is known to be all of them; the report promises nothing if not.
         external: other mechanisms on the same records. Their cost is public: it is added after the
             draw, whose noise hides the votes' alone.
 

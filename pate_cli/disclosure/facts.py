@@ -74,7 +74,7 @@ class ReportFacts:
         drawn: the sanitized ε; None where none is published.
         prior: draws that were made from the same votes before.
         external: other mechanisms on the same records.
-        recorded: whether `prior` is known to be all; nothing is claimed if not.
+        recorded: whether `prior` is known to be all; nothing is promised if not.
         total: whether it is of all runs in `spent`, and no run by itself.
         spent: all runs of the record, with what they cost; None where no record is kept.
         label_names: what the classes are called.

@@ -101,7 +101,7 @@ class Run:
         votes: what the holder calls the votes; not in reports.
         groups: of the teachers; not in reports, which have their own.
         budget: the one that admitted it.
-        claimed: False where nothing is claimed: noise from a seed, facts read off the votes.
+        claimed: False where nothing is promised: noise from a seed, facts read off the votes.
         total_epsilon, total_delta: of all runs up to this one, when it was noted.
     """
 

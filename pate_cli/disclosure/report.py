@@ -232,7 +232,7 @@ class Report(Result):
         external: other mechanisms on the same records; ε and δ include them, `labels_epsilon` does
             not.
         unsettled: facts that were read off the votes (`classes`, `queries`), `draws` where earlier
-            ones may not be charged, `inputs` that do not verify: with any of it nothing is promised.
+            ones may not be charged, `inputs` that do not verify: with any, nothing is promised.
         rounds: the runs whose costs are composed.
         warnings: what a reader should know.
         tool: the version of pate that wrote the report.

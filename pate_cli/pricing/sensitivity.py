@@ -12,10 +12,10 @@ from pate_cli.accounting.cost_table import Price, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
 from pate_cli.core.dataclass import dataclass
-from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning.sanitized import BestRelease, best_release
 from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
 
 # So far from the votes costs within a distance are told; a test of a target looks at 64.

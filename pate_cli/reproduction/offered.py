@@ -16,11 +16,11 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
-from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.pricing.prospect import Chances, smallest_target
 from pate_cli.reproduction.table import Step
 from pate_cli.reproduction.vote_folder import Asked

@@ -11,11 +11,11 @@ from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis, Bound, MechanismName, OrderChoice, ReleaseKind
 from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism
+from pate_cli.planning.sanitized import choose_plan
 from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
 from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
 from pate_cli.pricing.cost import Cost, measure_cost, rows_at

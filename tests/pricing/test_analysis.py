@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pate_cli.core.words import Analysis, OrderChoice, ReleaseKind
-from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.planning.sanitized import best_release
 from pate_cli.pricing.analysis import TightAnalysis
 from pate_cli.pricing.cost import TIGHT_ORDERS, TightCost
 from pate_cli.pricing.sensitivity import price_votes

@@ -12,7 +12,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.planning.command import aggregate_command, number
+from pate_cli.planning.printed import aggregate_command, number
 from pate_cli.planning.sample import reference_sample
 from pate_cli.planning.setting import Setting
 from pate_cli.tuning.price import Costed

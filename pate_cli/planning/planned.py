@@ -16,9 +16,9 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.files.results import Result
-from pate_cli.planning.command import aggregate_command
+from pate_cli.planning.made_up_rule import Chosen
+from pate_cli.planning.printed import aggregate_command
 from pate_cli.planning.question import Question
-from pate_cli.planning.rule import Chosen
 
 # Fewer answers train nothing.
 _FEW = 10

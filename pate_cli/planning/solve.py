@@ -18,10 +18,10 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.planning.made_up_rule import Chosen
 from pate_cli.planning.outlook import settings_for
 from pate_cli.planning.planned import Planned, Point
 from pate_cli.planning.question import Question
-from pate_cli.planning.rule import Chosen
 from pate_cli.planning.setting import Setting
 
 # Where a search begins, and how far it goes.

@@ -16,7 +16,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.words import CEILING, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.files.results import Result
-from pate_cli.planning.command import aggregate_command
+from pate_cli.planning.printed import aggregate_command
 from pate_cli.planning.sample import VoteSample
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed

@@ -11,7 +11,7 @@ from pate_cli.core.checks import check_delta, check_scale
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import ReleaseKind
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.planning.command import aggregate_command, number
+from pate_cli.planning.printed import aggregate_command, number
 from pate_cli.planning.sample import reference_sample
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.setting import Setting

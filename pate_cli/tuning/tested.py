@@ -24,7 +24,7 @@ from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
 from pate_cli.planning.ensembles import Ensembles
-from pate_cli.planning.rule import Chosen, choose
+from pate_cli.planning.made_up_rule import Chosen, choose
 from pate_cli.planning.sample import VoteSample
 from pate_cli.planning.setting import Setting
 from pate_cli.pricing.prospect import Chances, smallest_target

@@ -8,8 +8,8 @@ import pytest
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.ensembles import Agreement, Ensembles
+from pate_cli.planning.made_up_rule import Looked, choose, spread
 from pate_cli.planning.outlook import settings_for
-from pate_cli.planning.rule import Looked, choose, spread
 from pate_cli.planning.setting import Setting
 
 PLAN = TargetPlan.of(2.0, delta=1e-5)

@@ -85,6 +85,25 @@ class QueryCosts:
             rows: numbers of rows, [rows].
             quick: by the one factor instead of resampled runs, for a search.
         """
+        profile, weights = self._profiles(rows, quick=quick)
+        return np.tensordot(weights, target.chances(profile, self.orders), 1)
+
+    def pass_probabilities(self, target: TargetPlan, rows: Ints, epsilons: Floats) -> Floats:
+        """About the probabilities of passing a file's rows under other targets, [targets, rows].
+
+        Args:
+            target: δ and the price of failing, which is taken to be that of all of them.
+            rows: numbers of rows, [rows].
+            epsilons: the targets, none below the price of failing, [targets], nats.
+        """
+        profile, _ = self._profiles(rows, quick=True)
+        largest = float(epsilons.max())
+        moved = profile[0, 0] + (largest - epsilons)[:, None, None, None]
+        most = TargetPlan(largest, target.delta, target.refusal_epsilon)
+        return most.chances(moved, self.orders)
+
+    def _profiles(self, rows: Ints, *, quick: bool) -> tuple[Floats, Floats]:
+        """Profiles [runs, ensembles, rows, orders, distances], and what each run counts, [runs]."""
         if not self.drawn:
             profile, weights = self._of_first(rows), np.ones(1)
         elif quick:
@@ -92,8 +111,8 @@ class QueryCosts:
         else:
             profile, weights = self._resampled(rows), np.full(_RUNS, 1.0 / _RUNS)
         ceiling = rows[:, None, None] * self.worst[:, None]
-        profile = np.minimum(np.maximum(profile @ to_every_distance(self.distances), 0.0), ceiling)
-        return np.asarray(np.tensordot(weights, target.chances(profile, self.orders), 1))
+        profile = np.maximum(profile @ to_every_distance(self.distances), 0.0)
+        return np.minimum(profile, ceiling), weights
 
     def surely_passes(self, target: TargetPlan, rows: Ints) -> NDArray[np.bool_]:
         """Whether so many rows cost less than the target whatever the votes, about, [rows]."""
@@ -203,10 +222,15 @@ def measured_above(
 ) -> Floats:
     """How far the accountant's cost is above the quick one at some settings, [DISTANCES]."""
     costs = exact_costs(votes, settings, target, bound=bound, rows=rows)
-    middle = costs.orders[costs.orders.size // 2 :][:1]
-    quick, distances, _ = pair_costs(votes, [settings], middle)
+    return cost_above(votes, settings, costs)
+
+
+def cost_above(votes: VoteModel, settings: Settings, costs: QueryCosts) -> Floats:
+    """How far exact costs of some votes are above the quick ones, [DISTANCES]."""
+    middle = costs.orders.size // 2
+    quick, distances, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
     quick_total = quick[0, 0].sum(axis=-1) @ to_every_distance(distances)
-    total = costs.costs[costs.orders.size // 2].sum(axis=(1, 2))
+    total = costs.costs[middle].sum(axis=(1, 2))
     return np.asarray(total / np.maximum(quick_total, 1e-300))
 
 

@@ -29,6 +29,8 @@ _CLOSE, _CLOSER = 1.2, np.linspace(0.92, 1.09, 15)
 # How a shortfall of agreement or of the chance to pass counts against answers, in logarithms, and
 # what ensembles count that get none.
 _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
+# Of settings that give as much, those win whose answers equal the plurality more often.
+_TIE = 1e-3
 
 
 @dataclass(eq=False)
@@ -84,9 +86,21 @@ class TestedTarget:
             if self.worst is not None:
                 costs = [replace(each, worst=self.worst) for each in costs]
             for setting, cost in zip(some, costs, strict=True):
-                rows = self.rows_to_price(near, most=self._most_rows(votes, setting), closer=closer)
-                found.append(self.candidate(votes, setting, cost, rows, quick=True))
+                found.append(self.serve(votes, setting, cost, near, closer=closer))
         return found
+
+    def serve(
+        self,
+        votes: VoteModel,
+        settings: Settings,
+        costs: QueryCosts,
+        near: int | None,
+        *,
+        closer: bool = False,
+    ) -> Candidate:
+        """Settings at quick costs, with the best number of rows."""
+        rows = self.rows_to_price(near, most=self._most_rows(votes, settings), closer=closer)
+        return self.candidate(votes, settings, costs, rows, quick=True)
 
     def candidate(
         self,
@@ -109,6 +123,7 @@ class TestedTarget:
         merit = np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
         merit -= missed(self.min_agreement - agreement)
+        merit += _TIE * agreement
         merit -= missed(self.least_chance - chances[self._middle(votes)].mean(axis=0))
         place = int(np.argmax(merit))
         return Candidate(settings, float(merit[place]), int(every[place]))

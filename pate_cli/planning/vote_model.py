@@ -9,7 +9,7 @@ so everything derived from it is public.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -32,6 +32,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.settings import Settings
 from pate_cli.votes.checks import with_votes
+from pate_cli.votes.join import shared_out
 
 KINDS: Final = ("alike", "easy and hard", "some of a rare class")
 PUBLIC_SEED: Final = 20180224
@@ -56,7 +57,8 @@ class VoteModel:
         teachers_per_record: k, how many votes of a query one record may move.
         prior_weight: votes of a public prior on each query.
         alone: the teachers' own votes where a prior votes, too; None where `counts` are these.
-        guesses: the prior's class for each row, −1 for none; None without a prior.
+        guesses: the prior's class for each row, −1 for none, [rows], or its probabilities of
+            classes, [rows, classes]; None without a prior.
     """
 
     counts: Histograms
@@ -67,7 +69,8 @@ class VoteModel:
     teachers_per_record: int = 1
     prior_weight: int = 0
     alone: Histograms | None = None
-    guesses: Ints | None = None
+    guesses: Ints | Floats | None = None
+    _weighted: dict[int, VoteModel] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def rows(self) -> int:
@@ -107,23 +110,33 @@ class VoteModel:
         )
 
     def with_prior_weight(self, weight: int) -> VoteModel:
-        """The same votes where the prior casts so many on each query."""
+        """The same votes where the prior casts so many on each query; kept, by the weight."""
         if weight == self.prior_weight or self.guesses is None:
             return self
-        alone = self.counts if self.alone is None else self.alone
-        counts = with_votes(alone, self.guesses, weight) if weight else alone
-        return replace(self, counts=counts, prior_weight=weight, alone=alone if weight else None)
+        if weight not in self._weighted:
+            alone = self.counts if self.alone is None else self.alone
+            counts = _with_guesses(alone, self.guesses, weight) if weight else alone
+            self._weighted[weight] = replace(
+                self, counts=counts, prior_weight=weight, alone=alone if weight else None
+            )
+        return self._weighted[weight]
 
     def thinned(self, most: int) -> VoteModel:
         """At most so many rows of a file, evenly spaced."""
         if not self.is_file or self.rows <= most:
             return self
-        some = np.linspace(0, self.rows - 1, most).round().astype(np.int64)
+        return self._at(np.linspace(0, self.rows - 1, most).round().astype(np.int64))
+
+    def first(self, rows: int) -> VoteModel:
+        """The first rows of a file."""
+        return self if rows >= self.rows else self._at(np.arange(rows))
+
+    def _at(self, rows: Ints) -> VoteModel:
         return replace(
             self,
-            counts=self.counts[some],
-            alone=None if self.alone is None else self.alone[some],
-            guesses=None if self.guesses is None else self.guesses[some],
+            counts=self.counts[rows],
+            alone=None if self.alone is None else self.alone[rows],
+            guesses=None if self.guesses is None else self.guesses[rows],
         )
 
     @cached_property
@@ -187,6 +200,14 @@ class VoteModel:
         return found
 
 
+def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
+    """Histograms with so many votes of a prior in each row where it has a guess."""
+    if guesses.ndim == 1:
+        return with_votes(counts, guesses.astype(np.int64), weight)
+    votes = shared_out(guesses.astype(np.float64), weight)
+    return counts.plus(votes) if isinstance(counts, SparseCounts) else counts + votes
+
+
 def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
     """Probability that a given class of each row has the largest noisy count, [rows]."""
     own = np.take_along_axis(counts, labels[:, None], axis=1)
@@ -197,7 +218,7 @@ def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
 
 
 def of_file(
-    counts: Histograms, teachers: int, *, teachers_per_record: int = 1, guesses: Ints | None = None
+    counts: Histograms, teachers: int, *, teachers_per_record: int = 1, guesses: Ints | Floats | None = None
 ) -> VoteModel:
     """The model of a file: these very rows, in this order."""
     return VoteModel(counts, teachers, teachers_per_record=teachers_per_record, guesses=guesses)

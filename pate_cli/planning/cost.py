@@ -69,8 +69,9 @@ def cost(
     The Rényi orders are those of the stated target; a target far from it would be tested at others.
     """
     votes = votes.with_prior_weight(settings.prior_weight)
-    costs = exact_costs(votes, settings, target, bound=bound, rows=rows)
-    found = forecast_of_costs(votes, settings, target, costs, rows=rows)
+    mechanism = votes.mechanism(settings)
+    costs = exact_costs(votes, mechanism, target, bound=bound, rows=rows)
+    found = forecast_of_costs(votes, mechanism, target, costs, rows=rows)
 
     def chance(target: TargetPlan, rows: int) -> float:
         return float(costs.pass_probability(target, np.array([rows]))[0, 0])

@@ -16,13 +16,10 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.planning.forecast import Forecast
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.settings import Settings
-from pate_cli.planning.tested_target import missed
+from pate_cli.planning.tested_target import served_by
 
 MOST_ROWS: Final = 3000
 """So many rows of a file, evenly spaced, are looked at while a search is coarse."""
-
-# Of settings that give as much, those win whose answers equal the plurality more often.
-_TIE = 1e-3
 
 
 @dataclass(frozen=True)
@@ -70,7 +67,7 @@ class Goal:
             agreement: which share of them equals the plurality.
         """
         served = np.log(answers + 1e-3) if self.answers is None else -np.log(epsilon)
-        return served + _TIE * agreement - missed(self.min_agreement - agreement)
+        return served + served_by(agreement, self.min_agreement)
 
     def stricter(self, found: Found) -> Goal:
         """The goal that makes up for what settings fall short of in agreement."""
@@ -102,6 +99,20 @@ class Found:
     merit: float
     max_answers: int | None = None
     release: ReleasePlan | None = None
+
+    @classmethod
+    def of(
+        cls,
+        forecast: Forecast,
+        goal: Goal,
+        *,
+        max_answers: int | None = None,
+        release: ReleasePlan | None = None,
+    ) -> Found:
+        """The settings of a forecast, by how well it serves a goal."""
+        epsilon = np.array([forecast.epsilon])
+        merit = goal.merit(epsilon, forecast.expected_answers, forecast.agreement)
+        return cls(forecast, float(merit[0]), max_answers, release)
 
 
 class Pricing(Protocol):

@@ -21,7 +21,7 @@ from pate_cli.accounting.sensitivity import distances_for, sparse_distances
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.planning.forecast import Forecast, expected_by_rows
+from pate_cli.planning.forecast import Forecast, expected_by_rows, expected_labels
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.sanitized import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.planning.search import Candidate
@@ -78,7 +78,7 @@ class SanitizedVotes:
         votes, goal = self._few.with_prior_weight(settings.prior_weight), self._goal
         order = three_digits(order)
         if not _LEAST_ORDER <= order <= _MOST_ORDER:
-            return Candidate(settings, -math.inf, 1)
+            return Candidate(settings, -math.inf, 1, False)
         betas = candidate_betas(order)
         few = sparse_distances(float(betas.min()), teachers=votes.teachers, most=_FEW_DISTANCES)
         price = _Prices(votes, settings, order, QUICK).price(votes.rows, few)
@@ -87,18 +87,20 @@ class SanitizedVotes:
         if goal.answers is not None:
             rows = self._rows_for(settings)
             if rows == 0.0:
-                return Candidate(settings, _OUT_OF_REACH, 1)
+                return Candidate(settings, _OUT_OF_REACH, 1, False)
         best = best_release(price.scaled(rows), order=order, delta=goal.delta)
         for _ in range(_ROUNDS if goal.answers is None else 0):
             plan = None if best is None else _plan(best, goal.delta)
             rows = self._filling(price, plan, rows)
             best = best_release(price.scaled(rows), order=order, delta=goal.delta)
         if best is None or (goal.epsilon is not None and best.value > 1.05 * goal.epsilon):
-            return Candidate(settings, _OUT_OF_REACH, 1)
+            return Candidate(settings, _OUT_OF_REACH, 1, False)
         asked = np.array([max(int(rows), 1)])
         answers, agreeing = expected_by_rows(votes, settings, asked, self._votes.rows)
-        merit = goal.merit(best.value, answers[0], agreeing[0] / np.maximum(answers[0], 1e-300))
-        return Candidate(settings, float(merit[0]), int(asked[0]))
+        agreement = agreeing[0] / np.maximum(answers[0], 1e-300)
+        merit = goal.merit(np.array([best.value]), answers[0], agreement)
+        holds = bool(agreement[0] >= goal.min_agreement)
+        return Candidate(settings, float(merit[0]), int(asked[0]), holds)
 
     def _filling(self, price: Price, plan: ReleasePlan | None, rows: float) -> float:
         """How many rows ε allows under a plan, by the price of one row."""
@@ -148,17 +150,14 @@ class SanitizedVotes:
         """What a run of so many rows would say, at all distances and by its own routines."""
         price = prices.price(rows, np.arange(distances_for(plan.beta, teachers=votes.teachers)))
         mean, sd = plan.moments(price)
-        spent = [Spending(votes.mechanism(settings), rows, rows)]
+        mechanism = votes.mechanism(settings)
+        spent = [Spending(mechanism, rows, rows)]
         worst = data_independent_cost(spent, delta=plan.delta, plan=plan).epsilon
-        epsilon = round_up(min(mean + SPREADS * sd, worst))
-        answers, agreeing = (
-            each[:, 0] for each in expected_by_rows(votes, settings, np.array([rows]), votes.rows)
-        )
-        agreement = agreeing / np.maximum(answers, 1e-300)
+        answers, agreement = expected_labels(votes, mechanism, rows=rows)
         forecast = Forecast(
-            settings=settings,
+            mechanism=mechanism,
             rows=rows,
-            epsilon=epsilon,
+            epsilon=round_up(min(mean + SPREADS * sd, worst)),
             refusal_epsilon=0.0,
             delta=plan.delta,
             tested=False,
@@ -169,8 +168,7 @@ class SanitizedVotes:
             agreement=agreement,
             pass_probability=np.ones(1),
         )
-        merit = self._goal.merit(np.array([epsilon]), answers, agreement)
-        return Found(forecast, float(merit[0]), release=plan)
+        return Found.of(forecast, self._goal, release=plan)
 
 
 class _Prices:

@@ -26,11 +26,13 @@ _SPAN, _AROUND = 1.7, np.array([0.72, 0.85, 0.94, 1.0, 1.07, 1.2, 1.4])
 _BETWEEN = 24
 # Rows this close are looked at as they are, and nothing between them.
 _CLOSE, _CLOSER = 1.2, np.linspace(0.92, 1.09, 15)
-# How a shortfall of agreement or of the chance to pass counts against answers, in logarithms, and
-# what ensembles count that get none.
+# How a shortfall of the chance to pass counts against answers, in logarithms, and what ensembles
+# count that get none.
 _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
-# Of settings that give as much, those win whose answers equal the plurality more often.
-_TIE = 1e-3
+# What agreement counts: little where it is enough, so that of settings that give as much those win
+# that agree more often; else so much that it does not pay to miss the floor, yet the way to the
+# best along it is open.
+_TIE, _FLOOR = 1e-3, 20.0
 
 
 @dataclass(eq=False)
@@ -122,11 +124,11 @@ class TestedTarget:
         # Ensembles that cannot be served count as if they got a little.
         merit = np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
-        merit -= missed(self.min_agreement - agreement)
-        merit += _TIE * agreement
-        merit -= missed(self.least_chance - chances[self._middle(votes)].mean(axis=0))
+        merit += served_by(agreement, self.min_agreement)
+        merit -= missed(self.least_chance - chances[votes.middle].mean(axis=0))
         place = int(np.argmax(merit))
-        return Candidate(settings, float(merit[place]), int(every[place]))
+        holds = bool(agreement[place] >= self.min_agreement)
+        return Candidate(settings, float(merit[place]), int(every[place]), holds)
 
     def middle_answers(self, settings: Settings, rows: int) -> float:
         """Expected answers at the middle level of agreement, about."""
@@ -135,19 +137,12 @@ class TestedTarget:
         (costs,) = quick_costs(votes, [settings], self.target, bound=self.bound, above=self.above)
         chances = np.ones((votes.ensembles, 1))
         if (
-            worst_case_epsilon(votes, settings, rows=rows, delta=self.target.delta)
+            worst_case_epsilon(votes.mechanism(settings), rows=rows, delta=self.target.delta)
             > self.target.epsilon
         ):
             chances = costs.pass_probability(self.target, number, quick=True)
         answers, _ = expected_by_rows(votes, settings, number, self.available)
-        return float((answers * chances)[self._middle(votes)].mean())
-
-    def _middle(self, votes: VoteModel) -> Ints:
-        """The ensembles of the middle level of agreement."""
-        levels = sorted(set(votes.levels))
-        middle = levels[len(levels) // 2]
-        found = [at for at, level in enumerate(votes.levels) if votes.is_file or level == middle]
-        return np.array(found)
+        return float((answers * chances)[votes.middle].mean())
 
     def rows_to_price(self, near: int | None, *, most: int, closer: bool = False) -> Ints:
         """Numbers of rows to price: all over the range, or around good ones."""
@@ -187,6 +182,11 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
     return every, 1.0 / (1.0 + np.exp(-found))
 
 
+def served_by(agreement: Floats, floor: float) -> Floats:
+    """What agreement adds to merit, in logarithms, where a floor is asked for."""
+    return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
+
+
 def missed(shortfall: Floats) -> Floats:
-    """What a constraint that is missed costs; 0 where it is met."""
+    """What a chance to pass that is too small costs in merit; 0 where it is large enough."""
     return np.where(shortfall > 0.0, _ANY_SHORTFALL + _PENALTY * shortfall, 0.0)

@@ -20,7 +20,7 @@ from pate_cli.core.words import Bound
 from pate_cli.planning.bisection import least
 from pate_cli.planning.forecast import forecast_of_costs, worst_case_epsilon
 from pate_cli.planning.goal import MOST_ROWS, Found, Goal
-from pate_cli.planning.query_costs import QueryCosts, cost_above, exact_costs
+from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above
 from pate_cli.planning.rule import rows_within, usual_bound
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.settings import Settings
@@ -63,13 +63,16 @@ class LeastTarget(TestedTarget):
         total = np.cumsum(answered) * scale
         seen, chances = _prefixes(total, self.goal.answers or 0.0)
         if not seen.size:
-            return Candidate(settings, float(np.log(total[-1] / (self.goal.answers or 1.0))) - 9.0, 1)
+            return Candidate(
+                settings, float(np.log(total[-1] / (self.goal.answers or 1.0))) - 9.0, 1, False
+            )
         rows = np.maximum(np.round(seen * scale), 1).astype(np.int64)
         epsilons = self._epsilons(costs, rows, chances)
         agreeing = np.cumsum(answered * votes.agreement_chance(settings))[seen - 1] * scale
         merit = self.goal.merit(epsilons, total[seen - 1], agreeing / total[seen - 1])
         place = int(np.argmax(merit))
-        return Candidate(settings, float(merit[place]), int(rows[place]))
+        holds = bool(agreeing[place] >= self.min_agreement * total[seen[place] - 1])
+        return Candidate(settings, float(merit[place]), int(rows[place]), holds)
 
     def _epsilons(self, costs: QueryCosts, rows: Ints, chances: Floats) -> Floats:
         """About the least targets that release so many rows with such probabilities, [rows]."""
@@ -123,7 +126,7 @@ class TestedVotes:
         goal, votes = replace(self._goal, min_agreement=self._floor), self._votes
         kind = LeastTarget if least_of else TestedTarget
         found = kind(
-            votes.first(self._rows).thinned(MOST_ROWS),
+            votes.some(slice(self._rows)).thinned(MOST_ROWS),
             target,
             self._rows,
             self._floor,
@@ -150,20 +153,20 @@ class TestedVotes:
         assert target is not None
         votes = self._votes.with_prior_weight(settings.prior_weight)
         near = int(min(candidate.rows * _MORE_ROWS + 20, votes.rows))
-        first, costs = votes.first(near), None
+        first, costs = votes.some(slice(near)), None
+        mechanism = votes.mechanism(settings)
         if target.reachable or goal.answers is not None:
             costs = exact_costs(
-                first, settings, target, bound=goal.bound, rows=candidate.rows, rough=not last
+                first, mechanism, target, bound=goal.bound, rows=candidate.rows, rough=not last
             )
-            self._above[settings.threshold is not None] = cost_above(first, settings, costs)
+            self._above[settings.threshold is not None] = measured_above(first, settings, costs)
         serve = self._most if goal.answers is None else self._least
         rows, chance, epsilon = serve(votes, settings, costs, candidate.rows)
         if rows == 0:
             return None
         plan = target if goal.answers is None else TargetPlan.of(epsilon, delta=goal.delta)
-        found = forecast_of_costs(votes, settings, plan, None, rows=rows, chance=chance)
-        answers, agreement = float(found.expected_answers[0]), float(found.agreement[0])
-        return Found(found, float(goal.merit(plan.epsilon, answers, agreement)))
+        found = forecast_of_costs(votes, mechanism, plan, None, rows=rows, chance=chance)
+        return Found.of(found, goal)
 
     def _most(
         self, votes: VoteModel, settings: Settings, costs: QueryCosts | None, near: int
@@ -202,7 +205,11 @@ class TestedVotes:
         if costs is None or sure > total.size:
             return 0, 0.0, 0.0
         target, low, high = self._target, *_RANGE
-        best = sure, 1.0, worst_case_epsilon(votes, settings, rows=sure, delta=target.delta)
+        best = (
+            sure,
+            1.0,
+            worst_case_epsilon(votes.mechanism(settings), rows=sure, delta=target.delta),
+        )
         seen, chances = _prefixes(total[: costs.available], wanted)
         for rows, needed in zip(seen.tolist(), chances.tolist(), strict=True):
 

@@ -105,7 +105,12 @@ class _Rounds:
     ) -> None:
         """Nothing is looked at yet."""
         self.goal, self.looked_at = goal, 0
-        self._votes, self._given, self._mechanism, self._progress = votes, given, mechanism, progress
+        self._votes, self._given, self._mechanism, self._progress = (
+            votes,
+            given,
+            mechanism,
+            progress,
+        )
         self._pricing = _PRICINGS[goal.release](votes, goal)
         self._search: Search | None = None
         self._found: dict[Settings, Found] = {}

@@ -14,12 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.accounting.threshold import worst_threshold_rdp
+from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.special import log_ndtr, ndtr
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.planning.forecast import Forecast
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.planning.forecast import capped_mean, forecast_of_costs, worst_case_epsilon
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.settings import Settings
@@ -31,7 +30,7 @@ _AROUND = 3
 # Numbers of rows that are tried, pluralities among which a row costs most, and caps by how many
 # standard deviations they are above the mean.
 _ROWS, _PLURALITIES, _CAP_STEPS = 60, 41, np.linspace(-4.0, 6.0, 201)
-_SHRINK, _MOST_ROWS = 0.999, 10_000
+_SHRINK, _MOST_ROWS, _OUT_OF_REACH = 0.999, 10_000, -9.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,17 +67,17 @@ class CappedVotes:
     def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
         """Candidates at quick costs, whose rows and caps need no start."""
         del near
-        found = [(each, *self._best(self._few, each, self._quick(each))) for each in settings]
-        return [Candidate(each, merit, rows) for each, rows, _, merit in found]
+        return [self._candidate(each) for each in settings]
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
         """A candidate with the rows and the cap that are best at exact costs."""
         del last
         settings, goal = candidate.settings, self._goal
-        rows, cap, _ = self._best(self._votes, settings, self._exact(settings))
+        mechanism = self._votes.mechanism(settings)
+        rows, cap, *_ = self._best(self._votes, settings, self._exact(settings), strictly=True)
         whole = cap >= rows
         while cap >= 1:
-            epsilon = self._epsilon(settings, rows, cap)
+            epsilon = worst_case_epsilon(mechanism, rows=rows, max_answers=cap, delta=goal.delta)
             if goal.epsilon is None or epsilon <= goal.epsilon:
                 return self._found(settings, rows, cap, epsilon)
             cap = min(cap - 1, int(cap * _SHRINK))
@@ -90,47 +89,47 @@ class CappedVotes:
         self._goal = self._goal.stricter(best)
 
     def _found(self, settings: Settings, rows: int, cap: int, epsilon: float) -> Found:
-        asked, capped = np.array([rows]), np.array([float(cap)])
-        answers, agreement = self._expected(self._votes, settings, asked, capped)
-        forecast = Forecast(
-            settings=settings,
+        votes, goal = self._votes.with_prior_weight(settings.prior_weight), self._goal
+        forecast = forecast_of_costs(
+            votes,
+            votes.mechanism(settings),
+            TargetPlan.of(epsilon, delta=goal.delta),
+            None,
             rows=rows,
-            epsilon=epsilon,
-            refusal_epsilon=0.0,
-            delta=self._goal.delta,
-            tested=False,
-            worst_case=epsilon,
-            levels=self._votes.levels,
-            kinds=self._votes.kinds,
-            answers=answers,
-            agreement=agreement,
-            pass_probability=np.ones(1),
+            max_answers=cap,
         )
-        merit = self._goal.merit(np.array([epsilon]), answers, agreement)
-        return Found(forecast, float(merit[0]), max_answers=cap if cap < rows else None)
+        return Found.of(forecast, goal, max_answers=cap if cap < rows else None)
 
-    def _epsilon(self, settings: Settings, rows: int, cap: int) -> float:
-        """ε of so many rows with so many answers, as a report would print it, nats."""
-        spent = [Spending(self._votes.mechanism(settings), rows, cap)]
-        return round_up(data_independent_cost(spent, delta=self._goal.delta, plan=None).epsilon)
+    def _candidate(self, settings: Settings) -> Candidate:
+        rows, _, merit, holds = self._best(self._few, settings, self._quick(settings))
+        return Candidate(settings, merit, rows, holds)
 
-    def _best(self, votes: VoteModel, settings: Settings, costs: _Costs) -> tuple[int, int, float]:
-        """The best numbers of rows and of answers, and how well they serve."""
+    def _best(
+        self, votes: VoteModel, settings: Settings, costs: _Costs, *, strictly: bool = False
+    ) -> tuple[int, int, float, bool]:
+        """The best numbers of rows and answers, how well they serve, and whether they agree enough.
+
+        Args:
+            votes: those that are looked at, which stand for all.
+            settings: threshold, noise and weight of the prior.
+            costs: of the settings.
+            strictly: whether rows that agree often enough go before all others.
+        """
         goal, rows = self._goal, _spread(1, self._votes.rows)
         for _ in range(2):
             caps = self._caps(votes, settings, rows, costs)
-            answers, agreement = self._expected(votes, settings, rows, np.maximum(caps, 1.0))
-            merit = goal.merit(costs.epsilon(rows, np.maximum(caps, 1.0)), answers, agreement)
-            merit = np.where(caps >= 1.0, merit, -9.0 - rows / rows[-1])
-            best = int(np.argmax(merit))
-            found = int(rows[best]), int(max(caps[best], 1.0)), float(merit[best])
+            used = np.maximum(caps, 1.0)
+            answers, agreement = self._expected(votes, settings, rows, used)
+            merit, holds = goal.merit(costs.epsilon(rows, used), answers, agreement), caps >= 1.0
+            merit = np.where(holds, merit, _OUT_OF_REACH - used / used[-1])
+            holds &= agreement >= goal.min_agreement
+            best = int(np.argmax(np.where(holds | (not strictly), merit, _OUT_OF_REACH + merit)))
+            found = int(rows[best]), int(used[best]), float(merit[best]), bool(holds[best])
             low, high = rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
             rows = np.unique(np.append(np.linspace(low, high, _ROWS).astype(np.int64), rows[best]))
         return found
 
-    def _caps(
-        self, votes: VoteModel, settings: Settings, rows: Ints, costs: _Costs
-    ) -> Floats:
+    def _caps(self, votes: VoteModel, settings: Settings, rows: Ints, costs: _Costs) -> Floats:
         """The most answers under ε, or the fewest that give as many as are wanted, [rows].
 
         None of the rows may give so many: 0 stands there.
@@ -186,7 +185,7 @@ class CappedVotes:
     def _exact(self, settings: Settings) -> _Costs:
         """The costs that a run is charged, at the orders around the best one by quick costs."""
         quick = self._quick(settings)
-        rows, cap, _ = self._best(self._few, settings, quick)
+        rows, cap, *_ = self._best(self._few, settings, quick)
         rdp = np.minimum(rows * quick.test + cap * quick.answer, rows * quick.whole)
         centre = int(np.argmin(rdp + quick.conversion))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
@@ -200,18 +199,6 @@ class CappedVotes:
         above = float(whole[middle] / quick.whole[near][middle])
         self._above[tested] = above * self._above.get(tested, 1.0)
         return _Costs(quick.conversion[near], test, answer, whole)
-
-
-def capped_mean(mean: Floats, sd: Floats, cap: Floats) -> Floats:
-    """E[min(A, cap)] for a number of answers A of this mean and standard deviation.
-
-    The normal approximation to a sum of independent coins; at most the mean and the cap.
-    """
-    width = np.maximum(sd, 1e-9)
-    x = (cap - mean) / width
-    density = np.exp(-0.5 * np.minimum(x * x, 1400.0)) / np.sqrt(2.0 * np.pi)
-    excess = width * np.maximum(density - x * ndtr(-x), 0.0)
-    return np.minimum(np.maximum(mean - excess, 0.0), cap)
 
 
 def _fairness(z: Floats) -> Floats:

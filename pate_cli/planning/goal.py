@@ -116,7 +116,15 @@ class Found:
 
 
 class Pricing(Protocol):
-    """How settings serve one goal: quickly for many, and as a run would have it for a few."""
+    """How settings serve one goal: quickly for many, and as a run would have it for a few.
+
+    Attributes:
+        climbs: from how many starts a search climbs.
+        finalists: how many settings of each mechanism are priced after a round.
+    """
+
+    climbs: int
+    finalists: int
 
     def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
         """Candidates for settings, at quick costs."""

@@ -39,9 +39,12 @@ _OUT_OF_REACH = -9.0
 class SanitizedVotes:
     """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
 
+    climbs, finalists = 3, 2
+
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
         self._votes, self._few, self._goal = votes, votes.thinned(_MOST_ROWS), goal
+        self._sought, self._resolution = goal, QUICK
         self._order: float | None = None
 
     def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
@@ -63,7 +66,7 @@ class SanitizedVotes:
 
     def learn(self, best: Found) -> None:
         """Look at the order that is best for the best settings, and at the rows they ask."""
-        self._goal = self._goal.stricter(best)
+        self._sought, self._resolution = self._sought.stricter(best), FINE
         settings, rows = best.forecast.settings, best.forecast.rows
         for step in (_STEP, 1.0 / _STEP):
             while True:
@@ -75,13 +78,13 @@ class SanitizedVotes:
 
     def _looked(self, settings: Settings, order: float, near: int | None) -> Candidate:
         """Settings at one order on the coarse lattice."""
-        votes, goal = self._few.with_prior_weight(settings.prior_weight), self._goal
+        votes, goal = self._few.with_prior_weight(settings.prior_weight), self._sought
         order = three_digits(order)
         if not _LEAST_ORDER <= order <= _MOST_ORDER:
             return Candidate(settings, -math.inf, 1, False)
         betas = candidate_betas(order)
         few = sparse_distances(float(betas.min()), teachers=votes.teachers, most=_FEW_DISTANCES)
-        price = _Prices(votes, settings, order, QUICK).price(votes.rows, few)
+        price = _Prices(votes, settings, order, self._resolution).price(votes.rows, few)
         price = price.scaled(1.0 / votes.rows)
         rows = float(near or self._votes.rows)
         if goal.answers is not None:

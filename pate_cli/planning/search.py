@@ -133,7 +133,8 @@ class Search:
         found = self._priced(starts, None)
         ranked = sorted(found, key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
-        for start in list(dict.fromkeys([*kinds.values(), *ranked]))[:climbs]:
+        firsts = sorted(kinds.values(), key=ranked.index)
+        for start in list(dict.fromkeys([*firsts, *ranked]))[:climbs]:
             self.climb(start, halvings=halvings)
         return self.best
 

@@ -104,6 +104,8 @@ def _prefixes(total: Floats, answers: float) -> tuple[Ints, Floats]:
 class TestedVotes:
     """Tested targets on a file of votes; SECRET if the votes are."""
 
+    climbs, finalists = 3, 1
+
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
         self._votes, self._goal = votes, goal

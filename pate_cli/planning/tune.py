@@ -23,12 +23,12 @@ _PRICINGS: Mapping[ReleaseKind, Callable[[VoteModel, Goal], Pricing]] = {
     ReleaseKind.NONE: CappedVotes,
     ReleaseKind.UPPER: SanitizedVotes,
 }
-# How often a search is corrected by exact costs, with how many settings at once, and how far below
-# the best the other mechanism may be to be priced, too.
-_ROUNDS, _FINALISTS, _NEAR = 3, 2, 0.25
+# How often a search is corrected by exact costs, how often each halves its steps, and how far below
+# the best settings may be that are priced, too.
+_ROUNDS, _HALVINGS, _NEAR = 3, 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
 _GAIN = 0.002
-_STARTS = 4
+_STARTS, _LATER_CLIMBS = 4, 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,9 @@ def tune(
     except KeyboardInterrupt:
         interrupted()
         complete = False
-        if not any([search.salvage() for search in searches]):
+        for search in searches:
+            search.salvage()
+        if not any(search.best_of_each() for search in searches):
             raise
     found = [(each, search.goal) for search in searches for each in search.best_of_each()]
     met = [(each, goal) for each, goal in found if goal.met_by(each)]
@@ -120,7 +122,8 @@ class _Rounds:
         starts, last = None, -float("inf")
         for _ in range(_ROUNDS):
             search = self._search = self._new_search()
-            search.run(starts or self._starts(search), halvings=4)
+            climbs = self._pricing.climbs if starts is None else _LATER_CLIMBS
+            search.run(starts or self._starts(search), climbs=climbs, halvings=_HALVINGS)
             self._price(self._finalists(search))
             if not self._found:
                 return
@@ -134,11 +137,10 @@ class _Rounds:
             settings = best.forecast.settings
             self._price([Candidate(settings, best.merit, best.forecast.rows)], last=True)
 
-    def salvage(self) -> bool:
-        """Price the best of what was looked at before an interruption; whether there is any."""
+    def salvage(self) -> None:
+        """Price the best of what was looked at before an interruption, if nothing is priced."""
         if not self._found and self._search is not None and self._search.seen:
             self._price([self._search.best])
-        return bool(self._found)
 
     def best_of_each(self) -> list[Found]:
         """The best settings of each mechanism."""
@@ -179,11 +181,11 @@ class _Rounds:
     def _finalists(self, search: Search) -> list[Candidate]:
         """The best candidates of either mechanism that have no exact price yet."""
         ranked = search.ranked()
-        best: dict[MechanismName, Candidate] = {}
+        best: dict[MechanismName, list[Candidate]] = {}
         for each in ranked:
-            if each.merit > ranked[0].merit - _NEAR:
-                best.setdefault(each.settings.mechanism_name, each)
-        return [each for each in best.values() if each.settings not in self._found][:_FINALISTS]
+            if each.settings not in self._found and each.merit > ranked[0].merit - _NEAR:
+                best.setdefault(each.settings.mechanism_name, []).append(each)
+        return [each for some in best.values() for each in some[: self._pricing.finalists]]
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:

@@ -59,9 +59,12 @@ class _Costs:
 class CappedVotes:
     """Settings for a worst case, on a file of votes; SECRET if the votes are."""
 
+    climbs, finalists = 6, 4
+
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
         self._votes, self._few, self._goal = votes, votes.thinned(_MOST_ROWS), goal
+        self._sought = goal
         self._above: dict[bool, float] = {}
 
     def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
@@ -86,7 +89,7 @@ class CappedVotes:
 
     def learn(self, best: Found) -> None:
         """Ask for more agreement where it was too little; exact costs have told of themselves."""
-        self._goal = self._goal.stricter(best)
+        self._sought = self._sought.stricter(best)
 
     def _found(self, settings: Settings, rows: int, cap: int, epsilon: float) -> Found:
         votes, goal = self._votes.with_prior_weight(settings.prior_weight), self._goal
@@ -115,7 +118,7 @@ class CappedVotes:
             costs: of the settings.
             strictly: whether rows that agree often enough go before all others.
         """
-        goal, rows = self._goal, _spread(1, self._votes.rows)
+        goal, rows = self._goal if strictly else self._sought, _spread(1, self._votes.rows)
         for _ in range(2):
             caps = self._caps(votes, settings, rows, costs)
             used = np.maximum(caps, 1.0)

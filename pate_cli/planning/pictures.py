@@ -112,7 +112,7 @@ def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
 
 
 @contextlib.contextmanager
-def _figure(
+def new_figure(
     title: str | None = None, *, secret: bool = True, below: int = 1, beside: int = 1
 ) -> Iterator[tuple[Any, list[Any]]]:
     """(figure, axes) in the style of all pictures, without the global state of pyplot.
@@ -133,7 +133,7 @@ def _figure(
         yield figure, axes
 
 
-def _legend(
+def legend_below(
     figure: Any, handles: Sequence[Any] | None = None, *, columns: int = 3, title: str | None = None
 ) -> None:
     """A legend below the axes, where it hides nothing; of all that is drawn if nothing is given."""
@@ -170,7 +170,7 @@ def cost_figure(
         prior_weight: B.
     """
     title = f"{_TITLES.get(mechanism, mechanism)}: which queries cost what"
-    with _figure(title) as (figure, (axes,)):
+    with new_figure(title) as (figure, (axes,)):
         right = axes.twinx()
         right.spines["right"].set_visible(True)
         right.grid(visible=False)
@@ -187,14 +187,14 @@ def cost_figure(
             right.margins(y=0.1)
         right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
         if "" in series:
-            _legend(figure)
+            legend_below(figure)
         else:
             # A column each: what is asked and answered, and the cost below.
             bars, costs = (part.get_legend_handles_labels()[0] for part in (axes, right))
             columns = zip(bars[::2], bars[1::2], costs, strict=True)
             title = "Queries by what the prior says; answers are expected, costs on the right axis"
             handles = [handle for column in columns for handle in column]
-            _legend(figure, handles, columns=len(series), title=title)
+            legend_below(figure, handles, columns=len(series), title=title)
     return figure
 
 
@@ -242,7 +242,7 @@ def sensitivity_figure(
         beta: β per vote.
     """
     title = f"{_TITLES.get(mechanism, mechanism)}: smooth sensitivity at order {order:g}"
-    with _figure(title, below=2 if within.size else 1) as (figure, (axes, *others)):
+    with new_figure(title, below=2 if within.size else 1) as (figure, (axes, *others)):
         distances, top = np.arange(curve.size), int(np.argmax(discounted))
         falling = f"discounted by exp(−β·distance), β = {beta:g}"
         reached = f"its maximum: {discounted[top]:.3g} nats at distance {top}"
@@ -257,7 +257,7 @@ def sensitivity_figure(
         axes.set_ylim(bottom=0)
         axes.set_ylabel("sensitivity (nats)")
         [axes, *others][-1].set_xlabel("distance (teachers changed)")
-        _legend(figure, columns=1)
+        legend_below(figure, columns=1)
     return figure
 
 
@@ -268,7 +268,7 @@ def spent_figure(rows: Sequence[Mapping[str, Any]], *, budget: float | None) -> 
         rows: `time`, `epsilon` and `total_epsilon` of every run, in order.
         budget: a line at it, where there is one.
     """
-    with _figure("What all runs cost together", secret=False) as (figure, (axes,)):
+    with new_figure("What all runs cost together", secret=False) as (figure, (axes,)):
         at = np.arange(1, len(rows) + 1)
         totals = np.array([row["total_epsilon"] or np.nan for row in rows], dtype=np.float64)
         own = np.array([row["epsilon"] or np.nan for row in rows], dtype=np.float64)
@@ -286,7 +286,7 @@ def spent_figure(rows: Sequence[Mapping[str, Any]], *, budget: float | None) -> 
         axes.set_xlabel("run")
         axes.set_ylabel("ε for all votes")
         axes.grid(visible=False, axis="x")
-        _legend(figure)
+        legend_below(figure)
     return figure
 
 
@@ -311,7 +311,7 @@ def plan_figure(
     """
     several = sorted({each for each, _, _ in points})
     nats = f"ε at δ = {delta:g} (nats)"
-    with _figure(secret=False, beside=2) as (figure, (left, right)):
+    with new_figure(secret=False, beside=2) as (figure, (left, right)):
         here = [(at, found) for number, at, found in points if number == teachers]
         _band(left, [at for at, _ in here], [found for _, found in here], levels)
         left.plot([epsilon], [answers], "o", color=_VERMILION, label="the plan")
@@ -319,7 +319,7 @@ def plan_figure(
         left.set_ylim(bottom=0.0)
         left.set(xlabel=nats, ylabel="answers (expected)")
         left.set_title(f"{teachers} teachers", loc="left")
-        _legend(figure, left.get_legend_handles_labels()[0])
+        legend_below(figure, left.get_legend_handles_labels()[0])
         if len(several) == 1:
             right.remove()
             return figure
@@ -369,7 +369,7 @@ def pareto_figure(
         secret: whether they were found on private votes.
     """
     title = "What tune found: answers, epsilon and agreement"
-    with _figure(title, secret=secret) as (figure, (axes,)):
+    with new_figure(title, secret=secret) as (figure, (axes,)):
         marks = axes.scatter(
             [point["expected_answers"] for point in points],
             [point["epsilon"] for point in points],
@@ -398,5 +398,5 @@ def pareto_figure(
             )
         axes.set_xlabel("answers (expected)")
         axes.set_ylabel("ε that is published")
-        _legend(figure, axes.get_legend_handles_labels()[0])
+        legend_below(figure, axes.get_legend_handles_labels()[0])
     return figure

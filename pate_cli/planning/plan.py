@@ -15,14 +15,14 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least
 from pate_cli.planning.command import aggregate_command
 from pate_cli.planning.forecast import Forecast, forecast
-from pate_cli.planning.rule import EACH, MOST_ROWS, PRIOR_ACCURACY, Rule, choose, public_votes
+from pate_cli.planning.rule import MOST_ROWS, SEARCHED_ROWS, Rule, choose, public_votes
 from pate_cli.planning.settings import Settings
-from pate_cli.planning.vote_model import VoteModel
+from pate_cli.planning.vote_model import PRIOR_ACCURACY, ROWS, VoteModel
 
 # Where the search for teachers and for ε begins, and its range.
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
-_PRECISION, _CORRECTIONS, _LEAST_CHANCE, _EACH = 0.03, 6, 0.9, 200
+_PRECISION, _CORRECTIONS, _LEAST_CHANCE = 0.03, 6, 0.9
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Question:
             raise TypeError("the target is not known")
         return TargetPlan.of(self.epsilon, delta=self.delta)
 
-    def votes(self, *, each: int = EACH) -> VoteModel:
+    def votes(self, *, rows: int = SEARCHED_ROWS) -> VoteModel:
         """Made-up ensembles of this shape, once the teachers are known."""
         found = public_votes(
             self.teachers or 1,
@@ -86,7 +86,7 @@ class Question:
             levels=self.levels,
             teachers_per_record=self.teachers_per_record,
             prior_accuracy=self.prior_accuracy if self.prior_weight else None,
-            each=each,
+            rows=rows,
         )
         return found.with_prior_weight(self.prior_weight)
 
@@ -203,6 +203,8 @@ def _planned(known: Question, wanted: int | None, bound: Bound) -> Plan:
     rule = known.rule()
     if rule.rows < 1:
         raise UnreachableError(f"epsilon {known.epsilon:g} is too small for a single query")
-    votes = known.votes(each=_EACH)
-    found = forecast(votes, rule.settings, known.target, rows=rule.rows, bound=bound)
+    votes = known.votes(rows=ROWS)
+    found = forecast(
+        votes, votes.mechanism(rule.settings), known.target, rows=rule.rows, bound=bound
+    )
     return Plan(known, wanted, found)

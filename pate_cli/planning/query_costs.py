@@ -4,12 +4,14 @@ The release test adds up the costs of a run's rows at a few orders λ and at eac
 gives the profile u_d, and releases with a probability p(u) (`accounting.tested_budget`). A forecast
 needs the mean of p(u) over the files that a model may give.
 
-*Distribution of the profile.* The rows of a run are independent draws, so a run is made up by
-drawing rows from an ensemble and adding up their costs. The mean of p over 200 such runs is the
-forecast. A search cannot wait for that, and takes one random factor f in place of runs: costs of a
-row at different λ and d rise and fall together, so the profile of n rows is about n·μ + √n·c·f, c
-the covariance with the cost at a middle order and distance, f standard normal with a correction for
-skewness (Cornish and Fisher). The rows of a file are not drawn: its profile is a plain sum.
+*Distribution of the profile.* The rows of a made-up run are independent draws from the rows of an
+ensemble by their weights. So a run is made up by a multinomial draw, and its profile is the sum of
+what was drawn; the mean of p over some hundred such runs is the forecast. Before the draw, rows of
+about the same cost are merged into one of their mean cost. A search cannot wait for that, and takes
+one random factor f in place of runs: costs of a row at different λ and d rise and fall together, so
+the profile of n rows is about n·μ + √n·c·f, c the covariance with the cost at a middle order and
+distance, f standard normal with a correction for skewness (Cornish and Fisher). The rows of a file
+are not drawn: its profile is a plain sum.
 
 *Costs.* `quick_costs` takes the approximation of `pair_costs`, times a correction that is known
 beforehand; it serves searches. `exact_costs` takes the accountant's own costs, the very functions
@@ -21,7 +23,7 @@ and regresses the ratio of exact and approximate cost on the pair of counts for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import ConditionalStates, settled_bound, states_for
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.pair_costs import pair_costs, to_every_distance
 from pate_cli.planning.settings import Settings
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
@@ -53,8 +56,10 @@ _TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
 _REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
-# Runs that are made up where the sum of costs is resampled.
-_RUNS = 200
+# Runs that are made up, and so many merged rows that they are drawn from.
+_RUNS, _MERGED = 400, 96
+# Histograms that are priced where a mechanism has no approximation and each takes its time.
+_MOST_STATES = 400
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,9 +69,10 @@ class QueryCosts:
     Attributes:
         orders: λ, [orders].
         distances: ascending from 0; costs between them are on straight lines, [distances].
-        costs: [orders, distances, ensembles, each], nats.
+        costs: [orders, distances, rows], nats.
         worst: what a row costs at most whatever its votes, [orders], nats.
-        drawn: whether a run draws its rows; otherwise the rows are the run's own, in order.
+        weights: how likely a run draws each row in each ensemble, [ensembles, rows]; None where the
+            rows are the run's own, in their order.
         available: of a file, how many rows these stand for.
     """
 
@@ -74,72 +80,84 @@ class QueryCosts:
     distances: Floats
     costs: Floats
     worst: Floats
-    drawn: bool
+    weights: Floats | None
     available: int
 
-    def pass_probability(self, target: TargetPlan, rows: Ints, *, quick: bool = False) -> Floats:
+    def pass_probability(
+        self, target: TargetPlan, rows: Ints, *, quick: bool = False, ceiling: Floats | None = None
+    ) -> Floats:
         """Probability that runs of so many rows pass the release test, [ensembles, rows].
 
         Args:
             target: ε, δ and the price of failing.
             rows: numbers of rows, [rows].
-            quick: by the one factor instead of resampled runs, for a search.
+            quick: by the one factor instead of made-up runs, for a search.
+            ceiling: what so many rows cost at most whatever their votes, [rows, orders], nats, if
+                it is less than that many times `worst`, as under a cap on answers.
         """
-        if not self.drawn:
-            profile, weights = self._of_first(rows), np.ones(1)
+        if self.weights is None:
+            profile, share = self._of_first(rows), np.ones(1)
         elif quick:
-            profile, weights = self._by_factor(rows), _NODE_WEIGHTS
+            profile, share = self._by_factor(rows, self.weights), _NODE_WEIGHTS
         else:
-            profile, weights = self._resampled(rows), np.full(_RUNS, 1.0 / _RUNS)
-        ceiling = rows[:, None, None] * self.worst[:, None]
-        profile = np.minimum(np.maximum(profile @ to_every_distance(self.distances), 0.0), ceiling)
-        return np.asarray(np.tensordot(weights, target.chances(profile, self.orders), 1))
+            profile, share = self._made_up_runs(rows, self.weights), np.full(_RUNS, 1.0 / _RUNS)
+        most = np.outer(rows, self.worst) if ceiling is None else ceiling
+        profile = np.minimum(
+            np.maximum(profile @ to_every_distance(self.distances), 0.0), most[..., None]
+        )
+        return np.asarray(np.tensordot(share, target.chances(profile, self.orders), 1))
 
     def surely_passes(self, target: TargetPlan, rows: Ints) -> NDArray[np.bool_]:
         """Whether so many rows cost less than the target whatever the votes, about, [rows]."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
         return np.asarray((rows[:, None] * self.worst <= room).any(axis=1))
 
-    def _resampled(self, rows: Ints) -> Floats:
-        """Profiles [runs, ensembles, rows, orders, distances] of runs whose rows are redrawn."""
-        each = self.costs.shape[-1]
-        random = np.random.default_rng(PUBLIC_SEED)
-        drawn = np.stack(
-            [random.multinomial(n, np.full(each, 1.0 / each), size=_RUNS) for n in rows.tolist()]
-        ).astype(np.float32)
-        costs = np.moveaxis(self.costs, 2, 0).astype(np.float32)
-        flat = costs.reshape(costs.shape[0], -1, each)
-        found = np.tensordot(drawn, flat, axes=(2, 2))  # rows, runs, ensembles, orders·distances
-        found = np.moveaxis(found, (1, 2, 0), (0, 1, 2)).astype(np.float64)
-        return np.asarray(found.reshape(*found.shape[:3], *costs.shape[1:3]), dtype=np.float64)
+    @property
+    def _reference(self) -> Floats:
+        """The cost that stands for the others, at a middle order and distance, [rows]."""
+        near = int(np.searchsorted(self.distances, _REFERENCE_DISTANCE))
+        return self.costs[self.orders.size // 2, min(near, self.distances.size - 1)]
 
-    def _by_factor(self, rows: Ints) -> Floats:
+    def _made_up_runs(self, rows: Ints, weights: Floats) -> Floats:
+        """Profiles [runs, ensembles, rows, orders, distances] of runs that draw their rows."""
+        random = np.random.default_rng(PUBLIC_SEED)
+        order = np.argsort(self._reference)
+        reference, costs = self._reference[order], self.costs[..., order]
+        found = np.empty((_RUNS, len(weights), rows.size, *self.costs.shape[:2]))
+        for place, weight in enumerate(weights[:, order]):
+            # Merged rows are alike in weight and in their share of the mean cost, half and half.
+            share = weight / weight.sum() + weight * reference / (weight @ reference + 1e-300)
+            group = np.minimum(np.cumsum(share) * (_MERGED / 2.0), _MERGED - 1).astype(np.int64)
+            starts = np.flatnonzero(np.diff(group, prepend=-1))
+            merged = np.add.reduceat(weight, starts)
+            means = np.add.reduceat(costs * weight, starts, axis=-1) / np.maximum(merged, 1e-300)
+            for at, number in enumerate(rows.tolist()):
+                drawn = random.multinomial(number, merged / merged.sum(), size=_RUNS)
+                found[:, place, at] = np.tensordot(drawn, means, axes=(1, 2))
+        return found
+
+    def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
         """Profiles [nodes, ensembles, rows, orders, distances] along one random factor."""
-        costs = np.moveaxis(self.costs, 2, 0)
-        mean = costs.mean(axis=-1)[:, None]
-        near = min(
-            int(np.searchsorted(self.distances, _REFERENCE_DISTANCE)), self.distances.size - 1
-        )
-        reference = costs[:, self.orders.size // 2, near]
-        centred = reference - reference.mean(axis=-1, keepdims=True)
-        scale = np.maximum(reference.max(axis=-1, keepdims=True), 1e-100)
-        centred = centred / scale
-        sd = np.sqrt(np.maximum((centred**2).mean(axis=-1), 1e-20))
-        skew = (centred**3).mean(axis=-1) / sd**3
-        along = np.einsum("eodq,eq->eod", costs, centred) / costs.shape[-1] / sd[:, None, None]
+        mean = np.moveaxis(self.costs @ weights.T, -1, 0)[:, None]
+        scale = max(float(self._reference.max()), 1e-100)
+        reference = self._reference / scale
+        centred = reference - (weights @ reference)[:, None]
+        sd = np.sqrt(np.maximum((weights * centred**2).sum(axis=1), 1e-20))
+        skew = (weights * centred**3).sum(axis=1) / sd**3
+        along = np.moveaxis(self.costs @ (weights * centred / sd[:, None]).T, -1, 0)
         nodes, number = _NODES[:, None, None], rows.astype(np.float64)
         factor = nodes + (nodes**2 - 1.0) * skew[:, None] / (6.0 * np.sqrt(number))
         number = number[:, None, None]
         found = number * mean + (factor * np.sqrt(rows))[..., None, None] * along[:, None]
-        low, high = costs.min(axis=-1)[:, None], costs.max(axis=-1)[:, None]
+        low, high = self.costs.min(axis=-1), self.costs.max(axis=-1)
         return np.clip(found, number * low, number * high)
 
     def _of_first(self, rows: Ints) -> Floats:
-        """Profiles [1, ensembles, rows, orders, distances] of the first rows of a file."""
+        """Profiles [1, 1, rows, orders, distances] of the first rows of a file."""
         each = self.costs.shape[-1]
         seen = np.clip(np.round(rows * (each / self.available)), 1, each).astype(np.int64)
         total = np.cumsum(self.costs, axis=-1)[..., seen - 1] * (rows / seen)
-        return np.moveaxis(total, (2, 3), (0, 1))[None]
+        return np.moveaxis(total, 2, 0)[None, None]
 
 
 def quick_costs(
@@ -172,7 +190,7 @@ def quick_costs(
         factor = _above(votes, setting, distances, bound)
         if tested in known:
             factor = np.interp(distances, _EVERY, known[tested])
-        return votes.by_ensemble(np.minimum(costs * factor[:, None], worst[:, None, None]))
+        return np.minimum(costs * factor[:, None], worst[:, None, None])
 
     return [
         QueryCosts(
@@ -180,7 +198,7 @@ def quick_costs(
             distances,
             corrected(each, worst, setting),
             worst,
-            not votes.is_file,
+            votes.weights,
             available or votes.rows,
         )
         for each, worst, setting in zip(costs, largest, settings, strict=True)
@@ -198,21 +216,20 @@ def _above(votes: VoteModel, settings: Settings, distances: Floats, bound: Bound
     return _NEAR + _FARTHER * share
 
 
-def measured_above(
-    votes: VoteModel, settings: Settings, target: TargetPlan, *, bound: Bound, rows: int
-) -> Floats:
+def measured_above(votes: VoteModel, settings: Settings, costs: QueryCosts) -> Floats:
     """How far the accountant's cost is above the quick one at some settings, [DISTANCES]."""
-    costs = exact_costs(votes, settings, target, bound=bound, rows=rows)
-    middle = costs.orders[costs.orders.size // 2 :][:1]
-    quick, distances, _ = pair_costs(votes, [settings], middle)
-    quick_total = quick[0, 0].sum(axis=-1) @ to_every_distance(distances)
-    total = costs.costs[costs.orders.size // 2].sum(axis=(1, 2))
-    return np.asarray(total / np.maximum(quick_total, 1e-300))
+    middle = costs.orders.size // 2
+    quick, distances, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
+    weights = votes.row_weights.mean(axis=0)
+    found = np.ones(costs.costs.shape[-1]) / votes.rows if costs.weights is None else costs.weights
+    total = costs.costs[middle] @ np.atleast_2d(found).mean(axis=0)
+    about = (quick[0, 0] @ weights) @ to_every_distance(distances)
+    return np.asarray(total / np.maximum(about, 1e-300))
 
 
 def exact_costs(
     votes: VoteModel,
-    settings: Settings,
+    mechanism: ScoredMechanism,
     target: TargetPlan,
     *,
     bound: Bound,
@@ -223,42 +240,51 @@ def exact_costs(
     """The accountant's costs, at the orders and by the bound of a run.
 
     Args:
-        votes: the rows, with the prior weight of the settings.
-        settings: of the run.
+        votes: the rows, with the prior weight of the mechanism.
+        mechanism: of the run.
         target: ε, δ and the price of failing.
         bound: as a run is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
         available: of a file, how many rows there are.
         rough: whether fewer histograms and distances will do, where they take long.
     """
-    mechanism = votes.mechanism(settings)
     bound = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders = states.worth(target.orders)
-    found, place = np.unique(states.of(mechanism, votes.counts), axis=0, return_inverse=True)
-    place = place.reshape(-1)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-    if isinstance(states, ConditionalStates) and votes.classes > 2:
-        costs = _dear_costs(votes, settings, target, states, orders, worst, rows, rough)
+    conditional, settings = isinstance(states, ConditionalStates), Settings.of(mechanism)
+    if conditional and votes.classes > 2 and settings is not None:
+        votes = votes if votes.is_file else _merged(votes, settings)
+        costs = _mostly_quick(votes, settings, target, orders, worst, rows, rough)
+        return QueryCosts(orders, _EVERY, costs, worst, votes.weights, available or votes.rows)
+    if conditional and settings is None and not votes.is_file:
+        votes = votes.thinned(_MOST_STATES)
+    bound_to_rows = mechanism.for_reference(votes.counts, PUBLIC_SEED)
+    found, place = np.unique(states.of(bound_to_rows, votes.counts), axis=0, return_inverse=True)
+    place, weights = place.reshape(-1), votes.weights
+    costs = np.stack([states.costs(order, found) for order in orders.tolist()])
+    costs = np.minimum(costs, worst[:, None, None])
+    if weights is None:
+        costs = costs[..., place]
     else:
-        found, place = np.unique(states.of(mechanism, votes.counts), axis=0, return_inverse=True)
-        place = place.reshape(-1)
-        costs = np.stack([states.costs(order, found)[:, place] for order in orders.tolist()])
-    return QueryCosts(
-        orders,
-        _EVERY,
-        votes.by_ensemble(np.minimum(costs, worst[:, None, None])),
-        worst,
-        not votes.is_file,
-        available or votes.rows,
-    )
+        weights = np.stack([np.bincount(place, each, minlength=len(found)) for each in weights])
+    return QueryCosts(orders, _EVERY, costs, worst, weights, available or votes.rows)
 
 
-def _dear_costs(
+def _merged(votes: VoteModel, settings: Settings) -> VoteModel:
+    """Made-up votes with one row for all whose pairs of counts are in the same cell."""
+    x, y = (np.round(count * (_MOST_CELLS / votes.most_votes)) for count in _pair(votes, settings))
+    _, first, place = np.unique(x * 2.0 * _MOST_CELLS + y, return_index=True, return_inverse=True)
+    if votes.weights is None or first.size == votes.rows:
+        return votes
+    weights = np.stack([np.bincount(place, each).astype(np.float64) for each in votes.weights])
+    return replace(votes.some(first), weights=weights)
+
+
+def _mostly_quick(
     votes: VoteModel,
     settings: Settings,
     target: TargetPlan,
-    states: ConditionalStates,
     orders: Floats,
     worst: Floats,
     rows: int,
@@ -269,24 +295,23 @@ def _dear_costs(
     Time grows with the square of the distances that are priced. Beyond them the ratio to the quick
     costs stays, or grows by `_STILL_GROWS`: as soon as both give the same forecast, it is enough.
     """
-    every_state = states.of(votes.mechanism(settings), votes.counts)
+    mechanism = votes.mechanism(settings)
+    every_state = mechanism.vote_states(votes.counts)
     cells = min(2 * votes.most_votes, _MOST_CELLS)
     quick, known, _ = pair_costs(votes, [settings], orders, cells=cells)
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
-    slow = votes.mechanism(settings).slow_states
 
     def chance(costs: Floats) -> Floats:
-        shown = QueryCosts(
-            orders, _EVERY, votes.by_ensemble(costs), worst, not votes.is_file, votes.rows
-        )
+        shown = QueryCosts(orders, _EVERY, costs, worst, votes.weights, votes.rows)
         return shown.pass_probability(target, np.array([rows]), quick=True)
 
     for near in _PRICED_DISTANCES[: 2 if rough else None]:
         costs = _corrected(votes, settings, every_state, orders, quick, near, rough)
         above = costs[:, near - 1 : near] / quick[:, near - 1 : near]
         costs[:, near:] = quick[:, near:] * above
-        if slow:  # a run looks no further, either
+        if mechanism.slow_states:  # a run looks no further, either
             costs[:, _PRICED_DISTANCES[-1] :] = worst[:, None, None]
+        costs = np.minimum(costs, worst[:, None, None])
         high = costs.copy()
         high[:, near:] = np.minimum(high[:, near:] * _STILL_GROWS, worst[:, None, None])
         if np.abs(chance(costs) - chance(high)).max() < _DECIDES:
@@ -305,10 +330,9 @@ def _corrected(
 ) -> Floats:
     """Quick costs with the first distances corrected by exact ones, [orders, DISTANCES, rows]."""
     mechanism, costs, middle = votes.mechanism(settings), quick.copy(), orders.size // 2
-    _, first, place, times = np.unique(
-        states, axis=0, return_index=True, return_inverse=True, return_counts=True
-    )
+    _, first, place = np.unique(states, axis=0, return_index=True, return_inverse=True)
     place = place.reshape(-1)
+    times = np.bincount(place, votes.row_weights.mean(axis=0), minlength=first.size)
     chosen = _worth_pricing(
         times * quick[middle, min(4, near - 1), first], _ROUGH if rough else _FEW_STATES
     )
@@ -350,9 +374,14 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
     return found
 
 
+def _pair(votes: VoteModel, settings: Settings) -> tuple[Floats, Floats]:
+    """The largest count of each row, and one that stands for all others, [rows] each."""
+    x, second = votes.largest_two
+    return x, 0.5 * (second + votes.rival(settings.sigma2))
+
+
 def _features(votes: VoteModel, settings: Settings) -> Floats:
     """The pair of counts of each row up to squares, [rows, 6]."""
-    x, second = votes.largest_two
-    x, y, most = x, 0.5 * (second + votes.rival(settings.sigma2)), votes.most_votes
-    x, y = x / most - 0.5, y / most
+    x, y = (count / votes.most_votes for count in _pair(votes, settings))
+    x = x - 0.5
     return np.column_stack([np.ones(x.size), x, y, x * x, x * y, y * y])

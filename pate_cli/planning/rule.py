@@ -12,26 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
-
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan, most_rows
 from pate_cli.planning.forecast import worst_case_epsilon
-from pate_cli.planning.query_costs import measured_above
+from pate_cli.planning.query_costs import exact_costs, measured_above
 from pate_cli.planning.search import Search
 from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import TestedTarget
 from pate_cli.planning.vote_model import VoteModel, made_up
 
 MOST_ROWS: Final = 1_000_000
-PRIOR_ACCURACY: Final = 0.85
-"""How often a prior is taken to be right of which nothing is known."""
+SEARCHED_ROWS: Final = 450
+"""Rows of a made-up model, for a search."""
 
-EACH: Final = 30
-"""Rows of each made-up ensemble, for a search."""
-
-_LEVELS = 5
 _MIN_AGREEMENT, _LEAST_CHANCE = 0.88, 0.92
 _CLIMBS, _HALVINGS, _ROUNDS = 1, 1, 3
 _USUAL_SIGMA2, _USUAL_ROWS = 0.2, 300
@@ -46,12 +40,6 @@ class Rule:
     answers: float
 
 
-def unknown_agreement(classes: int) -> tuple[float, ...]:
-    """Levels of agreement to look at where nothing is known of the teachers."""
-    low = 0.5 if classes > 2 else 0.65
-    return tuple(np.linspace(low, 0.95, _LEVELS).round(4).tolist())
-
-
 def public_votes(
     teachers: int,
     classes: int,
@@ -59,14 +47,14 @@ def public_votes(
     levels: Sequence[float] | None = None,
     teachers_per_record: int = 1,
     prior_accuracy: float | None = None,
-    each: int = EACH,
+    rows: int = SEARCHED_ROWS,
 ) -> VoteModel:
     """Made-up ensembles over a range of agreement, of every kind of queries."""
     return made_up(
         teachers=teachers,
         classes=classes,
-        levels=levels or unknown_agreement(classes),
-        each=each,
+        levels=levels,
+        rows=rows,
         teachers_per_record=teachers_per_record,
         prior_accuracy=prior_accuracy,
     )
@@ -113,7 +101,10 @@ def choose(
     settings = search.run(starts, climbs=_CLIMBS, halvings=_HALVINGS).settings
     if goal.bound is Bound.TWO_TAIL:  # one look at the accountant's costs takes little here
         rough, *_ = goal.look([settings], None)
-        above = measured_above(votes, settings, target, bound=goal.bound, rows=rough.rows)
+        costs = exact_costs(
+            votes, votes.mechanism(settings), target, bound=goal.bound, rows=rough.rows
+        )
+        above = measured_above(votes, settings, costs)
         goal = replace(goal, above={settings.threshold is not None: above})
     return _with_rows(goal, settings)
 
@@ -138,8 +129,10 @@ def _with_rows(goal: TestedTarget, settings: Settings) -> Rule:
 def rows_within(votes: VoteModel, settings: Settings, target: TargetPlan, *, most: int) -> int:
     """The most rows that cannot cost more than the target whatever the votes; 0 if none."""
 
+    mechanism = votes.mechanism(settings)
+
     def within(rows: int) -> bool:
-        spent = worst_case_epsilon(votes, settings, rows=rows, delta=target.delta)
+        spent = worst_case_epsilon(mechanism, rows=rows, delta=target.delta)
         return spent <= target.epsilon
 
     return most_rows(within, available=most)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 from pate_cli.core.words import MechanismName
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -30,6 +32,17 @@ class Settings:
     sigma2: float
     prior_weight: int = 0
 
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> Self | None:
+        """The settings of a mechanism that has no others; None for mechanisms of other kinds."""
+        if type(mechanism) is ConfidentGNMax:
+            return cls(
+                mechanism.threshold, mechanism.sigma1, mechanism.sigma2, mechanism.prior_weight
+            )
+        if type(mechanism) is GNMax:
+            return cls(None, None, mechanism.sigma2, mechanism.prior_weight)
+        return None
+
     @property
     def mechanism_name(self) -> MechanismName:
         """The word for the mechanism on the command line."""
@@ -53,7 +66,12 @@ class Settings:
         )
 
     def mechanism(
-        self, *, teachers: int, classes: int, teachers_per_record: int = 1
+        self,
+        *,
+        teachers: int,
+        classes: int,
+        teachers_per_record: int = 1,
+        votes_together: bool = False,
     ) -> ConfidentGNMax | GNMax:
         """The mechanism that a run with these settings uses."""
         if self.threshold is None or self.sigma1 is None:
@@ -62,6 +80,7 @@ class Settings:
                 classes,
                 sigma2=self.sigma2,
                 teachers_per_record=teachers_per_record,
+                votes_together=votes_together,
                 prior_weight=self.prior_weight,
             )
         return ConfidentGNMax(
@@ -71,5 +90,6 @@ class Settings:
             sigma1=self.sigma1,
             sigma2=self.sigma2,
             teachers_per_record=teachers_per_record,
+            votes_together=votes_together,
             prior_weight=self.prior_weight,
         )

@@ -109,7 +109,7 @@ class TestedTarget:
         merit = np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
         merit -= missed(self.min_agreement - agreement)
-        merit -= missed(self.least_chance - chances[self._middle(votes)].mean(axis=0))
+        merit -= missed(self.least_chance - chances[votes.middle].mean(axis=0))
         place = int(np.argmax(merit))
         return Candidate(settings, float(merit[place]), int(every[place]))
 
@@ -120,19 +120,12 @@ class TestedTarget:
         (costs,) = quick_costs(votes, [settings], self.target, bound=self.bound, above=self.above)
         chances = np.ones((votes.ensembles, 1))
         if (
-            worst_case_epsilon(votes, settings, rows=rows, delta=self.target.delta)
+            worst_case_epsilon(votes.mechanism(settings), rows=rows, delta=self.target.delta)
             > self.target.epsilon
         ):
             chances = costs.pass_probability(self.target, number, quick=True)
         answers, _ = expected_by_rows(votes, settings, number, self.available)
-        return float((answers * chances)[self._middle(votes)].mean())
-
-    def _middle(self, votes: VoteModel) -> Ints:
-        """The ensembles of the middle level of agreement."""
-        levels = sorted(set(votes.levels))
-        middle = levels[len(levels) // 2]
-        found = [at for at, level in enumerate(votes.levels) if votes.is_file or level == middle]
-        return np.array(found)
+        return float((answers * chances)[votes.middle].mean())
 
     def rows_to_price(self, near: int | None, *, most: int, closer: bool = False) -> Ints:
         """Numbers of rows to price: all over the range, or around good ones."""

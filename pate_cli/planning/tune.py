@@ -18,8 +18,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least
 from pate_cli.planning.command import aggregate_command
 from pate_cli.planning.forecast import Forecast, forecast_of_costs
-from pate_cli.planning.pair_costs import pair_costs, to_every_distance
-from pate_cli.planning.query_costs import QueryCosts, exact_costs
+from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above
 from pate_cli.planning.rule import rows_within, usual_bound
 from pate_cli.planning.search import Candidate, Search
 from pate_cli.planning.settings import Settings
@@ -110,15 +109,20 @@ class _Exact:
         settings, target = candidate.settings, self.goal.target
         votes = self.votes.with_prior_weight(settings.prior_weight)
         near = int(min(candidate.rows * _MORE_ROWS + 20, votes.rows))
-        first = _first(votes, near)
+        first = votes.some(slice(near))
         above, chances = None, np.zeros(1)
         rows = np.unique(np.clip(np.ceil(candidate.rows * _EXACT_ROWS), 1, near).astype(np.int64))
         answers = self._good_answers(votes, settings)
         if target.reachable:
             costs = exact_costs(
-                first, settings, target, bound=self.bound, rows=candidate.rows, rough=rough
+                first,
+                votes.mechanism(settings),
+                target,
+                bound=self.bound,
+                rows=candidate.rows,
+                rough=rough,
             )
-            above = _above(first, settings, costs)
+            above = measured_above(first, settings, costs)
             rows, chances = self._rows(settings, costs, rows, answers)
         number, chance = self._best(rows, chances, answers)
         untested = rows_within(votes, settings, target, most=votes.rows)
@@ -148,15 +152,8 @@ class _Exact:
 
     def _forecast(self, settings: Settings, rows: int, chance: float) -> Forecast:
         votes = self.votes.with_prior_weight(settings.prior_weight)
-        return forecast_of_costs(votes, settings, self.goal.target, None, rows=rows, chance=chance)
-
-
-def _above(votes: VoteModel, settings: Settings, costs: QueryCosts) -> Floats:
-    """How far exact costs are above quick ones, [DISTANCES]."""
-    middle = costs.orders.size // 2
-    quick, distances, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
-    total = quick[0, 0].sum(axis=-1) @ to_every_distance(distances)
-    return np.asarray(costs.costs[middle].sum(axis=(1, 2)) / np.maximum(total, 1e-300))
+        mechanism = votes.mechanism(settings)
+        return forecast_of_costs(votes, mechanism, self.goal.target, None, rows=rows, chance=chance)
 
 
 def tune(
@@ -352,19 +349,9 @@ def _closer(
     missed = max(min_agreement - float(best.agreement[0]), 0.0)
     return replace(
         goal,
-        votes=_first(votes, rows).thinned(_MOST_ROWS),
+        votes=votes.some(slice(rows)).thinned(_MOST_ROWS),
         available=rows,
         min_agreement=goal.min_agreement + missed,
-    )
-
-
-def _first(votes: VoteModel, rows: int) -> VoteModel:
-    """The first rows of a file."""
-    return replace(
-        votes,
-        counts=votes.counts[:rows],
-        alone=None if votes.alone is None else votes.alone[:rows],
-        guesses=None if votes.guesses is None else votes.guesses[:rows],
     )
 
 

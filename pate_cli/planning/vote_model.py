@@ -1,13 +1,24 @@
-"""Votes that a forecast is made for: a file that is there, or made-up teachers.
+"""Histograms that a forecast is made for: those of a file, or of made-up teachers.
 
-A made-up model has several ensembles, because nobody knows beforehand how well the teachers agree:
-levels of agreement from hard to easy, and at each level queries that are all alike, easy and hard
-ones mixed, or a tenth of them of a class that few teachers know. The recipe and its seed are fixed,
-so everything derived from it is public.
+Nobody knows beforehand how well the teachers agree. So a made-up model has several ensembles: five
+levels of agreement from hard to easy, and at each level queries that are much alike, easy and hard
+ones mixed, or a tenth of them of a class that few teachers know. In each of them
+
+  q ~ Beta with the level as its mean    the chance that a teacher is right on a query,
+  x ~ Binomial(τ, q)                     how many are,
+  s ~ Dirichlet(0.3, …, 0.3)             how wrong votes split over the other m − 1 classes,
+  y ~ Multinomial(τ − x, s)              which they are.
+
+Given x the wrong votes do not depend on q, so ensembles differ in the law of x alone, which is
+Beta-binomial. One list of histograms therefore serves all of them, and each ensemble is a weight on
+every row. Rows are spread evenly over the quantiles of x and of the largest share in s, which makes
+their means as exact as those of many times as many independent draws. The recipe and its seed are
+fixed, so everything derived from it is public.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,27 +27,42 @@ from typing import Final
 import numpy as np
 
 from pate_cli.core.arrays import (
+    DENSE_CLASSES,
     Floats,
     Histograms,
     Ints,
     SparseCounts,
     dense,
-    stacked,
     votes_for,
     winners,
 )
-from pate_cli.core.special import log_ndtr, ndtr, ndtri
-from pate_cli.mechanisms.base import plurality
+from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
+from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.mechanisms.synthetic import from_urn
 from pate_cli.planning.settings import Settings
 from pate_cli.votes.checks import with_votes
 
 KINDS: Final = ("alike", "easy and hard", "some of a rare class")
 PUBLIC_SEED: Final = 20180224
+PRIOR_ACCURACY: Final = 0.85
+"""How often a prior is taken to be right of which nothing is known."""
+
+ROWS: Final = 3000
+"""Rows of a made-up model for a forecast; a search makes do with fewer."""
+
+_LEVELS = 5
 _SPREADS = {"alike": 0.2, "easy and hard": 0.5, "some of a rare class": 0.2}
-_RARE_EVERY, _RARE_LOSS, _LEAST_AGREEMENT = 10, 0.35, 0.05
+_RARE_SHARE, _RARE_LOSS, _LEAST_AGREEMENT = 0.1, 0.35, 0.05
+_CONFUSION = 0.3
+_SHARE = r"\s*([0-9]*\.?[0-9]+%?)\s*"
+_RANGE = re.compile(f"{_SHARE}(?::{_SHARE})?")
+# Values of x, or of q, at which the law of an ensemble is computed.
+_NODES_OF_LAW = 4000
+# Multiples of these fill the unit interval evenly.
+_GOLDEN, _SILVER = (np.sqrt(5.0) - 1.0) / 2.0, np.sqrt(2.0) - 1.0
 # Chances are computed at a ladder of noise levels, shares of the votes, and interpolated between.
 _LADDER = 0.01 * 1.6 ** np.arange(11)
 _NODES = np.linspace(-8.0, 8.0, 97)
@@ -44,16 +70,17 @@ _NODES = np.linspace(-8.0, 8.0, 97)
 
 @dataclass(frozen=True, eq=False)
 class VoteModel:
-    """Histograms of one file, or of several made-up ensembles with equally many rows each.
+    """Histograms of one file, or of made-up ensembles.
 
     Attributes:
-        counts: histograms [rows, classes], votes of a prior included; ensembles follow each other.
-        teachers: τ.
+        counts: histograms [rows, classes], votes of a prior included.
+        teachers: τ, votes of a query.
+        weights: of each row in each made-up ensemble, [ensembles, rows], adding up to 1; None for
+            a file, whose rows are those of a run in their order, and SECRET if its votes are.
         levels: mean agreement of each ensemble; NaN for a file.
         kinds: what the queries of each ensemble are like.
-        is_file: the rows are those of a run in their order. SECRET if they are private votes.
-            Otherwise a run draws its rows from the law that an ensemble's rows stand for.
         teachers_per_record: k, how many votes of a query one record may move.
+        votes_together: whether these k are one teacher's.
         prior_weight: votes of a public prior on each query.
         alone: the teachers' own votes where a prior votes, too; None where `counts` are these.
         guesses: the prior's class for each row, −1 for none; None without a prior.
@@ -61,28 +88,29 @@ class VoteModel:
 
     counts: Histograms
     teachers: int
+    weights: Floats | None = None
     levels: tuple[float, ...] = (float("nan"),)
     kinds: tuple[str, ...] = ("as they are",)
-    is_file: bool = True
     teachers_per_record: int = 1
+    votes_together: bool = False
     prior_weight: int = 0
     alone: Histograms | None = None
     guesses: Ints | None = None
 
     @property
+    def is_file(self) -> bool:
+        """Whether the rows are those of a run; otherwise a run draws rows by their weights."""
+        return self.weights is None
+
+    @property
     def rows(self) -> int:
-        """Number of histograms, all ensembles together."""
+        """Number of histograms."""
         return len(self.counts)
 
     @property
     def ensembles(self) -> int:
         """Number of ensembles; 1 for a file."""
         return len(self.levels)
-
-    @property
-    def each(self) -> int:
-        """Number of rows of each ensemble."""
-        return self.rows // self.ensembles
 
     @property
     def classes(self) -> int:
@@ -94,16 +122,28 @@ class VoteModel:
         """The most votes that a query can have: teachers and prior."""
         return self.teachers + self.prior_weight
 
-    def by_ensemble(self, values: Floats) -> Floats:
-        """Values of each row, [..., rows], as [..., ensembles, each]."""
-        return values.reshape(*values.shape[:-1], self.ensembles, self.each)
+    @property
+    def middle(self) -> Ints:
+        """Places of the ensembles at the middle level of agreement."""
+        levels = sorted(set(self.levels))
+        middle = levels[len(levels) // 2]
+        at = [place for place, level in enumerate(self.levels) if self.is_file or level == middle]
+        return np.array(at)
+
+    @property
+    def row_weights(self) -> Floats:
+        """How much each row counts in each ensemble, [ensembles, rows], adding up to 1."""
+        if self.weights is None:
+            return np.full((1, self.rows), 1.0 / self.rows)
+        return self.weights
 
     def mechanism(self, settings: Settings) -> ConfidentGNMax | GNMax:
-        """The mechanism that a run on such votes uses."""
+        """The mechanism that a run with these settings uses on such votes."""
         return settings.mechanism(
             teachers=self.teachers,
             classes=self.classes,
             teachers_per_record=self.teachers_per_record,
+            votes_together=self.votes_together,
         )
 
     def with_prior_weight(self, weight: int) -> VoteModel:
@@ -114,17 +154,22 @@ class VoteModel:
         counts = with_votes(alone, self.guesses, weight) if weight else alone
         return replace(self, counts=counts, prior_weight=weight, alone=alone if weight else None)
 
-    def thinned(self, most: int) -> VoteModel:
-        """At most so many rows of a file, evenly spaced."""
-        if not self.is_file or self.rows <= most:
-            return self
-        some = np.linspace(0, self.rows - 1, most).round().astype(np.int64)
+    def some(self, rows: Ints | slice) -> VoteModel:
+        """The model of some of the rows, made-up ones with their weights scaled to add up to 1."""
+        weights = None if self.weights is None else self.weights[:, rows]
         return replace(
             self,
-            counts=self.counts[some],
-            alone=None if self.alone is None else self.alone[some],
-            guesses=None if self.guesses is None else self.guesses[some],
+            counts=self.counts[rows],
+            weights=None if weights is None else weights / weights.sum(axis=1, keepdims=True),
+            alone=None if self.alone is None else self.alone[rows],
+            guesses=None if self.guesses is None else self.guesses[rows],
         )
+
+    def thinned(self, most: int) -> VoteModel:
+        """At most so many of the rows, evenly spaced."""
+        if self.rows <= most:
+            return self
+        return self.some(np.linspace(0, self.rows - 1, most).round().astype(np.int64))
 
     @cached_property
     def largest_two(self) -> tuple[Floats, Floats]:
@@ -182,12 +227,12 @@ class VoteModel:
         found = self._scores.copy()
         labels = winners(self.alone)[overruled]
         for place, sigma in enumerate((_LADDER * self.most_votes).tolist()):
-            won = _win_chance(np.asarray(dense(self.counts[overruled])), labels, sigma)
+            won = win_chance(np.asarray(dense(self.counts[overruled])), labels, sigma)
             found[place, overruled] = -ndtri(np.clip(won, 1e-12, 1.0 - 1e-12))
         return found
 
 
-def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
+def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
     """Probability that a given class of each row has the largest noisy count, [rows]."""
     own = np.take_along_axis(counts, labels[:, None], axis=1)
     logs = log_ndtr((own - counts)[:, :, None] / sigma + _NODES)
@@ -203,68 +248,173 @@ def of_file(
     return VoteModel(counts, teachers, teachers_per_record=teachers_per_record, guesses=guesses)
 
 
+def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
+    """Levels of agreement to look at, ascending.
+
+    Args:
+        given: how often a teacher is right on average: a share, (low, high), a text such as `0.7`
+            or `60%:95%`, or None where nothing is known: then from no worse than half, or of two
+            classes a little better, to .95.
+        classes: m.
+
+    Raises:
+        UsageError: a text that says no share.
+        ParameterError: a share that is not between 0 and 1.
+    """
+    if given is None:
+        low, high = 0.5 if classes > 2 else 0.65, 0.95
+    elif isinstance(given, str):
+        found = _RANGE.fullmatch(given)
+        if found is None:
+            raise UsageError(f"`agreement` is a share or low:high, got {quoted(given)}")
+        low, high = _share(found[1]), _share(found[2] or found[1])
+    elif isinstance(given, tuple | list):
+        low, high = (float(end) for end in given)
+    else:
+        low = high = float(given)  # type: ignore[arg-type]  # whatever is a number
+    if not 0.0 < low <= high < 1.0:
+        raise ParameterError(
+            f"`agreement` must be a share between 0 and 1, or low:high, got {low:g}:{high:g}"
+        )
+    levels = np.linspace(low, high, _LEVELS if low < high else 1).tolist()
+    return tuple(round(level, 4) for level in levels)
+
+
+def _share(text: str) -> float:
+    return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+
+
+def like(mechanism: ScoredMechanism, *, rows: int = ROWS) -> VoteModel:
+    """Made-up votes of the shape that a mechanism is for, over the whole range of agreement."""
+    model = made_up(
+        teachers=mechanism.teachers,
+        classes=mechanism.classes,
+        rows=rows,
+        teachers_per_record=mechanism.teachers_per_record,
+        votes_together=mechanism.votes_together,
+        prior_accuracy=PRIOR_ACCURACY if mechanism.prior_weight else None,
+    )
+    return model.with_prior_weight(mechanism.prior_weight)
+
+
 def made_up(
     *,
     teachers: int,
     classes: int,
-    levels: Sequence[float],
+    levels: Sequence[float] | None = None,
     kinds: Sequence[str] = KINDS,
-    each: int = 60,
+    rows: int = ROWS,
+    teacher_weights: Sequence[int] = (),
     teachers_per_record: int = 1,
+    votes_together: bool = False,
     prior_accuracy: float | None = None,
     seed: int = PUBLIC_SEED,
 ) -> VoteModel:
     """Public ensembles of one shape: every level of agreement with every kind of queries.
 
     Args:
-        teachers, classes: the shape.
-        levels: mean probabilities that a teacher is right.
+        teachers: τ, votes of a query.
+        classes: m.
+        levels: mean probabilities that a teacher is right; the whole range where left out.
         kinds: some of `KINDS`.
-        each: rows drawn for each ensemble.
-        teachers_per_record: k.
+        rows: histograms that are made up, for all ensembles together.
+        teacher_weights: votes of each teacher, which add up to τ; none where each has one.
+        teachers_per_record, votes_together: as in `VoteModel`.
         prior_accuracy: how often a public prior guesses the true class; None without a prior.
         seed: of the draws; public.
     """
     random = np.random.default_rng(seed)
+    levels = agreement_levels(None, classes) if levels is None else levels
     pairs = [(level, kind) for level in levels for kind in kinds]
-    drawn = [
-        _drawn(teachers, classes, level, kind, each, int(random.integers(2**31)))
-        for level, kind in pairs
-    ]
+    ladder, laws = _laws(teachers, pairs, by_chance=bool(teacher_weights))
+    place, weights = _spread(laws, rows)
+    if teacher_weights:
+        sizes, numbers = np.unique(np.asarray(teacher_weights, np.int64), return_counts=True)
+        right = random.binomial(numbers, ladder[place][:, None])
+    else:
+        sizes, numbers = np.array([1]), np.array([teachers])
+        right = ladder[place][:, None].astype(np.int64)
+    counts = _histograms(random, sizes, numbers, right, classes)
     guesses = None
     if prior_accuracy is not None:
-        truth = np.concatenate([truth for _, truth in drawn])
-        wrong = random.random(truth.size) >= prior_accuracy
-        guesses = (truth + np.where(wrong, random.integers(1, classes, truth.size), 0)) % classes
+        wrong = (np.arange(len(place)) * _SILVER) % 1.0 >= prior_accuracy
+        guesses = np.where(wrong, random.integers(1, classes, len(place)), 0)
     return VoteModel(
-        stacked([counts for counts, _ in drawn]),
+        counts,
         teachers,
+        weights,
         tuple(level for level, _ in pairs),
         tuple(kind for _, kind in pairs),
-        is_file=False,
         teachers_per_record=teachers_per_record,
+        votes_together=votes_together,
         guesses=guesses,
     )
 
 
-def _drawn(
-    teachers: int, classes: int, level: float, kind: str, rows: int, seed: int
-) -> tuple[Histograms, Ints]:
-    """Histograms and true classes of one ensemble."""
+def _laws(
+    teachers: int, pairs: Sequence[tuple[float, str]], *, by_chance: bool
+) -> tuple[Floats, Floats]:
+    """Values of x, or of q, ascending, and their probabilities in each ensemble."""
+    if by_chance:
+        # Symmetric in the logit, because Beta laws of wide spread crowd at both ends.
+        ends = 1.0 / (1.0 + np.exp(-np.linspace(-30.0, 30.0, _NODES_OF_LAW + 1)))
+        ladder = 0.5 * (ends[1:] + ends[:-1])
+    else:
+        ladder = np.linspace(0, teachers, min(teachers, _NODES_OF_LAW) + 1).round()
 
-    def votes(agreement: float, seed: int) -> tuple[Histograms, Ints]:
-        return SyntheticEnsemble(
-            teachers=teachers,
-            classes=classes,
-            queries=rows,
-            agreement=agreement,
-            spread=_SPREADS[kind],
-        ).draw(seed)
+    def law(level: float, spread: float) -> Floats:
+        a, b = (share * (1.0 - spread) / spread for share in (level, 1.0 - level))
+        if by_chance:
+            found = np.diff(betainc(a, b, ends))
+        else:
+            x, y = ladder, teachers - ladder
+            logs = gammaln(x + a) - gammaln(x + 1.0) + gammaln(y + b) - gammaln(y + 1.0)
+            found = np.exp(logs - logs.max())
+        return np.asarray(found / found.sum())
 
-    counts, truth = votes(level, seed)
-    if kind != KINDS[-1]:
-        return counts, truth
-    hard_counts, hard_truth = votes(max(level - _RARE_LOSS, _LEAST_AGREEMENT), seed + 1)
-    rare = np.arange(rows) % _RARE_EVERY == _RARE_EVERY - 1
-    chosen = np.where(rare, rows + np.arange(rows), np.arange(rows))
-    return stacked([counts, hard_counts])[chosen], np.where(rare, hard_truth, truth)
+    found = []
+    for level, kind in pairs:
+        each = law(level, _SPREADS[kind])
+        if kind == KINDS[-1]:
+            hard = law(max(level - _RARE_LOSS, _LEAST_AGREEMENT), _SPREADS[kind])
+            each = (1.0 - _RARE_SHARE) * each + _RARE_SHARE * hard
+        found.append(each)
+    return ladder, np.stack(found)
+
+
+def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
+    """Places on the ladder for rows, evenly over the mean law, and weights [ensembles, rows]."""
+    total = np.cumsum(laws.mean(axis=0))
+    place = np.searchsorted(total, (np.arange(rows) + 0.5) / rows * total[-1])
+    used, first, times = np.unique(place, return_index=True, return_counts=True)
+    del first
+    # What lies between two places that are used goes to the nearer.
+    nearest = np.searchsorted((used[1:] + used[:-1]) / 2.0, np.arange(laws.shape[1]))
+    mass = np.stack([np.bincount(nearest, law, minlength=used.size) for law in laws])
+    return place, np.repeat(mass / times, times, axis=1)
+
+
+def _histograms(
+    random: np.random.Generator, sizes: Ints, numbers: Ints, right: Ints, classes: int
+) -> Histograms:
+    """Histograms [rows, classes] of teachers of several sizes, of whom `right` vote for class 0.
+
+    Of very many classes wrong votes come from an urn, which gives the same law.
+    """
+    rows, others = len(right), classes - 1
+    if classes > DENSE_CLASSES:
+        group = np.repeat(np.arange(sizes.size), numbers)
+        first = np.repeat(np.cumsum(numbers) - numbers, numbers)
+        errs = np.arange(group.size) - first >= right[:, group]
+        fresh = random.integers(others, size=errs.shape)
+        wrong = from_urn(random, fresh, errs, weight=_CONFUSION * others)
+        return SparseCounts.of_votes(np.where(errs, wrong + 1, 0), classes, sizes[group])
+    shares = random.dirichlet(np.full(others, _CONFUSION), size=rows)
+    shares = np.where(np.isfinite(shares), shares, 1.0 / others)
+    by_largest = np.argsort(shares.max(axis=1))
+    shares = shares[by_largest[((np.arange(rows) * _GOLDEN) % 1.0 * rows).astype(np.int64)]]
+    votes = sum(
+        size * random.multinomial(missed, shares)
+        for size, missed in zip(sizes.tolist(), (numbers - right).T, strict=True)
+    )
+    return np.column_stack([right @ sizes, votes])

@@ -14,9 +14,9 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.cost import measure_cost
 from pate_cli.planning.sanitized import choose_plan
-from pate_cli.pricing.cost import measure_cost
-from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.planning.sensitivity import price_votes
 from refusals import refusal
 from runs import CountsRows
 

@@ -18,8 +18,8 @@ from pate_cli.disclosure.target import LIKELY
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.planning.sample import capped_mean
 from pate_cli.planning.sanitized import best_release
-from pate_cli.pricing.prospect import measure_prospect
-from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.planning.sensitivity import price_votes
+from pate_cli.planning.target_on_votes import measure_target
 from pate_cli.run.accounts import TightAccount
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from runs import CountsRows, aggregated
@@ -342,7 +342,7 @@ def test_a_target_so_large_that_one_order_serves_it(drawn):
 
 def _prospect(sample, winner, bound):
     """How a run of the winner would fare."""
-    return measure_prospect(
+    return measure_target(
         CountsRows(sample.counts),
         sample.mechanism(winner.setting),
         winner.target,

@@ -437,8 +437,7 @@ def print_plan(result: dict[str, Any]) -> None:
         f"epsilon {result['untested_epsilon']:.4f}",
         highlight=False,
     )
-    if result["least_epsilon"] is not None:
-        console.print(f"The least target within reach is about {result['least_epsilon']:g}")
+    console.print(f"The least target that is of use is about {result['least_epsilon']:g}")
     for line in (result["other"], result["command"]):
         if line is not None:
             console.print("\n" + line, soft_wrap=True, highlight=False, markup=False)

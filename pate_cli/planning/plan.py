@@ -25,7 +25,7 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning.bisection import least
 from pate_cli.planning.command import aggregate_command
-from pate_cli.planning.forecast import Forecast, forecast
+from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
 from pate_cli.planning.rule import (
     LEAST_CHANCE,
     MOST_ROWS,
@@ -40,7 +40,9 @@ from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_le
 # Where the search for teachers and for ε begins, its range, and how close it comes.
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
-_PRECISION, _CORRECTIONS, _ROUGHLY = 0.03, 6, 0.1
+_PRECISION, _CORRECTIONS = 0.03, 6
+# Answers of use equal the plurality so often; noise as a share of the votes that may leave them so.
+_SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
 # Rows of the model for what a plan says; and how much more another mechanism must give to be named.
 _ROWS, _MORE = 1500, 1.05
 # Fewer answers train nothing.
@@ -247,15 +249,14 @@ class Plan(Result):
         question: what was asked, with what was left out.
         known: the same with what was found.
         forecast: what made-up teachers give with the settings and rows of the public rule.
-        least_epsilon: about the least target at which a run of one row is likely to pass, nats;
-            None where none is.
+        least_epsilon: about the least target that is of use, nats; see the function.
         other: what the other mechanism gives under the same target, where that is more.
     """
 
     question: Question
     known: Question
     forecast: Forecast
-    least_epsilon: float | None = None
+    least_epsilon: float = math.nan
     other: Plan | None = field(default=None, compare=False)
 
     @property
@@ -329,20 +330,14 @@ class Plan(Result):
         if not self.likely:
             return (
                 f"no settings that were tried pass {LEAST_CHANCE:.0%} of the time at epsilon "
-                f"{known.epsilon:g}, not even with one query; {self._least}"
+                f"{known.epsilon:g}, not even with one query; the least target that is of use is "
+                f"about {self.least_epsilon:.3g}"
             )
         if wanted is not None and not self.meets_goal:
             return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}, not {wanted}"
         if got >= min(_FEW, 0.25 * self.question.rows):
             return None
         return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}"
-
-    @property
-    def _least(self) -> str:
-        """The least target, in words."""
-        if self.least_epsilon is None:
-            return "no target is within reach"
-        return f"the least target within reach is about {self.least_epsilon:g}"
 
     def more_elsewhere(self) -> str | None:
         """The other mechanism with its command, where it gives more under the same target."""
@@ -378,7 +373,7 @@ class Plan(Result):
             ],
             "pass_probability": found.named_chances(),
             "untested_epsilon": found.worst_case,
-            "least_epsilon": self.least_epsilon,
+            "least_epsilon": float(f"{self.least_epsilon:.3g}"),
             "frankly": self.frankly,
             "command": self.command,
             "other": self.more_elsewhere(),
@@ -456,24 +451,24 @@ def _needed(question: Question) -> float:
         raise UnreachableError(f"{wanted} answers are out of reach, even with {unit}") from None
 
 
-def least_epsilon(known: Question) -> float | None:
-    """About the least target at which a run of one row is likely to pass, nats; None if none is."""
-    one = replace(known, queries=1, labels=1, answers=None)
-    near: list[Settings] = []
+def least_epsilon(known: Question) -> float:
+    """About the least target for one answer that equals the plurality three times in four, nats.
 
-    def within(epsilon: float) -> bool:
-        at = replace(one, epsilon=epsilon)
-        found = at.rule(near=near[-1] if near else None)
-        if found.rows:
-            near.append(found.settings)
-        return found.rows > 0 and found.likely
+    At it one answer of gnmax costs no more whatever the votes, so that no test can fail. Below it
+    more noise is all that is left, and labels are hardly better than guesses. It falls with the
+    number of teachers and does not hang on that of queries.
+    """
+    votes = known.votes()
+    weights = votes.row_weights[votes.middle].mean(axis=0)
 
-    low, high = _RANGE["epsilon"]
-    try:
-        found = least(within, start=0.25, low=low / 10.0, high=high, precision=_ROUGHLY)
-    except UnreachableError:
-        return None
-    return math.ceil(found * 1000.0) / 1000.0
+    def too_noisy(share: float) -> bool:
+        settings = Settings(None, None, share * votes.most_votes, votes.prior_weight)
+        return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
+
+    low, high = _NOISE
+    share = least(too_noisy, start=0.2, low=low, high=high, precision=0.01)
+    settings = Settings(None, None, share * votes.most_votes, votes.prior_weight)
+    return worst_case_epsilon(votes.mechanism(settings), rows=1, delta=known.delta)
 
 
 def points(

@@ -126,9 +126,12 @@ class TestedTarget:
         merit = np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
         merit += served_by(agreement, self.min_agreement)
-        merit -= missed(self.least_chance - chances[votes.middle].mean(axis=0))
+        middle = chances[votes.middle].mean(axis=0)
+        merit -= missed(self.least_chance - middle)
         place = int(np.argmax(merit))
         holds = bool(agreement[place] >= self.min_agreement)
+        if self.least_chance > 0.0:  # of what is likely to pass at all
+            holds = bool(middle[place] >= self.least_chance)
         return Candidate(settings, float(merit[place]), int(every[place]), holds)
 
     def middle_answers(self, settings: Settings, rows: int) -> float:

@@ -110,7 +110,7 @@ def elsewhere(report: Report, available: int) -> tuple[str, float] | None:
         The line that runs them, and what they are expected to give where teachers agree least;
         None where that is not half as much again as was answered.
     """
-    name = report.mechanism.get("name")
+    name = str(report.mechanism.get("name"))
     if name not in RULED or report.epsilon <= 0.0 or not available:
         return None
     mechanism = scored_from_parameters(report.mechanism)

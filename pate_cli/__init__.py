@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.coordinated import coordinated_choice as coordinated_choice
     from pate_cli.mechanisms.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.run.publication import Destination as Destination
-    from pate_cli.verbs.measure import accuracy as accuracy
     from pate_cli.verbs.measure import compare as compare
     from pate_cli.verbs.measure import cost as cost
-    from pate_cli.verbs.measure import growth as growth
     from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
     from pate_cli.verbs.plan import plan as plan
     from pate_cli.verbs.release import release as release
@@ -68,14 +66,12 @@ _HOMES = {
     "SpendRecord": "disclosure.record",
     "SyntheticEnsemble": "mechanisms.synthetic",
     "TeacherGroups": "votes.groups",
-    "accuracy": "verbs.measure",
     "aggregate": "verbs.spend",
     "compare": "verbs.measure",
     "coordinated_choice": "mechanisms.coordinated",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
     "explain": "disclosure.explain",
-    "growth": "verbs.measure",
     "open_votes": "votes.opening",
     "plan": "verbs.plan",
     "quote": "verbs.spend",

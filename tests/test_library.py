@@ -23,7 +23,6 @@ from pate_cli.core.errors import OutputError, ParameterError, SpentError, UsageE
 from pate_cli.core.words import MechanismName
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import MechanismChoice
-from pate_cli.pricing import accuracy as label_accuracy
 from slices import EVERY
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +62,7 @@ def taken_apart(text):
 SHOWN = set(pate.__all__) - {"Destination"}
 # The dearest examples, which the page has much alike.
 ON_THE_PAGE = {
-    "Ledger", "Session", "accuracy", "compare", "cost", "release", "smooth_sensitivity", "tune",
+    "Ledger", "Session", "compare", "cost", "release", "smooth_sensitivity", "tune",
 }  # fmt: skip
 
 
@@ -154,7 +153,14 @@ def test_a_run_imports_what_it_needs(tmp_path, counts):
     assert ran.returncode == 0, ran.stderr
     known = ran.stdout.splitlines()[-1].split()
     assert "pate_cli.mechanisms.confident" in known
-    for other in ("mechanisms.lnmax", "published", "pricing", "tuning", "plots", "reproduction"):
+    for other in (
+        "mechanisms.lnmax",
+        "published",
+        "planning.cost",
+        "tuning",
+        "plots",
+        "reproduction",
+    ):
         assert not [name for name in known if name.startswith(f"pate_cli.{other}")]
 
 
@@ -241,16 +247,12 @@ def test_fresh_noise_by_default(counts):
 
 @pytest.fixture(scope="module")
 def results(counts, done):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_accuracy, "NOISE_SHARES", (0.5,))  # one of six, for time
-        accuracy = pate.accuracy(counts[:20], np.zeros(20, dtype=np.int64), **SHAPE)
     found = [
         done.labels,
         done.report,
         pate.quote(counts, **SHAPE, **CONFIDENT),
         pate.cost(counts, **SHAPE, **CONFIDENT),
         pate.compare(counts[:10], **SHAPE, **CONFIDENT),
-        accuracy,
         pate.smooth_sensitivity(counts, **SHAPE, **CONFIDENT),
         pate.tune(
             synthetic="teachers=60,classes=3,queries=40",
@@ -266,7 +268,7 @@ def results(counts, done):
 
 
 PUBLIC = {"Labels", "Report", "Quote", "Tuned"}
-NAMES = [*sorted(PUBLIC), "Cost", "Compared", "Accuracy", "Sensitivity"]
+NAMES = [*sorted(PUBLIC), "VoteCost", "Compared", "Sensitivity"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -311,11 +313,11 @@ def test_a_notebook_shows_labels_and_report_and_says_what_is_secret(counts, done
 
 
 def test_a_result_as_a_data_frame(results, monkeypatch):
-    frame = results["Cost"].to_pandas()
-    assert list(frame) == list(results["Cost"].columns())
+    frame = results["VoteCost"].to_pandas()
+    assert list(frame) == list(results["VoteCost"].columns())
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match="pandas is not installed"):
-        results["Cost"].to_pandas()
+        results["VoteCost"].to_pandas()
 
 
 def test_whole_numbers_of_a_data_frame_stay_whole(done):
@@ -347,7 +349,7 @@ def test_an_explanation_shows_itself(done):
 
 def test_an_unknown_suffix_is_refused_and_leaves_nothing(results, tmp_path):
     with pytest.raises(UsageError, match=r"\.parquet"):
-        results["Cost"].save(tmp_path / "cost.xlsx")
+        results["VoteCost"].save(tmp_path / "cost.xlsx")
     assert not list(tmp_path.iterdir())
 
 

@@ -139,26 +139,6 @@ def _by_plurality(result: dict[str, Any]) -> TableGrid:
     return table
 
 
-def print_accuracy(result: dict[str, Any]) -> None:
-    """`pate cost --accuracy` for a person."""
-    console = printer()
-    console.print(_WARNING)
-    table = TableGrid(
-        f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
-        ["mechanism", "noise (sd, votes)", "parameter", "right", "epsilon"],
-        named=True,
-    )
-    for row in result["accuracy"]:
-        table.add_row(
-            row["mechanism"],
-            f"{row['deviation']:.3g}",
-            f"{row['parameter']:.3g}",
-            f"{row['accuracy']:.1%}",
-            f"{row['epsilon']:.4f}",
-        )
-    console.print(table)
-
-
 def print_smooth(result: dict[str, Any]) -> None:
     """`pate smooth-sensitivity` for a person."""
     console = printer()

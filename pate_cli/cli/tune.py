@@ -225,7 +225,7 @@ def tune(
     answers, and its answers may be published.
     """
     import pate_cli as pate
-    from pate_cli.pricing import plots
+    from pate_cli.planning import pictures
 
     axes = tried.axes
     if safe.rule_of_thumb:
@@ -271,7 +271,7 @@ def tune(
             tuned = dataclasses.replace(tuned, votes=public_name(votes), words=words)
         result = tuned.to_dict()
         view.draw(
-            out, lambda: plots.pareto_figure(result["pareto"], result["winner"], secret=secret)
+            out, lambda: pictures.pareto_figure(result["pareto"], result["winner"], secret=secret)
         )
     if not tuned.releasable:
         say(_WARNING)

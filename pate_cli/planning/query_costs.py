@@ -118,6 +118,20 @@ class QueryCosts:
             return np.asarray(np.tensordot(_NODE_WEIGHTS, chances(profiles), 1))
         return self._over_sums(rows, self.weights, chances)
 
+    def pass_probabilities(self, target: TargetPlan, rows: Ints, epsilons: Floats) -> Floats:
+        """About the probabilities that rows of a file pass under other targets, [targets, rows].
+
+        Args:
+            target: δ and the price of failing, which is taken to be that of all of them.
+            rows: numbers of rows, [rows].
+            epsilons: the targets, not below the price of failing, [targets], nats.
+        """
+        most = np.outer(rows, self.worst)[..., None]
+        profile = self._of_first(rows)[0, 0] @ to_every_distance(self.distances)
+        room = (epsilons.max() - epsilons)[:, None, None, None]
+        largest = TargetPlan(float(epsilons.max()), target.delta, target.refusal_epsilon)
+        return largest.chances(np.minimum(profile, most) + room, self.orders)
+
     def surely_passes(self, target: TargetPlan, rows: Ints) -> NDArray[np.bool_]:
         """Whether so many rows cost less than the target whatever the votes, about, [rows]."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)

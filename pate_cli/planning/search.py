@@ -44,11 +44,18 @@ class Candidate:
         settings: what was looked at.
         merit: how well they serve the goal; larger is better.
         rows: how many queries to ask.
+        holds: whether they meet the floors of the goal, which merit only makes dear to miss.
     """
 
     settings: Settings
     merit: float
     rows: int
+    holds: bool = True
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Larger is better: first those that meet the floors."""
+        return self.holds, self.merit
 
 
 Look: TypeAlias = Callable[[Sequence[Settings], int | None], list[Candidate]]
@@ -89,11 +96,11 @@ class Search:
     @property
     def best(self) -> Candidate:
         """The best candidate so far."""
-        return max(self.seen.values(), key=lambda each: each.merit)
+        return max(self.seen.values(), key=lambda each: each.rank)
 
     def ranked(self) -> list[Candidate]:
         """All candidates, the best first."""
-        return sorted(self.seen.values(), key=lambda each: -each.merit)
+        return sorted(self.seen.values(), key=lambda each: each.rank, reverse=True)
 
     def starts(self, *, tested: bool = True, untested: bool = True) -> list[Settings]:
         """Settings spread over what may be good, in votes; given parameters replace theirs."""
@@ -126,7 +133,8 @@ class Search:
         found = self._priced(starts, None)
         ranked = sorted(found, key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
-        for start in list(dict.fromkeys([*kinds.values(), *ranked]))[:climbs]:
+        firsts = sorted(kinds.values(), key=ranked.index)
+        for start in list(dict.fromkeys([*firsts, *ranked]))[:climbs]:
             self.climb(start, halvings=halvings)
         return self.best
 

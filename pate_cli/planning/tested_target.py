@@ -26,9 +26,13 @@ _SPAN, _AROUND = 1.7, np.array([0.72, 0.85, 0.94, 1.0, 1.07, 1.2, 1.4])
 _BETWEEN = 24
 # Rows this close are looked at as they are, and nothing between them.
 _CLOSE, _CLOSER = 1.2, np.linspace(0.92, 1.09, 15)
-# How a shortfall of agreement or of the chance to pass counts against answers, in logarithms, and
-# what ensembles count that get none.
+# How a shortfall of the chance to pass counts against answers, in logarithms, and what ensembles
+# count that get none.
 _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
+# What agreement counts: little where it is enough, so that of settings that give as much those win
+# that agree more often; else so much that it does not pay to miss the floor, yet the way to the
+# best along it is open.
+_TIE, _FLOOR = 1e-3, 20.0
 
 
 @dataclass(eq=False)
@@ -84,9 +88,21 @@ class TestedTarget:
             if self.worst is not None:
                 costs = [replace(each, worst=self.worst) for each in costs]
             for setting, cost in zip(some, costs, strict=True):
-                rows = self.rows_to_price(near, most=self._most_rows(votes, setting), closer=closer)
-                found.append(self.candidate(votes, setting, cost, rows, quick=True))
+                found.append(self.serve(votes, setting, cost, near, closer=closer))
         return found
+
+    def serve(
+        self,
+        votes: VoteModel,
+        settings: Settings,
+        costs: QueryCosts,
+        near: int | None,
+        *,
+        closer: bool = False,
+    ) -> Candidate:
+        """Settings at quick costs, with the best number of rows."""
+        rows = self.rows_to_price(near, most=self._most_rows(votes, settings), closer=closer)
+        return self.candidate(votes, settings, costs, rows, quick=True)
 
     def candidate(
         self,
@@ -108,10 +124,11 @@ class TestedTarget:
         # Ensembles that cannot be served count as if they got a little.
         merit = np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
-        merit -= missed(self.min_agreement - agreement)
+        merit += served_by(agreement, self.min_agreement)
         merit -= missed(self.least_chance - chances[votes.middle].mean(axis=0))
         place = int(np.argmax(merit))
-        return Candidate(settings, float(merit[place]), int(every[place]))
+        holds = bool(agreement[place] >= self.min_agreement)
+        return Candidate(settings, float(merit[place]), int(every[place]), holds)
 
     def middle_answers(self, settings: Settings, rows: int) -> float:
         """Expected answers at the middle level of agreement, about."""
@@ -165,6 +182,11 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
     return every, 1.0 / (1.0 + np.exp(-found))
 
 
+def served_by(agreement: Floats, floor: float) -> Floats:
+    """What agreement adds to merit, in logarithms, where a floor is asked for."""
+    return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
+
+
 def missed(shortfall: Floats) -> Floats:
-    """What a constraint that is missed costs; 0 where it is met."""
+    """What a chance to pass that is too small costs in merit; 0 where it is large enough."""
     return np.where(shortfall > 0.0, _ANY_SHORTFALL + _PENALTY * shortfall, 0.0)

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -44,6 +44,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import from_urn
 from pate_cli.planning.settings import Settings
 from pate_cli.votes.checks import with_votes
+from pate_cli.votes.join import shared_out
 
 KINDS: Final = ("alike", "easy and hard", "some of a rare class")
 PUBLIC_SEED: Final = 20180224
@@ -83,7 +84,8 @@ class VoteModel:
         votes_together: whether these k are one teacher's.
         prior_weight: votes of a public prior on each query.
         alone: the teachers' own votes where a prior votes, too; None where `counts` are these.
-        guesses: the prior's class for each row, −1 for none; None without a prior.
+        guesses: the prior's class for each row, −1 for none, [rows], or its probabilities of
+            classes, [rows, classes]; None without a prior.
     """
 
     counts: Histograms
@@ -95,7 +97,9 @@ class VoteModel:
     votes_together: bool = False
     prior_weight: int = 0
     alone: Histograms | None = None
-    guesses: Ints | None = None
+    guesses: Ints | Floats | None = None
+    _weighted: dict[int, VoteModel] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[bool, int], Floats] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def is_file(self) -> bool:
@@ -147,12 +151,16 @@ class VoteModel:
         )
 
     def with_prior_weight(self, weight: int) -> VoteModel:
-        """The same votes where the prior casts so many on each query."""
+        """The same votes where the prior casts so many on each query; kept, by the weight."""
         if weight == self.prior_weight or self.guesses is None:
             return self
-        alone = self.counts if self.alone is None else self.alone
-        counts = with_votes(alone, self.guesses, weight) if weight else alone
-        return replace(self, counts=counts, prior_weight=weight, alone=alone if weight else None)
+        if weight not in self._weighted:
+            alone = self.counts if self.alone is None else self.alone
+            counts = _with_guesses(alone, self.guesses, weight) if weight else alone
+            self._weighted[weight] = replace(
+                self, counts=counts, prior_weight=weight, alone=alone if weight else None
+            )
+        return self._weighted[weight]
 
     def some(self, rows: Ints | slice) -> VoteModel:
         """The model of some of the rows, made-up ones with their weights scaled to add up to 1."""
@@ -191,45 +199,54 @@ class VoteModel:
 
     def agreement_chance(self, settings: Settings) -> Floats:
         """Probability that an answer is the plurality of the teachers alone, [rows]."""
-        return np.asarray(ndtr(-self._interpolated(self._losing_scores, settings.sigma2)))
+        return np.asarray(ndtr(-self._interpolated(settings.sigma2, alone=True)))
 
     def rival(self, sigma2: float) -> Floats:
         """The count at which a single rival would win as often as all losers do, [rows]."""
-        return self.plurality + np.sqrt(2.0) * sigma2 * self._interpolated(self._scores, sigma2)
+        return self.plurality + np.sqrt(2.0) * sigma2 * self._interpolated(sigma2, alone=False)
 
-    def _interpolated(self, by_sigma: Floats, sigma2: float) -> Floats:
-        """σ·z is nearly linear in σ; `by_sigma` holds z on the ladder, [ladder, rows]."""
+    def _interpolated(self, sigma2: float, *, alone: bool) -> Floats:
+        """About z at any noise, [rows]: σ·z is nearly linear in σ between steps of the ladder."""
         sigmas = _LADDER * self.most_votes
         right = int(np.clip(np.searchsorted(sigmas, sigma2), 1, sigmas.size - 1))
         low, high = sigmas[right - 1], sigmas[right]
         share = (sigma2 - low) / (high - low)
-        mixed = (1.0 - share) * low * by_sigma[right - 1] + share * high * by_sigma[right]
-        return mixed / sigma2
+        below, above = (self._scores(at, alone=alone) for at in (right - 1, right))
+        return ((1.0 - share) * low * below + share * high * above) / sigma2
+
+    def _scores(self, step: int, *, alone: bool) -> Floats:
+        """z at a step of the ladder: the normal quantile of the probability to lose, [rows].
+
+        What loses is the plurality, or that of the teachers alone.
+        """
+        if (alone, step) not in self._known:
+            sigma = float(_LADDER[step] * self.most_votes)
+            if not alone:
+                mechanism = GNMax(self.most_votes, self.classes, sigma2=sigma)
+                found = mechanism.scores(self.counts)
+            else:
+                found, (rows, labels) = self._scores(step, alone=False).copy(), self._overruled
+                won = win_chance(np.asarray(dense(self.counts[rows])), labels, sigma)
+                found[rows] = -ndtri(np.clip(won, 1e-12, 1.0 - 1e-12))
+            self._known[alone, step] = found
+        return self._known[alone, step]
 
     @cached_property
-    def _scores(self) -> Floats:
-        """z, the normal quantile of the probability that the plurality loses, [ladder, rows]."""
-        return np.stack(
-            [
-                GNMax(self.most_votes, self.classes, sigma2=sigma).scores(self.counts)
-                for sigma in (_LADDER * self.most_votes).tolist()
-            ]
-        )
-
-    @cached_property
-    def _losing_scores(self) -> Floats:
-        """Like `_scores`, for the plurality of the teachers alone, [ladder, rows]."""
+    def _overruled(self) -> tuple[Ints, Ints]:
+        """The rows on which a prior outvotes the plurality of the teachers, and that plurality."""
         if self.alone is None:
-            return self._scores
-        overruled = np.flatnonzero(
-            votes_for(self.alone, winners(self.counts)) < plurality(self.alone)
-        )
-        found = self._scores.copy()
-        labels = winners(self.alone)[overruled]
-        for place, sigma in enumerate((_LADDER * self.most_votes).tolist()):
-            won = win_chance(np.asarray(dense(self.counts[overruled])), labels, sigma)
-            found[place, overruled] = -ndtri(np.clip(won, 1e-12, 1.0 - 1e-12))
-        return found
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        voted = votes_for(self.alone, winners(self.counts))
+        rows = np.flatnonzero(voted < plurality(self.alone))
+        return rows, winners(self.alone)[rows]
+
+
+def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
+    """Histograms with so many votes of a prior in each row where it has a guess."""
+    if guesses.ndim == 1:
+        return with_votes(counts, guesses.astype(np.int64), weight)
+    votes = shared_out(guesses.astype(np.float64), weight)
+    return counts.plus(votes) if isinstance(counts, SparseCounts) else counts + votes
 
 
 def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
@@ -242,10 +259,21 @@ def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
 
 
 def of_file(
-    counts: Histograms, teachers: int, *, teachers_per_record: int = 1, guesses: Ints | None = None
+    counts: Histograms,
+    teachers: int,
+    *,
+    teachers_per_record: int = 1,
+    votes_together: bool = False,
+    guesses: Ints | Floats | None = None,
 ) -> VoteModel:
     """The model of a file: these very rows, in this order."""
-    return VoteModel(counts, teachers, teachers_per_record=teachers_per_record, guesses=guesses)
+    return VoteModel(
+        counts,
+        teachers,
+        teachers_per_record=teachers_per_record,
+        votes_together=votes_together,
+        guesses=guesses,
+    )
 
 
 def agreement_levels(given: object, classes: int) -> tuple[float, ...]:

@@ -17,8 +17,8 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ValidityError
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.planning.sanitized import BestRelease, best_release
 from pate_cli.published.account import PublishedAccount, PublishedPlan
 from pate_cli.tuning import Goal, Grid, Setting, VoteSample, Yield
 

@@ -344,7 +344,7 @@ class TargetAccount(PublicAccount):
         return {**super().told, "target": target}
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
-        """Return the cost for all votes, and how likely made-up ensembles would pass."""
+        """Return the cost for all votes, and what the target means; no forecast is made here."""
         plan = self.plan
         outlook = Outlook(
             target=plan.epsilon,
@@ -353,16 +353,10 @@ class TargetAccount(PublicAccount):
             orders=self._tested.orders,
             distances=plan.distances,
             needed=self.needed,
-            chances=self._chances(queries) if self.needed else None,
+            chances=None,
         )
         price = super().quote(queries=queries, max_answers=max_answers, groups=groups)
         return replace(price, target=outlook)
-
-    def _chances(self, queries: int) -> Mapping[str, Any]:
-        from pate_cli.planning.outlook import forecast
-
-        found = forecast(self._scored, self.plan, bound=self._bound, queries=queries)
-        return found.named()
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
         """Return the target, where it is tested, as fields of a run in a record."""

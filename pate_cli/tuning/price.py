@@ -9,10 +9,10 @@ from typing import Protocol
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound, ReleaseKind
-from pate_cli.disclosure.best import SPREADS
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.sample import Yield
+from pate_cli.planning.sanitized import SPREADS
 from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
 

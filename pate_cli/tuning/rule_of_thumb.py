@@ -10,10 +10,10 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.core.checks import check_delta, check_scale
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.printed import aggregate_command, number
 from pate_cli.planning.sample import reference_sample
+from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.setting import Setting
 from pate_cli.tuning.price import Costed
 from pate_cli.tuning.result import release_parameters

@@ -20,11 +20,11 @@ from pate_cli.accounting.sensitivity import (
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.best import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.disclosure.plan import ReleasePlan, failure_delta
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentTable
 from pate_cli.planning.sample import VoteSample, Yield
+from pate_cli.planning.sanitized import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.planning.setting import Setting
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed, Filled, fill_budget

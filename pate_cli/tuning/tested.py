@@ -27,7 +27,7 @@ from pate_cli.planning.ensembles import Ensembles
 from pate_cli.planning.made_up_rule import Chosen, choose
 from pate_cli.planning.sample import VoteSample
 from pate_cli.planning.setting import Setting
-from pate_cli.pricing.prospect import Chances, smallest_target
+from pate_cli.planning.target_on_votes import PassProbability
 from pate_cli.tuning.estimates import Estimates, LatticeEstimates, PairEstimates, Prices
 from pate_cli.tuning.goal import Goal
 from pate_cli.tuning.price import Costed
@@ -189,7 +189,7 @@ class TestedPricing:
         states = states_for(rough.bound, mechanism, highest_order=highest)
         profile = VoteProfile(_CountedStates(states, tick), in_order=True)
         profile.add(mechanism, self._sample.counts[:most])
-        chances = Chances(mechanism, profile, queries=rough.queries, max_answers=rough.queries)
+        chances = PassProbability(mechanism, profile, rough.queries, rough.queries)
 
         def always(rows: int) -> float:
             return self._always(setting, rows)
@@ -198,7 +198,7 @@ class TestedPricing:
             rows = rough.queries
             if rough.slow:
                 plan = self._corrected(rough, plan, profile)
-            least = smallest_target(chances, plan, LIKELY, always=round_up(always(rows)))
+            least = chances.least_target(plan, LIKELY, always=round_up(always(rows)))
             if rough.slow:
                 self._above = least / rough.epsilon
             plan = TargetPlan.of(least, delta=self._delta)
@@ -206,7 +206,7 @@ class TestedPricing:
             return replace(found, data_independent=always(rows))
         rows, chance = self._best_rows(
             setting,
-            lambda rows: np.array([chances.of_first(plan, number) for number in rows.tolist()]),
+            lambda rows: np.array([chances.of(plan, rows=number) for number in rows.tolist()]),
             start=rough.queries,
             most=most,
         )

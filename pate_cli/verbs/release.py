@@ -43,7 +43,6 @@ from pate_cli.disclosure.record import (
 )
 from pate_cli.disclosure.record_place import Places, record_beside
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.terms import AccountTerms
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
@@ -52,6 +51,7 @@ from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.inputs import note
 from pate_cli.files.sealed_json import content_of, named
+from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     ReleasedWords,

@@ -195,7 +195,7 @@ class Request:
             return PublicAccount(
                 scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
             )
-        from pate_cli.disclosure.rule import choose_plan
+        from pate_cli.planning.sanitized import choose_plan
 
         plan = choose_plan(
             kind,
@@ -298,7 +298,7 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
     release = (asked["order"], asked["beta"], asked["sigma_release"])
     if release != (None, None, None):
-        from pate_cli.disclosure.rule import check_given
+        from pate_cli.planning.sanitized import check_given
 
         order, beta, sigma = release
         check_given(delta=asked["delta"], order=order, beta=beta, sigma=sigma)

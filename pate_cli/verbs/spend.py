@@ -351,6 +351,13 @@ def quote(
         price = account.quote(
             queries=request.queries, max_answers=request.max_answers, groups=request.groups
         )
+        if target is not None and price.target is not None and price.target.needed:
+            from pate_cli.planning.outlook import forecast
+
+            chances = forecast(
+                request.scored, target.plan, bound=target.bound, queries=request.queries
+            ).named()
+            price = replace(price, target=replace(price.target, chances=chances))
         gaps = tuple(read_off_warning(fact) for fact in request.file.read_off)
         warned = (
             *cautions(request.mechanism, delta=request.delta),

@@ -22,8 +22,8 @@ _FUNCTIONS: Final = (
     ("pate_cli.disclosure.worst_case", "data_independent_cost"),
     ("pate_cli.disclosure.worst_case", "least_delta"),
     ("pate_cli.disclosure.session_terms", "stop_rule"),
-    ("pate_cli.disclosure.rule", "choose_plan"),
-    ("pate_cli.disclosure.rule", "choose_plan_for"),
+    ("pate_cli.planning.sanitized", "choose_plan"),
+    ("pate_cli.planning.sanitized", "choose_plan_for"),
     ("pate_cli.accounting.gaussian.two_tails", "two_tail_rdp_directions"),
     ("pate_cli.accounting.gaussian.two_classes", "two_class_rdp"),
 )

@@ -12,8 +12,8 @@ import pytest
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Bound, ReleaseKind
-from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.planning.sanitized import choose_plan
 from pate_cli.tuning import Goal, Grid, Search, rule_of_thumb
 
 KEYS = [

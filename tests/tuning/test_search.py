@@ -13,13 +13,13 @@ from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Bound, Objective, ReleaseKind
-from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import LIKELY
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.planning.sample import capped_mean
-from pate_cli.pricing.prospect import measure_prospect
-from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.planning.sanitized import best_release
+from pate_cli.planning.sensitivity import price_votes
+from pate_cli.planning.target_on_votes import measure_target
 from pate_cli.run.accounts import TightAccount
 from pate_cli.tuning import Goal, Grid, Search, Setting, VoteSample, tested
 from runs import CountsRows, aggregated
@@ -299,7 +299,7 @@ def test_mnist_release_parameters_found_jointly(mnist_histograms):
     assert winner.expected.answers == pytest.approx(282.72, abs=0.01)
     assert winner.mean <= 2.06
     assert winner.sd <= 0.085
-    # The best on a grid, in tests/disclosure/test_rule.py: 2.041 ± 0.080.
+    # The best on a grid, in tests/planning/test_sanitized.py: 2.041 ± 0.080.
     assert winner.mean + 2.0 * winner.sd <= 2.201
 
 
@@ -342,7 +342,7 @@ def test_a_target_so_large_that_one_order_serves_it(drawn):
 
 def _prospect(sample, winner, bound):
     """How a run of the winner would fare."""
-    return measure_prospect(
+    return measure_target(
         CountsRows(sample.counts),
         sample.mechanism(winner.setting),
         winner.target,

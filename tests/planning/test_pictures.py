@@ -8,14 +8,10 @@ import numpy as np
 import pytest
 
 from pate_cli.core.errors import UsageError
-from pate_cli.pricing.accuracy import AccuracyPoint
-from pate_cli.pricing.growth import CostCurve
-from pate_cli.pricing.plots import (
-    accuracy_figure,
+from pate_cli.planning.pictures import (
     check_plot,
     cost_figure,
     encode_figure,
-    growth_figure,
     pareto_figure,
     sensitivity_figure,
 )
@@ -30,10 +26,6 @@ FRONT = [
     {"expected_answers": 10.0, "epsilon": 1.0, "agreement": 0.9},
     {"expected_answers": 40.0, "epsilon": 2.5, "agreement": 0.95},
 ]
-
-
-def point(mechanism, deviation, accuracy, epsilon):
-    return AccuracyPoint(mechanism, deviation, deviation, accuracy, epsilon, 5.0)
 
 
 FIGURES = {
@@ -53,16 +45,6 @@ FIGURES = {
         mechanism="lnmax",
         order=3,
         beta=0.7,
-    ),
-    "growth": lambda: growth_figure(
-        {
-            "lnmax": CostCurve(np.array([1.0, 2.0]), np.array([0.5, 0.9])),
-            "confident": CostCurve(np.array([0.5, 0.8]), np.array([0.2, 0.3])),
-        },
-        delta=1e-5,
-    ),
-    "accuracy": lambda: accuracy_figure(
-        [point("lnmax", 2.0, 0.9, 3.0), point("gnmax", 2.0, 0.8, 2.0)], queries=9, delta=1e-5
     ),
     "pareto": lambda: pareto_figure(FRONT, FRONT[1], secret=True),
     "nothing": lambda: pareto_figure([], None, secret=True),
@@ -165,13 +147,6 @@ def test_what_the_pictures_show():
     assert dots.get_xydata().tolist() == [[30.0, 0.01]]  # a cost of 0 has no place on a log axis
     _, _, top = FIGURES["sensitivity"]().axes[0].lines
     assert top.get_xydata().tolist() == [[1.0, 1.5]]
-    first, second = FIGURES["growth"]().axes[0].lines
-    assert first.get_xydata().tolist() == [[1.0, 0.5], [2.0, 0.9]]
-    assert first.get_color() != second.get_color()
-    assert first.get_linestyle() != second.get_linestyle()
-    assert first.get_marker() != second.get_marker()
-    lines = FIGURES["accuracy"]().axes[0].lines
-    assert [line.get_xydata().tolist() for line in lines] == [[[3.0, 90.0]], [[2.0, 80.0]]]
     front, winner = FIGURES["pareto"]().axes[0].collections
     assert front.get_offsets().tolist() == [[10.0, 1.0], [40.0, 2.5]]
     assert winner.get_offsets().tolist() == [[40.0, 2.5]]

@@ -15,11 +15,11 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.table import row_columns
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.files.results import Result
-from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
-from pate_cli.pricing.cost import TIGHT_ORDERS, QueryCosts, TightCost, expected_until, query_costs
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.planning.cost import TIGHT_ORDERS
 from pate_cli.run.fold import AskedRows, OnCounts
 
-# Refusals to be afforded depend on the threshold, and the threshold, barely, on them.
+# The refusals to be afforded depend on the threshold, and the threshold, barely, on them.
 _ROUNDS = 6
 _COUNTED = "the prior votes, too, and agreement counts its votes"
 _ENDS = "the file ends before so many answers"
@@ -32,12 +32,12 @@ class Comparison:
     Attributes:
         mechanism: its name.
         queries: rows that had to be asked, from the first on.
-        expected_answers: Σ Pr[answer] over them; below the target when the file ends first.
+        expected_answers: of these rows; below the matched number where the file ends first.
         agreement: expected share of the answers that equal the plurality.
-        epsilon: the data-dependent ε (tight analysis, best order), None where there is none.
-        order: its order.
-        data_independent: ε for all votes, with the target, rounded up, as public cap on answers;
-            below that of a run over the same queries without a cap.
+        epsilon: ε for these votes (tight analysis, best order), None where there is none.
+        order: the order of that ε.
+        data_independent: ε whatever the votes, with the matched number, rounded up, as public cap
+            on answers; below that of a run over the same queries without a cap.
         note: what a reader should know.
     """
 
@@ -62,7 +62,7 @@ class Compared(Result):
     @property
     def cap(self) -> int:
         """The cap on answers with which worst cases are stated."""
-        return _cap(self.matched_answers)
+        return int(np.ceil(self.matched_answers))
 
     def to_dict(self) -> dict[str, Any]:
         """One entry a mechanism; JSON-ready."""
@@ -76,18 +76,18 @@ class Compared(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row a mechanism; NaN where there is no data-dependent ε."""
+        """One row a mechanism; NaN where there is no ε for these votes."""
         return row_columns(self.rows)
 
     def headline(self) -> str:
-        """What was matched."""
+        """How many mechanisms, and what was matched."""
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
 def compare_scored(
     votes: AskedRows, mechanism: ScoredMechanism, *, answers: float, delta: float
 ) -> Comparison:
-    """A mechanism with a Rényi cost: asked row by row until it is expected to have answered.
+    """A mechanism with an RDP curve, asked row by row until it is expected to have answered.
 
     Args:
         votes: over the queries.
@@ -95,43 +95,22 @@ def compare_scored(
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
-    rdp = np.zeros(TIGHT_ORDERS.size)
-    asked, expected, agreeing = 0, 0.0, 0.0
-    for costs, losing in votes.over(mechanism, OnCounts(_costs_and_losses)):
-        take = expected_until(costs.answer, answers - expected)
-        rdp += costs.total[:, :take].sum(axis=1)
-        asked += take
-        expected += float(costs.answer[:take].sum())
-        agreeing += float(costs.answer[:take] @ (1.0 - losing[:take]))
-        if expected >= answers - 1e-9:
-            break
-    epsilon = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
-    best = int(np.argmin(epsilon))
-    cap = min(asked, _cap(answers))
-    bound_cost = data_independent_cost([Spending(mechanism, asked, cap)], delta=delta, plan=None)
-    notes = [_COUNTED] if mechanism.prior_weight else []
-    if expected < answers - 1e-6:
-        notes.append(_ENDS)
+    asked, expected, (rdp, agreeing) = _asked(votes, mechanism, _costs_and_agreement, answers)
+    by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
+    best = int(np.argmin(by_orders))
+    spent = [Spending(mechanism, asked, min(asked, int(np.ceil(answers))))]
+    worst = data_independent_cost(spent, delta=delta, plan=None)
+    notes = [*[_COUNTED] * bool(mechanism.prior_weight), *[_ENDS] * (expected < answers - 1e-6)]
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
         expected_answers=expected,
-        agreement=agreeing / max(expected, 1e-12),
-        epsilon=bound_cost.least(float(epsilon[best])),
+        agreement=float(agreeing[0]) / max(expected, 1e-12),
+        epsilon=worst.least(float(by_orders[best])),
         order=float(TIGHT_ORDERS[best]),
-        data_independent=round_up(bound_cost.epsilon),
+        data_independent=round_up(worst.epsilon),
         note="; ".join(notes),
     )
-
-
-def _cap(answers: float) -> int:
-    return int(np.ceil(answers))
-
-
-def _costs_and_losses(mechanism: ScoredMechanism, counts: Histograms) -> tuple[QueryCosts, Floats]:
-    """What each query of a batch costs, and how likely an answer to it is not the plurality."""
-    costs = query_costs(mechanism, counts, orders=TIGHT_ORDERS, analysis=TightCost())
-    return costs, mechanism.loss_chance(counts)
 
 
 def compare_composed(
@@ -141,7 +120,7 @@ def compare_composed(
     answers: float,
     delta: float,
 ) -> Comparison:
-    """A mechanism whose ε is a composition for all votes.
+    """A mechanism whose ε is a composition whatever the votes.
 
     Args:
         votes: over the queries.
@@ -151,17 +130,16 @@ def compare_composed(
     """
     mechanism, asked, expected = build(1), 0, 0.0
     for _ in range(_ROUNDS):
-        asked, expected = _rows_asked(mechanism, votes, answers)
+        asked, expected, _found = _asked(votes, mechanism, _nothing, answers)
         refusals = max(1, int(np.ceil(asked - expected)))
         if mechanism.refusals in (None, refusals):
             break
         mechanism = build(refusals)
-    cost = mechanism.privacy(max(asked, 1), delta)
-    notes = []
-    if mechanism.refusals is not None:
-        notes.append(f"{mechanism.refusals} refusals afforded")
-    if expected < answers - 1e-6:
-        notes.append(_ENDS)
+    counted = mechanism.refusals is not None
+    notes = [
+        *[f"{mechanism.refusals} refusals afforded"] * counted,
+        *[_ENDS] * (expected < answers - 1e-6),
+    ]
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
@@ -169,23 +147,33 @@ def compare_composed(
         agreement=1.0,
         epsilon=None,
         order=None,
-        data_independent=round_up(cost.epsilon),
+        data_independent=round_up(mechanism.privacy(max(asked, 1), delta).epsilon),
         note="; ".join(notes),
     )
 
 
-def _answer_chance(mechanism: ComposedMechanism, counts: Histograms) -> Floats:
-    return mechanism.answer_chance(counts)
+def _costs_and_agreement(mechanism: ScoredMechanism, counts: Histograms) -> tuple[Floats, ...]:
+    """Chance of an answer, its cost, and chance of an answer that is the plurality, by query."""
+    answer = mechanism.answer_chance(counts)
+    costs = mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)
+    return answer, costs, (answer * (1.0 - mechanism.loss_chance(counts)))[None]
 
 
-def _rows_asked(
-    mechanism: ComposedMechanism, votes: AskedRows, answers: float
-) -> tuple[int, float]:
-    """Rows asked until so many answers are expected, and how many are."""
-    asked, expected = 0, 0.0
-    for chance in votes.over(mechanism, OnCounts(_answer_chance)):
-        take = expected_until(chance, answers - expected)
+def _nothing(mechanism: Mechanism, counts: Histograms) -> tuple[Floats, ...]:
+    """Chance of an answer alone, by query."""
+    return (mechanism.answer_chance(counts),)
+
+
+def _asked(
+    votes: AskedRows, mechanism: Mechanism, look: Callable[..., tuple[Floats, ...]], wanted: float
+) -> tuple[int, float, list[Floats]]:
+    """Rows asked until so many answers are expected, those answers, and sums of what was seen."""
+    asked, expected, sums = 0, 0.0, [np.zeros(1), np.zeros(1)]
+    for chance, *seen in votes.over(mechanism, OnCounts(look)):
+        enough = int(np.searchsorted(np.cumsum(chance), wanted - expected - 1e-9)) + 1
+        take = min(enough, chance.size)
         asked, expected = asked + take, expected + float(chance[:take].sum())
-        if expected >= answers - 1e-9:
+        sums = [old + each[:, :take].sum(axis=1) for old, each in zip(sums, seen, strict=False)]
+        if expected >= wanted - 1e-9:
             break
-    return asked, expected
+    return asked, expected, sums

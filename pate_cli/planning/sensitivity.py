@@ -1,4 +1,4 @@
-"""The sensitivity of a file's cost to its votes, by distance. SECRET."""
+"""How far one record could move the cost of given votes, by distance. SECRET."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pate_cli.accounting.cost_table import Price, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
 from pate_cli.core.dataclass import dataclass
-from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning.sanitized import BestRelease, best_release
 from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
 
-# So far from the votes costs within a distance are told; a test of a target looks at 64.
+# As far from the votes the most that they could cost is told; a release test looks at 64.
 _NEAR = 256
 _NOWHERE = np.zeros(0)
 
@@ -77,7 +77,7 @@ class Sensitivity(Result):
         within: Floats = _NOWHERE,
         conditions: tuple[Mapping[str, Any], ...] = (),
     ) -> Sensitivity:
-        """With the release that is best by the plan's own conversion."""
+        """The sensitivity with the release that is best by the plan's own conversion."""
         best = best_release(
             price,
             order=plan.order,
@@ -98,16 +98,18 @@ class Sensitivity(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """The curve and what it comes to; JSON-ready."""
-        plan, discounted = self.plan, self.discounted
-        best = None
-        if self.best is not None:
-            best = {
-                "beta": self.best.beta,
-                "sigma_release": self.best.sigma,
-                "smooth_sensitivity": self.best.smooth,
-                "mean": self.best.mean,
-                "sd": self.best.sd,
+        plan, discounted, best = self.plan, self.discounted, self.best
+        served = (
+            None
+            if best is None
+            else {
+                "beta": best.beta,
+                "sigma_release": best.sigma,
+                "smooth_sensitivity": best.smooth,
+                "mean": best.mean,
+                "sd": best.sd,
             }
+        )
         return {
             "schema_version": 1,
             "releasable": False,
@@ -120,7 +122,7 @@ class Sensitivity(Result):
             "smooth_sensitivity": self.smooth,
             "distance": int(np.argmax(discounted)),
             "rdp": self.price.rdp,
-            "best": best,
+            "best": served,
             "conditions": [dict(verdict) for verdict in self.conditions],
             "local_sensitivity": self.price.curve.tolist(),
             "discounted": discounted.tolist(),
@@ -142,5 +144,5 @@ class Sensitivity(Result):
         return columns | {"cost_by_distance": within}
 
     def headline(self) -> str:
-        """SS_β and where."""
+        """SS_β, and the order and β that it is for."""
         return f"{self.smooth:.6g} nats at order {self.plan.order:g}, beta {self.plan.beta:g}"

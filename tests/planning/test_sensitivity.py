@@ -13,7 +13,7 @@ from pate_cli.core.words import Analysis, ReleaseKind
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.planning.sensitivity import price_votes
 from pate_cli.published.account import PublishedPlan, published_price
 from refusals import refusal
 from runs import CountsRows, charged, cut

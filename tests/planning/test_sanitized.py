@@ -13,11 +13,11 @@ from pate_cli.accounting.sensitivity import distances_for, smooth_sensitivity
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.rule import choose_plan, choose_plan_for
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.sanitized import choose_plan, choose_plan_for
 from runs import charged
 from slices import chosen, some
 

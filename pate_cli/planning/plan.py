@@ -424,7 +424,8 @@ def _planned(question: Question, known: Question, rule: Rule) -> Plan:
     """The plan with what a rule settles on."""
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
-    return Plan(question, known, forecast(votes, rule.mechanism, known.target, rows=rows))
+    found = forecast(votes, rule.mechanism, known.target, rows=rows, rough=True)
+    return Plan(question, known, found)
 
 
 def _needed(question: Question) -> float:

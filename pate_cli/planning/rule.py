@@ -21,7 +21,7 @@ from pate_cli.disclosure.target import TargetPlan, most_rows
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_labels, worst_case_epsilon
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above, quick_costs
-from pate_cli.planning.search import Search
+from pate_cli.planning.search import Candidate, Search
 from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import TestedTarget
 from pate_cli.planning.vote_model import VoteModel, made_up
@@ -35,8 +35,9 @@ SEARCHED_ROWS: Final = 450
 LEAST_CHANCE: Final = 0.9
 """Runs of the rule pass with this probability at the middle level of agreement, or more."""
 
-# Quick costs are sought to pass with more, for they may be off; of few teachers by more.
-_SURE, _SURE_OF_FEW, _FEW = 0.95, 0.98, 60
+# Quick costs are sought to pass with more, for they may be off. Of fewer teachers than these the
+# accountant's own costs decide about the rows.
+_SURE, _FEW = 0.95, 60
 _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.88, 1, 1
 _USUAL_SIGMA2, _USUAL_ROWS = 0.2, 300
 # Numbers of rows that are looked at in the end: all over the range, and around the best.
@@ -93,6 +94,27 @@ def public_votes(
     )
 
 
+class _Goal(TestedTarget):
+    """Looks at settings for the rule: of few teachers by what rows cost at most indeed."""
+
+    def serve(
+        self,
+        votes: VoteModel,
+        settings: Settings,
+        costs: QueryCosts,
+        near: int | None,
+        *,
+        closer: bool = False,
+    ) -> Candidate:
+        """Settings at quick costs, with the best number of rows."""
+        if votes.most_votes < _FEW:  # where the guess of the worst case is far off
+            middle = costs.orders[costs.orders.size // 2 :][:1]
+            worst = votes.mechanism(settings).worst_rdp(queries=1, answers=1, orders=middle)
+            # About in proportion to the order.
+            costs = replace(costs, worst=worst / middle * costs.orders)
+        return super().serve(votes, settings, costs, near, closer=closer)
+
+
 def choose(
     votes: VoteModel,
     target: TargetPlan,
@@ -117,7 +139,7 @@ def choose(
         bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
     """
-    goal = TestedTarget(
+    goal = _Goal(
         votes,
         target,
         available,
@@ -125,7 +147,7 @@ def choose(
         usual_bound(votes, target, bound, rows=1),
         stays_auto=bound is Bound.AUTO,
         asked=asked,
-        least_chance=_sure(votes),
+        least_chance=_SURE,
     )
     search = Search(goal.look, votes=votes.teachers, given=given, pairs=False)
     starts = starts or search.starts(tested=tested, untested=untested)
@@ -163,7 +185,7 @@ def rows_for(
     most = asked or _most_rows(mechanism, target, bound, available)
     costs = _costs(votes, mechanism, target, bound=bound, rows=min(most, _USUAL_ROWS))
     share, _ = expected_labels(votes, mechanism, rows=1)
-    least = _sure(votes) if Settings.of(mechanism) is not None else LEAST_CHANCE
+    least = LEAST_CHANCE if votes.most_votes < _FEW else _SURE
 
     def best(rows: Ints) -> tuple[int, float]:
         chances = costs.pass_probability(target, rows, quick=True)
@@ -210,8 +232,8 @@ def _costs(
     """Costs of rows: quick ones where the accountant's own would take long."""
     settings = Settings.of(mechanism)
     settled = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
-    if settings is None:
-        return exact_costs(votes, mechanism, target, bound=bound, rows=rows)
+    if settings is None or votes.most_votes < _FEW:
+        return exact_costs(votes, mechanism, target, bound=settled, rows=rows, rough=True)
     above: dict[bool, Floats] = {}
     if settled is Bound.TWO_TAIL:  # one look at the accountant's costs takes little here
         costs = exact_costs(votes, mechanism, target, bound=settled, rows=rows)
@@ -236,11 +258,6 @@ def _most_rows(mechanism: ScoredMechanism, target: TargetPlan, bound: Bound, ava
 def _spread(low: int, high: int, number: int) -> Ints:
     """So many whole numbers at most from one to another, on a geometric scale."""
     return np.unique(np.geomspace(low, high, number).round().astype(np.int64))
-
-
-def _sure(votes: VoteModel) -> float:
-    """The pass probability that is sought at quick costs."""
-    return _SURE_OF_FEW if votes.most_votes < _FEW else _SURE
 
 
 def rows_within(mechanism: ScoredMechanism, target: TargetPlan, *, most: int) -> int:

@@ -29,6 +29,8 @@ _TESTED: Final = (
     (0.4, 0.15, 0.1),
     (0.7, 0.3, 0.08),
     (1.0, 1.2, 0.2),
+    (0.3, 0.1, 0.2),
+    (0.4, 2.0, 0.6),
 )
 _UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36)
 # T stays within the votes that there can be and a margin: beyond, hardly anything passes the test.

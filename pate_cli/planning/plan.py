@@ -34,7 +34,7 @@ from pate_cli.planning.rule import (
     choose,
     quick_answers,
 )
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.settings import Settings, three_digits
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.
@@ -146,6 +146,13 @@ class Question:
         return TargetPlan.of(self.epsilon, delta=self.delta)
 
     @property
+    def prior_votes(self) -> int:
+        """Votes of a public prior; 0 without one, or before the teachers are known."""
+        if self.prior_weight is None or self.teachers is None:
+            return 0
+        return round(self.prior_weight.votes(self.teachers))
+
+    @property
     def words(self) -> list[str]:
         """Options of a run that say who the teachers are."""
         if self.weights:
@@ -162,11 +169,9 @@ class Question:
 
     def votes(self, *, rows: int = SEARCHED_ROWS) -> VoteModel:
         """Made-up ensembles of this shape, once the teachers are known."""
-        teachers, weight = self.teachers or 1, 0
-        if self.prior_weight is not None:
-            weight = round(self.prior_weight.votes(teachers))
+        weight = self.prior_votes
         return _made_up(
-            teachers,
+            self.teachers or 1,
             self.classes,
             self.levels,
             self.weights,
@@ -191,8 +196,19 @@ class Question:
             asked=asked,
             tested=name is MechanismName.CONFIDENT,
             untested=name is MechanismName.GNMAX,
-            starts=None if near is None else [near],
+            starts=None if near is None else [near, *self._spread(name)],
         )
+
+    def _spread(self, name: MechanismName) -> list[Settings]:
+        """A few settings spread over what may be good, beside those that are near."""
+        most = (self.teachers or 1) + self.prior_votes
+        sigma2 = three_digits(0.2 * most)
+        if name is MechanismName.GNMAX:
+            return [Settings(None, None, sigma2)]
+        return [
+            Settings(three_digits(threshold * most), three_digits(sigma1 * most), sigma2)
+            for threshold, sigma1 in ((1.0, 0.6), (0.3, 0.1))
+        ]
 
     def answers_at(self, rule: Rule, levels: Sequence[float]) -> tuple[float, ...]:
         """Expected answers of a rule at some levels of agreement, at quick costs."""

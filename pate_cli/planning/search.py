@@ -32,7 +32,7 @@ _TESTED: Final = (
     (0.3, 0.1, 0.2),
     (0.4, 2.0, 0.6),
 )
-_UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36)
+_UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
 # T stays within the votes that there can be and a margin: beyond, hardly anything passes the test.
 _THRESHOLD_MARGIN = 1.1
 _WEIGHT_STEP = 0.1

@@ -184,9 +184,7 @@ def asked_rows(setting: Setting) -> int:
         return worst_case_epsilon(mechanism, rows=rows, delta=target.delta) <= target.epsilon
 
     least = most_rows(untested, available=12_000) + 1
-    costs = exact_costs(
-        setting.model(), mechanism, target, bound=Bound(setting.bound), rows=least
-    )
+    costs = exact_costs(setting.model(), mechanism, target, bound=Bound(setting.bound), rows=least)
     rows = np.unique(np.geomspace(least, 2 * least + 12_000, 150).round().astype(np.int64))
     chances = costs.pass_probability(target, rows, quick=True)[0]
     return int(rows[np.argmin(np.abs(chances - setting.aim))])
@@ -213,9 +211,7 @@ def truth(setting: Setting, rows: int, *, files: int = FILES) -> tuple[float, fl
         drawn = np.random.default_rng(SEED).integers(setting.pool, size=(files, rows))
         place = of_pool.reshape(-1)[drawn]
     number = np.stack([np.bincount(each, minlength=len(found)) for each in place])
-    profile = np.stack(
-        [number @ states.costs(order, found).T for order in orders.tolist()], axis=1
-    )
+    profile = np.stack([number @ states.costs(order, found).T for order in orders.tolist()], axis=1)
     cap = rows if setting.cap is None else max(round(setting.cap * rows), 1)
     ceiling = mechanism.worst_rdp(queries=rows, answers=cap, orders=orders)
     chances = target.chances(np.minimum(profile, ceiling[None, :, None]), orders)

@@ -349,6 +349,11 @@ class Plan(Result):
                 f"{known.epsilon:g}, not even with one query; the least target that is of use is "
                 f"about {self.least_epsilon:.3g}"
             )
+        if self.middle["equal_to_plurality"] < _SENSIBLE:
+            return (
+                f"epsilon {known.epsilon:g} takes so much noise that answers are hardly better "
+                f"than guesses; the least target that is of use is about {self.least_epsilon:.3g}"
+            )
         if wanted is not None and not self.meets_goal:
             return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}, not {wanted}"
         if got >= min(_FEW, 0.25 * self.question.rows):
@@ -360,7 +365,7 @@ class Plan(Result):
         if self.other is None:
             return None
         name = self.other.forecast.settings.mechanism_name
-        return f"{name} would give about {math.floor(self.other.answers)}: {self.other.command}"
+        return f"{name} would give about {self.other.answers:.3g}: {self.other.command}"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything in plain numbers, for JSON."""

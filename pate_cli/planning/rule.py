@@ -39,6 +39,8 @@ LEAST_CHANCE: Final = 0.9
 # accountant's own costs decide about the rows.
 _SURE, _FEW = 0.95, 60
 _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.88, 1, 1
+# Where nothing is likely to pass, starts have so many times the noise.
+_NOISIER = (1.0, 1.0, 2.0, 4.0, 8.0)
 _USUAL_SIGMA2, _USUAL_ROWS = 0.2, 300
 # Numbers of rows that are looked at in the end: all over the range, and around the best.
 _COARSE, _FINE, _AROUND = 40, 17, 1.25
@@ -94,8 +96,15 @@ def public_votes(
     )
 
 
+@dataclass(eq=False)
 class _Goal(TestedTarget):
-    """Looks at settings for the rule: of few teachers by what rows cost at most indeed."""
+    """Looks at settings for the rule: of few teachers by what rows cost at most indeed.
+
+    Attributes:
+        exactly: whether that is found at all orders, for any number of teachers.
+    """
+
+    exactly: bool = False
 
     def serve(
         self,
@@ -107,7 +116,11 @@ class _Goal(TestedTarget):
         closer: bool = False,
     ) -> Candidate:
         """Settings at quick costs, with the best number of rows."""
-        if votes.most_votes < _FEW:  # where the guess of the worst case is far off
+        if self.exactly:
+            mechanism = votes.mechanism(settings)
+            worst = mechanism.worst_rdp(queries=1, answers=1, orders=costs.orders)
+            costs = replace(costs, worst=worst)
+        elif votes.most_votes < _FEW:  # where the guess of the worst case is far off
             middle = costs.orders[costs.orders.size // 2 :][:1]
             worst = votes.mechanism(settings).worst_rdp(queries=1, answers=1, orders=middle)
             # About in proportion to the order.
@@ -149,13 +162,27 @@ def choose(
         asked=asked,
         least_chance=_SURE,
     )
-    search = Search(goal.look, votes=votes.teachers, given=given, pairs=False)
-    starts = starts or search.starts(tested=tested, untested=untested)
+    if starts is None:
+        fresh = Search(goal.look, votes=votes.teachers, given=given)
+        starts = fresh.starts(tested=tested, untested=untested)
     starts = [replace(each, prior_weight=votes.prior_weight) for each in starts]
-    settings = search.run(starts, climbs=_CLIMBS, halvings=_HALVINGS).settings
-    return rows_for(
-        votes, votes.mechanism(settings), target, available=available, asked=asked, bound=bound
-    )
+    for more in _NOISIER:
+        noisier = dict.fromkeys({"sigma1", "sigma2"} - set(given or {}), more)
+        search = Search(goal.look, votes=votes.teachers, given=given, pairs=False)
+        around = [each.times(**noisier) for each in starts]
+        best = search.run(around, climbs=_CLIMBS, halvings=_HALVINGS)
+        found = rows_for(
+            votes,
+            votes.mechanism(best.settings),
+            target,
+            available=available,
+            asked=asked,
+            bound=bound,
+        )
+        if found.likely:
+            break
+        goal.exactly = True
+    return found
 
 
 def rows_for(

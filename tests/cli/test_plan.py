@@ -165,10 +165,10 @@ def test_from_python():
 def test_tuned_settings_are_passed_on():
     votes, _ = SyntheticEnsemble(**SHAPE, agreement=0.8).draw(1)
     for given in ({"target_epsilon": 2.0}, {"target_epsilon": 3.0, "release": "none"}):
-        tuned = pate_cli.tune(votes, layout="counts", sigmas1=[20, 30], sigmas2=[9, 12], **given)
+        tuned = pate_cli.tune(votes, layout="counts", sigma1=30, sigma2=12, **given)
         done = pate_cli.aggregate(votes, layout="counts", seed=1, **tuned.settings)
         assert done.report.epsilon <= given["target_epsilon"]
-        assert done.report.queries == tuned.winner.queries
+        assert done.report.queries == tuned.best.forecast.rows
         assert done.report.warnings == ()
 
 
@@ -179,8 +179,8 @@ def test_settings_that_are_passed_on_keep_how_many_votes_a_record_moves():
     votes, _ = SyntheticEnsemble(**shape).draw(1)
     tuned = pate_cli.tune(
         votes, layout="counts", target_epsilon=6.0, release="none", teachers_per_record=2,
-        thresholds=[48], sigmas1=[40], sigmas2=[20],
+        threshold=48, sigma1=40, sigma2=20,
     )  # fmt: skip
     done = pate_cli.aggregate(votes, layout="counts", seed=1, **tuned.settings)
     assert done.report.mechanism["teachers_per_record"] == 2
-    assert done.report.epsilon == tuned.winner.epsilon
+    assert done.report.epsilon == tuned.best.forecast.epsilon

@@ -591,8 +591,8 @@ class ReleaseOptions:
         float | None,
         _tests(
             "--order",
-            help="Renyi order. Default: a public rule. Rounds need one for all: the rule's at all "
-            "their rows, which pate tune --rule-of-thumb prints.",
+            help="Renyi order. Default: a public rule. Rounds that are released together need one "
+            "order for all.",
         ),
     ] = None
     beta: Annotated[
@@ -905,7 +905,7 @@ class ViewOptions:
         """Promise the picture, where one is wanted; it shows votes, so to its owner alone."""
         if self.plot is None:
             return
-        from pate_cli.pricing.plots import check_plot
+        from pate_cli.planning.pictures import check_plot
 
         check_plot(self.plot)
         out.reserve(self.plot, mode=mode, replaces=PICTURE)
@@ -914,7 +914,7 @@ class ViewOptions:
         """Write the picture, where one is wanted; only then is it drawn."""
         if self.plot is None:
             return
-        from pate_cli.pricing.plots import encode_figure
+        from pate_cli.planning.pictures import encode_figure
 
         out.write(self.plot, encode_figure(figure(), self.plot))
 

@@ -27,6 +27,7 @@ def _of(module: str, name: str) -> Callable[..., Any]:
 
 _in_c = functools.partial(_of, "scipy.special._ufuncs")
 
+betainc = _in_c("betainc")
 expit = _in_c("expit")
 gammaln = _in_c("gammaln")
 log_expit = _in_c("log_expit")

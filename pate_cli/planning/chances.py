@@ -14,11 +14,11 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import lattice_states
-from pate_cli.disclosure.rule import REFERENCE_SEED
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.ensembles import Ensembles
 from pate_cli.planning.pairs import FEW_DISTANCES, PairTable, costs_within
+from pate_cli.planning.sanitized import REFERENCE_SEED
 from pate_cli.planning.setting import Setting
 
 # So many stretches of an ensemble's queries stand for as many runs of fewer rows.

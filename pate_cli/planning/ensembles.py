@@ -18,9 +18,9 @@ import numpy as np
 from pate_cli.core.arrays import Counts, Floats, Histograms, Ints, SparseCounts, stacked
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.disclosure.rule import REFERENCE_SEED
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.sample import VoteSample
+from pate_cli.planning.sanitized import REFERENCE_SEED
 from pate_cli.votes.checks import with_votes
 
 KINDS: Final = ("alike", "easy and hard", "some of a rare class")

@@ -16,8 +16,16 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.chances import MadeUpCosts
 from pate_cli.planning.ensembles import Agreement, Ensembles
-from pate_cli.planning.forecast import Forecast
-from pate_cli.planning.rule import MOST_ROWS, Chosen, Looked, ceiling_of, choose, looked, spread
+from pate_cli.planning.made_up_forecast import Forecast
+from pate_cli.planning.made_up_rule import (
+    MOST_ROWS,
+    Chosen,
+    Looked,
+    ceiling_of,
+    choose,
+    looked,
+    spread,
+)
 from pate_cli.planning.setting import Setting
 
 _ROWS = 40

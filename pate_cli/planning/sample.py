@@ -24,11 +24,11 @@ from pate_cli.core.arrays import (
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.special import log_ndtr, ndtr
-from pate_cli.disclosure.rule import REFERENCE_SEED, reference_ensemble
 from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.sanitized import REFERENCE_SEED, reference_ensemble
 from pate_cli.planning.setting import Setting
 from pate_cli.votes.join import Joined, with_guesses
 from pate_cli.votes.vote_file import VoteBatch

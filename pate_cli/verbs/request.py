@@ -120,24 +120,27 @@ class Request:
 
         Rows are those of whole queries.
         """
-        from pate_cli.planning.outlook import ensembles_for, likely_rows, settings_for
+        from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+        from pate_cli.planning.vote_model import like
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
         if isinstance(choice, MechanismChoice) and choice.left_open:
-            chosen = settings_for(
-                ensembles_for(self.scored),
+            chosen = choose(
+                like(self.scored, rows=SEARCHED_ROWS),
                 plan,
                 bound=bound,
                 available=self.queries,
                 asked=asked,
                 given=in_votes(choice.given, self.file.teachers),
                 tested=choice.name is MechanismName.CONFIDENT,
+                untested=choice.name is MechanismName.GNMAX,
             )
-            rows, values = chosen.queries, chosen.setting.parameters
-            choice = replace(choice, given={**values, **choice.given})
+            rows = chosen.rows
+            choice = replace(choice, given={**chosen.settings.parameters, **choice.given})
         elif not rows_given:
-            rows = likely_rows(self.scored, plan, bound=bound, available=self.queries)
+            votes = like(self.scored, rows=SEARCHED_ROWS)
+            rows = rows_for(votes, self.scored, plan, bound=bound, available=self.queries).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)
@@ -241,7 +244,7 @@ class Request:
             return None
         if kind is ReleaseKind.NONE and plain and not ledger:
             return None
-        from pate_cli.disclosure.rule import choose_plan
+        from pate_cli.planning.sanitized import choose_plan
 
         plan = choose_plan(
             kind,
@@ -344,7 +347,7 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
     release = (asked["order"], asked["beta"], asked["sigma_release"])
     if release != (None, None, None):
-        from pate_cli.disclosure.rule import check_given
+        from pate_cli.planning.sanitized import check_given
 
         order, beta, sigma = release
         check_given(delta=asked["delta"], order=order, beta=beta, sigma=sigma)

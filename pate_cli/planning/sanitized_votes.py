@@ -1,0 +1,201 @@
+"""Sanitized ε's for votes that are there: λ, β and σ_SS chosen with the settings and the rows.
+
+What counts is the published ε two standard deviations above its mean, both over the noise of the
+release. Of n rows it is n·(f + SS·(κ + 2σ)) + overhead, where f and SS are those of a row on
+average, so for λ, β and σ_SS the rows that ε allows follow at once, and a few rounds settle all of
+them. Settings are looked at on a coarse lattice, at the order that served the best so far, and
+priced on the lattice of a run.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.cost_table import Price, Tally
+from pate_cli.accounting.score_grid import FINE, QUICK, Resolution
+from pate_cli.accounting.sensitivity import distances_for, sparse_distances
+from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.planning.forecast import Forecast, expected_by_rows, expected_labels
+from pate_cli.planning.goal import Found, Goal
+from pate_cli.planning.sanitized import SPREADS, BestRelease, best_release, candidate_betas
+from pate_cli.planning.search import Candidate
+from pate_cli.planning.settings import Settings, three_digits
+from pate_cli.planning.vote_model import VoteModel
+
+# Orders among which the first is chosen, and a step from one to the next.
+_FIRST_ORDERS, _STEP = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12
+_LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
+_DISTANCES, _FEW_DISTANCES = 24, 11
+_ROUNDS, _MOST_ROWS = 6, 10_000
+_OUT_OF_REACH = -9.0
+
+
+class SanitizedVotes:
+    """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
+
+    strides, climbs, finalists = 4, 2, 2
+
+    def __init__(self, votes: VoteModel, goal: Goal) -> None:
+        """Nothing is looked at yet."""
+        self._votes, self._few, self._goal = votes, votes.thinned(_MOST_ROWS), goal
+        self._sought, self._resolution = goal, QUICK
+        self._order: float | None = None
+
+    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+        """Candidates on the coarse lattice, each with its rows."""
+        if self._order is None:
+            some = settings[::3]
+            self._order = max(
+                _FIRST_ORDERS,
+                key=lambda order: max(self._looked(each, order, near).merit for each in some),
+            )
+        return [self._looked(each, self._order, near) for each in settings]
+
+    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
+        """A candidate with the rows and the release that are best on the lattice of a run."""
+        order = self._order or _FIRST_ORDERS[0]
+        steps = (0, 1, -1) if last else (0,)
+        found = [self._priced(candidate, 1.0 + (order - 1.0) * _STEP**step) for step in steps]
+        return max(filter(None, found), key=lambda each: each.merit, default=None)
+
+    def learn(self, best: Found) -> None:
+        """Look at the order that is best for the best settings, and at the rows they ask."""
+        self._sought, self._resolution = self._sought.stricter(best), FINE
+        settings, rows = best.forecast.settings, best.forecast.rows
+        for step in (_STEP, 1.0 / _STEP):
+            while True:
+                here = self._looked(settings, self._order or _FIRST_ORDERS[0], rows)
+                order = 1.0 + ((self._order or _FIRST_ORDERS[0]) - 1.0) * step
+                if self._looked(settings, order, rows).merit <= here.merit:
+                    break
+                self._order = order
+
+    def _looked(self, settings: Settings, order: float, near: int | None) -> Candidate:
+        """Settings at one order on the coarse lattice."""
+        votes, goal = self._few.with_prior_weight(settings.prior_weight), self._sought
+        order = three_digits(order)
+        if not _LEAST_ORDER <= order <= _MOST_ORDER:
+            return Candidate(settings, -math.inf, 1, False)
+        betas = candidate_betas(order)
+        few = sparse_distances(float(betas.min()), teachers=votes.teachers, most=_FEW_DISTANCES)
+        price = _Prices(votes, settings, order, self._resolution).price(votes.rows, few)
+        price = price.scaled(1.0 / votes.rows)
+        rows = float(near or self._votes.rows)
+        if goal.answers is not None:
+            rows = self._rows_for(settings)
+            if rows == 0.0:
+                return Candidate(settings, _OUT_OF_REACH, 1, False)
+        best = best_release(price.scaled(rows), order=order, delta=goal.delta)
+        for _ in range(_ROUNDS if goal.answers is None else 0):
+            plan = None if best is None else _plan(best, goal.delta)
+            rows = self._filling(price, plan, rows)
+            best = best_release(price.scaled(rows), order=order, delta=goal.delta)
+        if best is None or (goal.epsilon is not None and best.value > 1.05 * goal.epsilon):
+            return Candidate(settings, _OUT_OF_REACH, 1, False)
+        asked = np.array([max(int(rows), 1)])
+        answers, agreeing = expected_by_rows(votes, settings, asked, self._votes.rows)
+        agreement = agreeing[0] / np.maximum(answers[0], 1e-300)
+        merit = goal.merit(np.array([best.value]), answers[0], agreement)
+        holds = bool(agreement[0] >= goal.min_agreement)
+        return Candidate(settings, float(merit[0]), int(asked[0]), holds)
+
+    def _filling(self, price: Price, plan: ReleasePlan | None, rows: float) -> float:
+        """How many rows ε allows under a plan, by the price of one row."""
+        room = -1.0 if plan is None else (self._goal.epsilon or 0.0) - plan.overhead
+        if plan is None or room <= 0.0:
+            return max(rows / 2.0, 1.0)
+        smooth = float(price.discounted(plan.beta).max())
+        each = price.rdp + smooth * (plan.shift + SPREADS * plan.sigma)
+        return min(max(room / each, 1.0), float(self._votes.rows))
+
+    def _rows_for(self, settings: Settings) -> float:
+        """The fewest first rows with so many expected answers; 0 where all give fewer."""
+        votes = self._votes.with_prior_weight(settings.prior_weight)
+        total = np.cumsum(votes.answer_chance(settings))
+        found = int(np.searchsorted(total, self._goal.answers or 0.0)) + 1
+        return 0.0 if found > total.size else float(found)
+
+    def _priced(self, candidate: Candidate, order: float) -> Found | None:
+        """A candidate at one order, with its rows, as a run would have it."""
+        settings, goal, order = candidate.settings, self._goal, three_digits(order)
+        votes = self._votes.with_prior_weight(settings.prior_weight)
+        rows = float(candidate.rows if goal.answers is None else self._rows_for(settings))
+        if not _LEAST_ORDER <= order <= _MOST_ORDER or rows == 0.0:
+            return None
+        prices = _Prices(votes, settings, order, FINE)
+        few = sparse_distances(
+            float(candidate_betas(order).min()), teachers=votes.teachers, most=_DISTANCES
+        )
+        best = best_release(prices.price(int(rows), few), order=order, delta=goal.delta)
+        for _ in range(_ROUNDS if goal.answers is None else 0):
+            plan = None if best is None else _plan(best, goal.delta)
+            price, before = prices.price(int(rows), few).scaled(1.0 / int(rows)), rows
+            rows = self._filling(price, plan, rows)
+            best = best_release(prices.price(int(rows), few), order=order, delta=goal.delta)
+            if int(rows) == int(before):
+                break
+        while best is not None and rows >= 1.0:
+            found = self._found(votes, settings, prices, _plan(best, goal.delta), int(rows))
+            if goal.epsilon is None or found.forecast.epsilon <= goal.epsilon:
+                return found
+            rows = min(rows - 1.0, 0.999 * rows)
+        return None
+
+    def _found(
+        self, votes: VoteModel, settings: Settings, prices: _Prices, plan: ReleasePlan, rows: int
+    ) -> Found:
+        """What a run of so many rows would say, at all distances and by its own routines."""
+        price = prices.price(rows, np.arange(distances_for(plan.beta, teachers=votes.teachers)))
+        mean, sd = plan.moments(price)
+        mechanism = votes.mechanism(settings)
+        spent = [Spending(mechanism, rows, rows)]
+        worst = data_independent_cost(spent, delta=plan.delta, plan=plan).epsilon
+        answers, agreement = expected_labels(votes, mechanism, rows=rows)
+        forecast = Forecast(
+            mechanism=mechanism,
+            rows=rows,
+            epsilon=round_up(min(mean + SPREADS * sd, worst)),
+            refusal_epsilon=0.0,
+            delta=plan.delta,
+            tested=False,
+            worst_case=round_up(worst),
+            levels=votes.levels,
+            kinds=votes.kinds,
+            answers=answers,
+            agreement=agreement,
+            pass_probability=np.ones(1),
+        )
+        return Found.of(forecast, self._goal, release=plan)
+
+
+class _Prices:
+    """Costs and sensitivities of the first rows of a file at one order."""
+
+    def __init__(
+        self, votes: VoteModel, settings: Settings, order: float, resolution: Resolution
+    ) -> None:
+        """The lattice and the cells of all rows; no sensitivities yet."""
+        mechanism = votes.mechanism(settings)
+        self._table = mechanism.cost_table(order, resolution)
+        self._cells = mechanism.cells_of(votes.counts, self._table.grid)
+
+    def price(self, rows: int, distances: np.ndarray) -> Price:
+        """The price of the first rows, with sensitivities at some distances."""
+        return self._table.price(Tally.of(self._cells[:rows]), distances)
+
+
+def _plan(best: BestRelease, delta: float) -> ReleasePlan:
+    """The release with its parameters as a command prints them."""
+    return ReleasePlan(
+        kind=ReleaseKind.UPPER,
+        delta=delta,
+        order=three_digits(best.order),
+        beta=three_digits(best.beta),
+        sigma=three_digits(best.sigma),
+    )

@@ -15,8 +15,8 @@ import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.core.words import Bound
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least
 from pate_cli.planning.forecast import forecast_of_costs, worst_case_epsilon
 from pate_cli.planning.goal import MOST_ROWS, Found, Goal

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pate_cli.core.arrays import Histograms
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import Bound
+from pate_cli.core.words import CEILING, Bound
 from pate_cli.disclosure import door
 from pate_cli.disclosure.facts import ReportFacts
 from pate_cli.disclosure.ledger import Ledger, Round
@@ -43,6 +43,9 @@ from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
 from pate_cli.votes.facts import PLAIN, Facts, Group
 from pate_cli.votes.vote_file import VoteBatch
+
+if TYPE_CHECKING:
+    from pate_cli.planning.forecast import Forecast
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
@@ -357,6 +360,46 @@ class TargetAccount(PublicAccount):
         )
         price = super().quote(queries=queries, max_answers=max_answers, groups=groups)
         return replace(price, target=outlook)
+
+    def foreseen(self, *, rough: bool = False) -> Forecast:
+        """Return how made-up teachers would fare: a forecast that looks at no votes."""
+        from pate_cli.planning.forecast import public_forecast
+
+        return public_forecast(
+            self._scored,
+            self.plan,
+            rows=self._queries,
+            max_answers=self._max_answers,
+            bound=self._bound,
+            rough=rough,
+        )
+
+    def what_would_pass(self, least: float) -> str:
+        """Return a sentence: fewer rows, or else a larger target, that may pass so often."""
+        from pate_cli.planning.forecast import likely_rows, public_forecast
+
+        def enough(rows: int, target: TargetPlan, *, rough: bool = False) -> bool:
+            foreseen = public_forecast(
+                self._scored, target, rows=rows, bound=self._bound, rough=rough
+            )
+            return bool(foreseen.pass_probability.max() >= least)
+
+        rows = likely_rows(
+            self._scored,
+            self.plan,
+            bound=self._bound,
+            available=self._queries - 1,
+            least=least,
+            favourable=True,
+        )
+        while rows and not enough(rows, self.plan):
+            rows = rows * 9 // 10
+        if rows:
+            return f"Ask at most `max_queries` {rows}"
+        target = self.plan
+        while target.epsilon < CEILING and not enough(self._queries, target, rough=True):
+            target = self.plan.at(1.3 * target.epsilon)
+        return f"Take more noise, or a `target_epsilon` of about {target.epsilon:.2g}"
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
         """Return the target, where it is tested, as fields of a run in a record."""

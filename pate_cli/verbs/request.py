@@ -118,7 +118,8 @@ class Request:
 
         Rows are those of whole queries.
         """
-        from pate_cli.planning.outlook import ensembles_for, likely_rows, settings_for
+        from pate_cli.planning.forecast import likely_rows
+        from pate_cli.planning.outlook import ensembles_for, settings_for
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
@@ -293,6 +294,8 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
     for name in _PRICES:
         if name in given:
             check_positive(f"`{name}`", given[name])
+    if not 0.0 <= given.get("min_pass", 0.0) <= 1.0:
+        raise ParameterError(f"`min_pass` must be in [0, 1], got {given['min_pass']:g}")
     target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if target is not None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)

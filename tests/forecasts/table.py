@@ -24,7 +24,6 @@ import numpy as np
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound, states_for
 from pate_cli.disclosure.target import TargetPlan, most_rows
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
@@ -103,7 +102,7 @@ class Setting:
         values = [float(f"{share * (self.votes + self.prior_weight):.3g}") for share in self.noise]
         shape = {"teachers": self.votes, "classes": self.classes}
         if self.mechanism == "lnmax":
-            return LNMax(**shape, teachers_per_record=self.per_record, gamma=1.0 / values[0])
+            return LNMax(**shape, teachers_per_record=self.per_record, laplace_scale=values[0])
         if self.mechanism == "interactive":
             threshold, sigma1, sigma2 = values
             return InteractiveGNMax(**shape, threshold=threshold, sigma1=sigma1, sigma2=sigma2)
@@ -184,9 +183,7 @@ def asked_rows(setting: Setting) -> int:
         return worst_case_epsilon(mechanism, rows=rows, delta=target.delta) <= target.epsilon
 
     least = most_rows(untested, available=12_000) + 1
-    costs = exact_costs(
-        setting.model(), mechanism, target, bound=Bound(setting.bound), rows=least
-    )
+    costs = exact_costs(setting.model(), mechanism, target, bound=Bound(setting.bound), rows=least)
     rows = np.unique(np.geomspace(least, 2 * least + 12_000, 150).round().astype(np.int64))
     chances = costs.pass_probability(target, rows, quick=True)[0]
     return int(rows[np.argmin(np.abs(chances - setting.aim))])
@@ -213,9 +210,7 @@ def truth(setting: Setting, rows: int, *, files: int = FILES) -> tuple[float, fl
         drawn = np.random.default_rng(SEED).integers(setting.pool, size=(files, rows))
         place = of_pool.reshape(-1)[drawn]
     number = np.stack([np.bincount(each, minlength=len(found)) for each in place])
-    profile = np.stack(
-        [number @ states.costs(order, found).T for order in orders.tolist()], axis=1
-    )
+    profile = np.stack([number @ states.costs(order, found).T for order in orders.tolist()], axis=1)
     cap = rows if setting.cap is None else max(round(setting.cap * rows), 1)
     ceiling = mechanism.worst_rdp(queries=rows, answers=cap, orders=orders)
     chances = target.chances(np.minimum(profile, ceiling[None, :, None]), orders)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
@@ -51,6 +51,9 @@ from pate_cli.verbs.keywords import (
 )
 from pate_cli.verbs.request import Progress, Request, Votes, requested
 from pate_cli.votes.vote_file import VoteBatch
+
+if TYPE_CHECKING:
+    from pate_cli.planning.forecast import Forecast
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def aggregate(
     Raises:
         RefusedError: the coin came out against the labels; it carries the public report.
         UnreachableError: what all runs of the record cost together would exceed the `budget`, or
-            this one `max_epsilon`.
+            this one `max_epsilon`; or it would hardly pass its release test (`min_pass`).
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
     began = now()  # before anything is spent, should it be refused
@@ -132,6 +135,8 @@ def aggregate(
         if asked["seed"] is None and promise["max_epsilon"] is None:
             _refuse_unnamed(settings)
         account, tested = request.account(settings), settings.tested is not None
+        if settings.tested is not None and not goes_on:
+            _refuse_hopeless(request, settings.tested, promise["min_pass"])
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (4 if tested else 1) * request.queries)
@@ -332,11 +337,13 @@ def quote(
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         price = door.quote(settings)
+        foreseen = _foreseen(request, settings)
         gaps = tuple(read_off_warning(fact) for fact in request.file.read_off)
         warned = (
             *cautions(request.mechanism, delta=request.delta),
             *vacuous_warnings(price.epsilon, composed=request.composed is not None),
             *_needs_a_name(settings, promise),
+            *_hopeless(foreseen, promise["min_pass"]),
         )
         planned = Round(
             id="",
@@ -351,21 +358,31 @@ def quote(
             sound=not gaps,
             warnings=(*gaps, *warned),
             prior=public_prior([planned]),
-            target=_outlook(request, settings),
+            target=_outlook(request, settings, foreseen),
         )
 
 
-def _outlook(request: Request, settings: Settings) -> Outlook | None:
+def _foreseen(request: Request, settings: Settings) -> Forecast | None:
+    """Return what made-up teachers would give; None where no test stands in front of the labels."""
+    target = settings.tested
+    if target is None:
+        return None
+    from pate_cli.planning.forecast import public_forecast
+
+    return public_forecast(
+        request.scored,
+        target,
+        rows=request.queries,
+        max_answers=request.max_answers,
+        bound=target.bound,
+    )
+
+
+def _outlook(request: Request, settings: Settings, foreseen: Forecast | None) -> Outlook | None:
     """Return what may be expected of a run with a target, before anything is spent."""
     target = settings.target
     if target is None:
         return None
-    chances: Mapping[str, Any] | None = None
-    if target.tested:
-        from pate_cli.planning.outlook import forecast
-
-        found = forecast(request.scored, target, bound=target.bound, queries=request.queries)
-        chances = found.named()
     return Outlook(
         target=target.epsilon,
         delta=target.delta,
@@ -373,7 +390,7 @@ def _outlook(request: Request, settings: Settings) -> Outlook | None:
         orders=target.test_orders(request.scored),
         distances=target.distances,
         needed=target.tested,
-        chances=chances,
+        chances=None if foreseen is None else foreseen.named_chances(),
     )
 
 
@@ -448,6 +465,26 @@ def _refuse_unnamed(settings: Settings) -> None:
             f"`max_epsilon` {price}",
             epsilon=float(price),
         )
+
+
+def _refuse_hopeless(request: Request, target: TargetPlan, least: float) -> None:
+    from pate_cli.planning.passing import refuse_hopeless
+
+    refuse_hopeless(
+        request.scored,
+        target,
+        rows=request.queries,
+        max_answers=request.max_answers,
+        least=least,
+    )
+
+
+def _hopeless(foreseen: Forecast | None, least: float) -> tuple[str, ...]:
+    if foreseen is None:
+        return ()
+    from pate_cli.planning.passing import hopeless_warnings
+
+    return hopeless_warnings(foreseen, least)
 
 
 def _needs_a_name(settings: Settings, promise: PromiseWords) -> tuple[str, ...]:

@@ -1,0 +1,100 @@
+"""Whether a run with a release test is worth starting: by its public forecast, before it spends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from pate_cli.core.errors import UnreachableError
+from pate_cli.core.words import CEILING
+from pate_cli.planning.forecast import likely_rows, public_forecast
+
+if TYPE_CHECKING:
+    from pate_cli.disclosure.target import TargetPlan
+    from pate_cli.mechanisms.base import ScoredMechanism
+    from pate_cli.planning.forecast import Forecast
+
+# A rough forecast is off by less.
+_ROUGH_BY: Final = 0.15
+_STEP: Final = 1.3
+
+
+def refuse_hopeless(
+    mechanism: ScoredMechanism,
+    target: TargetPlan,
+    *,
+    rows: int,
+    max_answers: int,
+    least: float,
+) -> None:
+    """Refuse a run that would hardly pass its release test, however well the teachers agree.
+
+    It looks at public numbers alone.
+
+    Args:
+        mechanism: the aggregator.
+        target: settled for this run.
+        rows: how many queries are asked.
+        max_answers: after how many answers the run stops.
+        least: the probability below which the run is not started, at the most favourable level of
+            agreement; 0 starts every run.
+
+    Raises:
+        UnreachableError: the probability is smaller; it says what would pass.
+    """
+    if least <= 0.0:
+        return
+
+    def best(*, rough: bool) -> float:
+        found = public_forecast(
+            mechanism,
+            target,
+            rows=rows,
+            max_answers=max_answers,
+            bound=target.bound,
+            rough=rough,
+        )
+        return float(found.pass_probability.max())
+
+    if best(rough=True) >= least + _ROUGH_BY:
+        return
+    chance = best(rough=False)
+    if chance < least:
+        advice = _what_would_pass(mechanism, target, rows=rows, least=least)
+        raise UnreachableError(
+            f"this run would pass its release test with probability {chance:.2g} at most, below "
+            f"`min_pass` {least:g}; nothing was drawn or spent. {advice}"
+        )
+
+
+def hopeless_warnings(foreseen: Forecast, least: float) -> tuple[str, ...]:
+    """Return a warning that `refuse_hopeless` would refuse the run; none where it would not."""
+    best = float(foreseen.pass_probability.max())
+    if best >= least:
+        return ()
+    return (f"The run itself would not start: it passes with probability {best:.2g} at most.",)
+
+
+def _what_would_pass(
+    mechanism: ScoredMechanism, target: TargetPlan, *, rows: int, least: float
+) -> str:
+    """Return a sentence: fewer rows, or else a larger target, that may pass so often."""
+
+    def enough(rows: int, target: TargetPlan, *, rough: bool = False) -> bool:
+        found = public_forecast(mechanism, target, rows=rows, bound=target.bound, rough=rough)
+        return bool(found.pass_probability.max() >= least)
+
+    fewer = likely_rows(
+        mechanism,
+        target,
+        bound=target.bound,
+        available=rows - 1,
+        least=least,
+        favourable=True,
+    )
+    while fewer and not enough(fewer, target):
+        fewer = fewer * 9 // 10
+    if fewer:
+        return f"Ask at most `max_queries` {fewer}"
+    while target.epsilon < CEILING and not enough(rows, target, rough=True):
+        target = target.at(_STEP * target.epsilon)
+    return f"Take more noise, or a `target_epsilon` of about {target.epsilon:.2g}"

@@ -135,7 +135,8 @@ class Request:
                 untested=choice.name is MechanismName.GNMAX,
             )
             rows = chosen.rows
-            choice = replace(choice, given={**chosen.settings.parameters, **choice.given})
+            values = {name: Amount(each) for name, each in chosen.settings.parameters.items()}
+            choice = replace(choice, given={**values, **choice.given})
         elif not rows_given:
             votes = like(self.scored, rows=SEARCHED_ROWS)
             rows = rows_for(votes, self.scored, plan, bound=bound, available=self.queries).rows

@@ -24,7 +24,6 @@ import numpy as np
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound, states_for
 from pate_cli.disclosure.target import TargetPlan, most_rows
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble

@@ -16,7 +16,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.chances import MadeUpCosts
 from pate_cli.planning.ensembles import Agreement, Ensembles
-from pate_cli.planning.made_up_forecast import Forecast
 from pate_cli.planning.made_up_rule import (
     MOST_ROWS,
     Chosen,
@@ -42,14 +41,6 @@ def ensembles_for(mechanism: ScoredMechanism) -> Ensembles:
         teachers_per_record=mechanism.teachers_per_record,
         prior_weight=mechanism.prior_weight,
     )
-
-
-def forecast(
-    mechanism: ScoredMechanism, plan: TargetPlan, *, bound: Bound, queries: int
-) -> Forecast:
-    """How so many rows would fare."""
-    ensembles = ensembles_for(mechanism)
-    return _look(ensembles, mechanism, plan, bound, np.array([queries])).forecast(ensembles, 0)
 
 
 def settings_for(
@@ -112,14 +103,6 @@ def settings_for(
     if fewer is None or fewer.forecast.mean <= found.forecast.mean:
         return found
     return fewer if sharp(fewer.setting, fewer.queries) else found
-
-
-def likely_rows(
-    mechanism: ScoredMechanism, plan: TargetPlan, *, bound: Bound, available: int
-) -> int:
-    """How many rows to ask where the settings are settled: at least one."""
-    found = _look(ensembles_for(mechanism), mechanism, plan, bound, spread(1, available, _ROWS))
-    return int(found.rows[found.best_place()])
 
 
 def _look(

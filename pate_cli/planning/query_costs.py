@@ -259,7 +259,9 @@ def quick_costs(
         factor = _above(votes, setting, distances, bound)
         if tested in known:
             factor = np.interp(distances, _EVERY, known[tested])
-        return np.minimum(costs * factor[:, None], worst[:, None, None])
+        found = costs * factor[:, None]
+        # The two-tail bound of one query may be above what any votes cost; only their sum is not.
+        return found if bound is Bound.TWO_TAIL else np.minimum(found, worst[:, None, None])
 
     return [
         QueryCosts(
@@ -334,7 +336,6 @@ def exact_costs(
     found, place = np.unique(states.of(bound_to_rows, votes.counts), axis=0, return_inverse=True)
     place, weights = place.reshape(-1), votes.weights
     costs = np.stack([states.costs(order, found) for order in orders.tolist()])
-    costs = np.minimum(costs, worst[:, None, None])
     if weights is None:
         costs = costs[..., place]
     else:

@@ -21,7 +21,8 @@ from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.planning.outlook import ensembles_for, forecast, likely_rows, settings_for
+from pate_cli.planning.forecast import likely_rows, public_forecast
+from pate_cli.planning.outlook import ensembles_for, settings_for
 from pate_cli.votes.vote_file import VoteFile
 from slices import some
 
@@ -29,8 +30,10 @@ MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
 SETTINGS = ("--threshold", 32, "--sigma1", 24, "--sigma2", 6.4)
 ROWS = ("--max-queries", 60, "--bound", "two-tail")
+# Coins are set here, whatever chance they would have.
+START = ("--min-pass", 0)
 BARE = (*ROWS, *SETTINGS)
-ALL = (*BARE, "--spend", RECORD)
+ALL = (*BARE, *START, "--spend", RECORD)
 
 
 @pytest.fixture
@@ -138,7 +141,7 @@ def test_nothing_public_depends_on_the_votes_but_the_outcome(pate, votes, counts
     other = tmp_path / "other" / "votes.npy"
     other.parent.mkdir()
     np.save(other, np.sort(counts, axis=1)[::-1])
-    words = ("--target-epsilon", 1.5, *BARE, "--force")
+    words = ("--target-epsilon", 1.5, *BARE, *START, "--force")
     reports = [
         re.sub(r'"(run|id)": "[0-9a-f]{32}"', "", pate("aggregate", *given, *words).stdout)
         for given in ((votes, "--spend", "one.json"), (other, "--spend", "two.json"))
@@ -285,7 +288,7 @@ def test_a_target_out_of_reach_spends_nothing(pate, votes, folder):
 def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkeypatch, heads):
     """The cron job: it runs where it is put, and the account lies beside the votes."""
     heads(refuse=False)
-    given = (*BARE[2:], "--max-queries", 9)
+    given = (*BARE[2:], *START, "--max-queries", 9)
     words = ("aggregate", votes, "--target-epsilon", 0.5, *given, "--budget", 0.6)
     for name, expected in (("monday", 0), ("tuesday", 5)):
         (folder / name).mkdir()
@@ -343,8 +346,8 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "--dry-run")
     found = json.loads(done.stdout)["target"]
     plan = TargetPlan.of(1.5, delta=1e-5)
-    expected = forecast(MECHANISM, plan, bound=Bound.TWO_TAIL, queries=60)
-    assert found["chances"] == expected.named()
+    expected = public_forecast(MECHANISM, plan, bound=Bound.TWO_TAIL, rows=60)
+    assert found["chances"] == expected.named_chances()
     worst, best = (found["chances"][end]["chance"] for end in ("worst", "best"))
     assert worst <= found["chances"]["mean"] <= best
     assert (found["needed"], found["refusal_epsilon"]) == (True, 0.75)
@@ -391,7 +394,7 @@ def test_a_composition_meets_a_target_or_is_refused(pate, votes):
 def test_every_scored_mechanism_takes_a_target(pate, votes, heads, mechanism):
     asked = heads(refuse=False)
     noise = ("--sigma2", 6.4) if mechanism == "gnmax" else ()
-    words = ("--mechanism", mechanism, "--target-epsilon", 1.5, *ROWS, *noise)
+    words = ("--mechanism", mechanism, "--target-epsilon", 1.5, *ROWS, *START, *noise)
     assert pate("aggregate", votes, *words).exit_code == 0
     assert len(asked) == 1
 

@@ -102,7 +102,7 @@ class Setting:
         values = [float(f"{share * (self.votes + self.prior_weight):.3g}") for share in self.noise]
         shape = {"teachers": self.votes, "classes": self.classes}
         if self.mechanism == "lnmax":
-            return LNMax(**shape, teachers_per_record=self.per_record, gamma=1.0 / values[0])
+            return LNMax(**shape, teachers_per_record=self.per_record, laplace_scale=values[0])
         if self.mechanism == "interactive":
             threshold, sigma1, sigma2 = values
             return InteractiveGNMax(**shape, threshold=threshold, sigma1=sigma1, sigma2=sigma2)

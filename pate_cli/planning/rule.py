@@ -101,7 +101,8 @@ class _Goal(TestedTarget):
     """Looks at settings for the rule: of few teachers by what rows cost at most indeed.
 
     Attributes:
-        exactly: whether that is found at all orders, for any number of teachers.
+        exactly: whether only that counts, found at all orders: the search is for noise that
+            needs no test.
     """
 
     exactly: bool = False
@@ -119,7 +120,8 @@ class _Goal(TestedTarget):
         if self.exactly:
             mechanism = votes.mechanism(settings)
             worst = mechanism.worst_rdp(queries=1, answers=1, orders=costs.orders)
-            costs = replace(costs, worst=worst)
+            dear = np.broadcast_to(worst[:, None, None], costs.costs.shape)
+            costs = replace(costs, worst=worst, costs=dear)
         elif votes.most_votes < _FEW:  # where the guess of the worst case is far off
             middle = costs.orders[costs.orders.size // 2 :][:1]
             worst = votes.mechanism(settings).worst_rdp(queries=1, answers=1, orders=middle)

@@ -120,7 +120,8 @@ class Request:
 
         Rows are those of whole queries.
         """
-        from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+        from pate_cli.planning.forecast import likely_rows
+        from pate_cli.planning.rule import SEARCHED_ROWS, choose
         from pate_cli.planning.vote_model import like
 
         asked = self.queries if rows_given else None
@@ -137,10 +138,10 @@ class Request:
                 untested=choice.name is MechanismName.GNMAX,
             )
             rows = chosen.rows
-            choice = replace(choice, given={**chosen.settings.parameters, **choice.given})
+            values = {name: Amount(each) for name, each in chosen.settings.parameters.items()}
+            choice = replace(choice, given={**values, **choice.given})
         elif not rows_given:
-            votes = like(self.scored, rows=SEARCHED_ROWS)
-            rows = rows_for(votes, self.scored, plan, bound=bound, available=self.queries).rows
+            rows = likely_rows(self.scored, plan, bound=bound, available=self.queries)
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from pate_cli.core.arrays import Histograms
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import CEILING, Bound
+from pate_cli.core.words import Bound
 from pate_cli.disclosure import door
 from pate_cli.disclosure.facts import ReportFacts
 from pate_cli.disclosure.ledger import Ledger, Round
@@ -43,9 +43,6 @@ from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
 from pate_cli.votes.facts import PLAIN, Facts, Group
 from pate_cli.votes.vote_file import VoteBatch
-
-if TYPE_CHECKING:
-    from pate_cli.planning.forecast import Forecast
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
@@ -277,16 +274,16 @@ class TargetAccount(PublicAccount):
             ParameterError: that bound needs more memory for some votes than there may be.
         """
         self._scored, self.plan = mechanism, plan
-        self._bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
+        self.bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
         super().__init__(mechanism, queries=queries, max_answers=max_answers, delta=plan.delta)
         self._queries, self._max_answers = queries, max_answers
-        self._states = states_for(self._bound, mechanism, highest_order=float(plan.orders[-1]))
+        self._states = states_for(self.bound, mechanism, highest_order=float(plan.orders[-1]))
         self._orders = self._states.worth(plan.orders)
-        self._tested = TargetTerms(self._terms, plan, self._bound, tuple(self._orders.tolist()))
+        self._tested = TargetTerms(self._terms, plan, self.bound, tuple(self._orders.tolist()))
         if self.needed:
             self._terms = self._tested
             plan.check_reachable()
-            check_states(self._bound, mechanism, rows=queries, orders=plan.orders)
+            check_states(self.bound, mechanism, rows=queries, orders=plan.orders)
 
     @property
     def needed(self) -> bool:
@@ -343,7 +340,7 @@ class TargetAccount(PublicAccount):
         """Return the target as well, and of a test what failing it costs, and the bound."""
         target = StatedTarget(self.plan.epsilon)
         if self.needed:
-            target = StatedTarget(self.plan.epsilon, self.plan.refusal_epsilon, self._bound.value)
+            target = StatedTarget(self.plan.epsilon, self.plan.refusal_epsilon, self.bound.value)
         return {**super().told, "target": target}
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:
@@ -360,46 +357,6 @@ class TargetAccount(PublicAccount):
         )
         price = super().quote(queries=queries, max_answers=max_answers, groups=groups)
         return replace(price, target=outlook)
-
-    def foreseen(self, *, rough: bool = False) -> Forecast:
-        """Return how made-up teachers would fare: a forecast that looks at no votes."""
-        from pate_cli.planning.forecast import public_forecast
-
-        return public_forecast(
-            self._scored,
-            self.plan,
-            rows=self._queries,
-            max_answers=self._max_answers,
-            bound=self._bound,
-            rough=rough,
-        )
-
-    def what_would_pass(self, least: float) -> str:
-        """Return a sentence: fewer rows, or else a larger target, that may pass so often."""
-        from pate_cli.planning.forecast import likely_rows, public_forecast
-
-        def enough(rows: int, target: TargetPlan, *, rough: bool = False) -> bool:
-            foreseen = public_forecast(
-                self._scored, target, rows=rows, bound=self._bound, rough=rough
-            )
-            return bool(foreseen.pass_probability.max() >= least)
-
-        rows = likely_rows(
-            self._scored,
-            self.plan,
-            bound=self._bound,
-            available=self._queries - 1,
-            least=least,
-            favourable=True,
-        )
-        while rows and not enough(rows, self.plan):
-            rows = rows * 9 // 10
-        if rows:
-            return f"Ask at most `max_queries` {rows}"
-        target = self.plan
-        while target.epsilon < CEILING and not enough(self._queries, target, rough=True):
-            target = self.plan.at(1.3 * target.epsilon)
-        return f"Take more noise, or a `target_epsilon` of about {target.epsilon:.2g}"
 
     def charge(self, *, queries: int, max_answers: int) -> Mapping[str, Any]:
         """Return the target, where it is tested, as fields of a run in a record."""

@@ -294,8 +294,6 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
     for name in _PRICES:
         if name in given:
             check_positive(f"`{name}`", given[name])
-    if not 0.0 <= given.get("min_pass", 0.0) <= 1.0:
-        raise ParameterError(f"`min_pass` must be in [0, 1], got {given['min_pass']:g}")
     target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if target is not None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)

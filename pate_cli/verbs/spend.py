@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, UsageError
+from pate_cli.core.errors import (
+    CeilingError,
+    OutputError,
+    ParameterError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.budget import Budget
@@ -134,7 +140,7 @@ def aggregate(
         request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
         tested = account if isinstance(account, TargetAccount) and account.needed else None
         if tested is not None and not goes_on and promise["min_pass"] > 0.0:
-            _refuse_hopeless(tested, promise["min_pass"])
+            _refuse_hopeless(request, tested, promise["min_pass"])
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (1 if tested is None else 4) * request.queries)
@@ -361,7 +367,7 @@ def quote(
         )
         hopeless: tuple[str, ...] = ()
         if isinstance(account, TargetAccount) and price.target is not None and account.needed:
-            foreseen = account.foreseen()
+            foreseen = _foreseen(request, account)
             chances = foreseen.named_chances()
             price = replace(price, target=replace(price.target, chances=chances))
             hopeless = _hopeless(foreseen, promise["min_pass"])
@@ -464,17 +470,40 @@ def _refuse_unnamed(request: Request, account: Account) -> None:
         )
 
 
-def _refuse_hopeless(account: TargetAccount, least: float) -> None:
+def _foreseen(request: Request, account: TargetAccount, *, rough: bool = False) -> Forecast:
+    """How made-up teachers would fare with a run; nothing of it hangs on the votes."""
+    from pate_cli.planning.forecast import public_forecast
+
+    return public_forecast(
+        request.scored,
+        account.plan,
+        rows=request.queries,
+        max_answers=request.max_answers,
+        bound=account.bound,
+        rough=rough,
+    )
+
+
+def _refuse_hopeless(request: Request, account: TargetAccount, least: float) -> None:
     """UnreachableError for a run that would hardly pass however favourably teachers agreed."""
-    if account.foreseen(rough=True).pass_probability.max() >= least + _ROUGH_BY:
+    rough = _foreseen(request, account, rough=True).pass_probability
+    if rough.max() >= least + _ROUGH_BY:
         return
-    foreseen = account.foreseen()
-    best = float(foreseen.pass_probability.max())
+    best = float(_foreseen(request, account).pass_probability.max())
     if best >= least:
         return
+    from pate_cli.planning.forecast import what_would_pass
+
+    rows, epsilon = what_would_pass(
+        request.scored, account.plan, rows=request.queries, bound=account.bound, least=least
+    )
+    advice = f"Take more noise, or a `target_epsilon` of about {epsilon:.2g}"
+    if rows:
+        advice = f"Ask at most `max_queries` {rows}"
     raise UnreachableError(
         f"this run would pass its release test with probability {best:.2g} at most, below "
-        f"`min_pass` {least:g}; nothing was drawn or spent. {account.what_would_pass(least)}"
+        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; `min_pass` 0 starts it all "
+        "the same"
     )
 
 
@@ -505,6 +534,8 @@ class _Target:
     def of(cls, promise: PromiseWords, *, delta: float) -> Self | None:
         """The target, if there is one; UsageError for what makes no sense without."""
         bound, epsilon = Bound(promise["bound"]), promise["target_epsilon"]
+        if not 0.0 <= promise["min_pass"] <= 1.0:
+            raise ParameterError(f"`min_pass` must be in [0, 1], got {promise['min_pass']:g}")
         if epsilon is not None:
             refusal = promise["refusal_epsilon"]
             plan = TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal)

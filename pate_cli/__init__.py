@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     from pate_cli.verbs.spend import aggregate as aggregate
     from pate_cli.verbs.spend import quote as quote
     from pate_cli.verbs.spent import spent as spent
-    from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.verbs.verify import verify as verify
     from pate_cli.votes.groups import TeacherGroups as TeacherGroups
@@ -77,7 +76,6 @@ _HOMES = {
     "quote": "verbs.spend",
     "rdp_curve": "disclosure.exchange",
     "release": "verbs.release",
-    "rule_of_thumb": "verbs.tune",
     "smooth_sensitivity": "verbs.measure",
     "spent": "verbs.spent",
     "tune": "verbs.tune",

@@ -157,7 +157,7 @@ def test_a_run_imports_what_it_needs(tmp_path, counts):
         "mechanisms.lnmax",
         "published",
         "planning.cost",
-        "tuning",
+        "planning.tune",
         "plots",
         "reproduction",
     ):
@@ -258,10 +258,9 @@ def results(counts, done):
             synthetic="teachers=60,classes=3,queries=40",
             target_epsilon=8.0,
             release="none",
-            front=True,
-            thresholds=[40.0],
-            sigmas1=[30.0],
-            sigmas2=[14.0],
+            threshold=40.0,
+            sigma1=30.0,
+            sigma2=14.0,
         ),
     ]
     return {type(result).__name__: result for result in found}

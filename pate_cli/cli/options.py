@@ -592,8 +592,8 @@ class ReleaseOptions:
         float | None,
         _tests(
             "--order",
-            help="Renyi order. Default: a public rule. Rounds need one for all: the rule's at all "
-            "their rows, which pate tune --rule-of-thumb prints.",
+            help="Renyi order. Default: a public rule. Rounds that are released together need one "
+            "order for all.",
         ),
     ] = None
     beta: Annotated[

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.settings import Settings
@@ -12,6 +13,21 @@ from pate_cli.planning.settings import Settings
 def in_votes(value: float) -> str:
     """An amount as the command line reads it back as votes: it takes amounts below 1 for shares."""
     return repr(value).removesuffix(".0") if value >= 1.0 else f"{value:g}votes"
+
+
+def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> str:
+    """The `pate aggregate` line with these keywords of `aggregate`.
+
+    Args:
+        votes: the file of votes.
+        words: options that come first, such as `--prior PRIOR`.
+        keywords: numbers and words by name; numbers are read back as the very same ones.
+    """
+    line = ["pate", "aggregate", votes, *words]
+    for name, value in keywords.items():
+        text = repr(value).removesuffix(".0") if isinstance(value, int | float) else str(value)
+        line += [f"--{name.replace('_', '-')}", text]
+    return shlex.join(line)
 
 
 def aggregate_command(

@@ -91,12 +91,14 @@ class Found:
     Attributes:
         forecast: what the run may be expected to give.
         merit: how well that serves the goal.
+        tested: whether ε is a target, for which a run tests its labels.
         max_answers: a public cap on answers; None without one.
         release: λ, β and σ_SS of a sanitized release; None where nothing is drawn.
     """
 
     forecast: Forecast
     merit: float
+    tested: bool = False
     max_answers: int | None = None
     release: ReleasePlan | None = None
 
@@ -106,23 +108,26 @@ class Found:
         forecast: Forecast,
         goal: Goal,
         *,
+        tested: bool = False,
         max_answers: int | None = None,
         release: ReleasePlan | None = None,
     ) -> Found:
         """The settings of a forecast, by how well it serves a goal."""
         epsilon = np.array([forecast.epsilon])
         merit = goal.merit(epsilon, forecast.expected_answers, forecast.agreement)
-        return cls(forecast, float(merit[0]), max_answers, release)
+        return cls(forecast, float(merit[0]), tested, max_answers, release)
 
 
 class Pricing(Protocol):
     """How settings serve one goal: quickly for many, and as a run would have it for a few.
 
     Attributes:
-        climbs: from how many starts a search climbs.
+        strides: from how many starts a search climbs by whole steps.
+        climbs: from how many of their ends it goes on by smaller ones.
         finalists: how many settings of each mechanism are priced after a round.
     """
 
+    strides: int
     climbs: int
     finalists: int
 

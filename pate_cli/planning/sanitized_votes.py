@@ -39,7 +39,7 @@ _OUT_OF_REACH = -9.0
 class SanitizedVotes:
     """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
 
-    climbs, finalists = 3, 2
+    strides, climbs, finalists = 4, 2, 2
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""

@@ -29,11 +29,15 @@ _TESTED: Final = (
     (0.4, 0.15, 0.1),
     (0.7, 0.3, 0.08),
     (1.0, 1.2, 0.2),
+    (0.3, 0.1, 0.2),
+    (0.4, 2.0, 0.6),
 )
-_UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36)
+_UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
 # T stays within the votes that there can be and a margin: beyond, hardly anything passes the test.
 _THRESHOLD_MARGIN = 1.1
-_WEIGHT_STEP = 0.1
+_WEIGHTS, _WEIGHT_STEP = (0.2, 0.5), 0.1
+# A step that gains less, in logarithms, is none.
+_LEAST_GAIN = 1e-5
 
 
 @dataclass(frozen=True)
@@ -104,9 +108,11 @@ class Search:
 
     def starts(self, *, tested: bool = True, untested: bool = True) -> list[Settings]:
         """Settings spread over what may be good, in votes; given parameters replace theirs."""
-        weights = (
-            (0, *(round(share * self._votes) for share in (0.2, 0.5))) if self._weights else (0,)
-        )
+        weights = [0]
+        if "prior_weight" in self._given:
+            weights = [int(self._given["prior_weight"])]
+        elif self._weights:
+            weights += [round(share * self._votes) for share in _WEIGHTS]
         untested = untested and not {"threshold", "sigma1"} & set(self._given)
         found = []
         for weight in weights:
@@ -128,13 +134,26 @@ class Search:
                 )
         return list(dict.fromkeys(found))
 
-    def run(self, starts: Sequence[Settings], *, climbs: int = 3, halvings: int = 3) -> Candidate:
-        """Climb from the best starts, with and without a test; the best candidate of all."""
+    def run(
+        self, starts: Sequence[Settings], *, climbs: int = 3, halvings: int = 3, strides: int = 0
+    ) -> Candidate:
+        """Climb from the best starts, with and without a test; the best candidate of all.
+
+        Args:
+            starts: where to begin.
+            climbs: from how many of them to climb.
+            halvings: how often a climb halves its steps.
+            strides: from how many starts to climb by whole steps first, to begin from their ends.
+        """
         found = self._priced(starts, None)
         ranked = sorted(found, key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
         firsts = sorted(kinds.values(), key=ranked.index)
-        for start in list(dict.fromkeys([*firsts, *ranked]))[:climbs]:
+        ranked = list(dict.fromkeys([*firsts, *ranked]))
+        if strides:
+            ends = dict.fromkeys(self.climb(start, halvings=0) for start in ranked[:strides])
+            ranked = sorted(ends, key=lambda each: each.merit, reverse=True)
+        for start in ranked[:climbs]:
             self.climb(start, halvings=halvings)
         return self.best
 
@@ -144,7 +163,7 @@ class Search:
             while True:
                 around = self._priced(list(self._around(here.settings, 0.5**halving)), here.rows)
                 best = max(around, key=lambda each: each.merit, default=here)
-                if best.merit <= here.merit:
+                if best.merit <= here.merit + _LEAST_GAIN:
                     break
                 here = best
         return here
@@ -173,7 +192,7 @@ class Search:
                     self._votes + here.prior_weight
                 ):
                     yield moved
-        if not self._weights:
+        if not self._weights or "prior_weight" in self._given:
             return
         step = max(round(_WEIGHT_STEP * share * self._votes), 1)
         for weight in (here.prior_weight + step, max(here.prior_weight - step, 0)):

@@ -8,8 +8,9 @@ What exact costs show to be wrong with quick ones corrects the next looks.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least
-from pate_cli.planning.forecast import forecast_of_costs, worst_case_epsilon
+from pate_cli.planning.forecast import agreement_error, forecast_of_costs, worst_case_epsilon
 from pate_cli.planning.goal import MOST_ROWS, Found, Goal
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above
 from pate_cli.planning.rule import rows_within, usual_bound
@@ -37,9 +38,9 @@ _LENIENCE = 1e-4
 # shares of one that is nearly right.
 _CHANCES = np.array([0.9, 0.95, 0.977, 0.99])
 _TARGETS = np.geomspace(0.5, 2.0, 21)
-_RANGE, _PRECISION, _BEYOND = (1e-3, 1e3), 1e-4, 2.0
+_RANGE, _PRECISION, _BEYOND, _OUT_OF_REACH = (1e-3, 1e3), 1e-4, 2.0, -9.0
 # Among these the first target is sought.
-_FIRST = np.geomspace(0.1, 12.8, 8)
+_FIRST = (0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8)
 
 
 @dataclass(eq=False)
@@ -50,29 +51,35 @@ class LeastTarget(TestedTarget):
         goal: says how many.
     """
 
-    goal: Goal | None = None
+    goal: Goal = field(kw_only=True)
 
     def serve(
-        self, votes: VoteModel, settings: Settings, costs: QueryCosts, near: int | None
+        self,
+        votes: VoteModel,
+        settings: Settings,
+        costs: QueryCosts,
+        near: int | None,
+        *,
+        closer: bool = False,
     ) -> Candidate:
         """Settings with the rows at which the target is least; `target` is about that."""
-        assert self.goal is not None
-        del near
+        del near, closer
         answered = votes.answer_chance(settings)
         scale = self.available / votes.rows
         total = np.cumsum(answered) * scale
-        seen, chances = _prefixes(total, self.goal.answers or 0.0)
+        wanted = self.goal.answers or 1.0
+        seen, chances = _prefixes(total, wanted)
         if not seen.size:
-            return Candidate(
-                settings, float(np.log(total[-1] / (self.goal.answers or 1.0))) - 9.0, 1, False
-            )
+            merit = _OUT_OF_REACH + float(np.log(total[-1] / wanted))
+            return Candidate(settings, merit, 1, holds=False)
         rows = np.maximum(np.round(seen * scale), 1).astype(np.int64)
         epsilons = self._epsilons(costs, rows, chances)
         agreeing = np.cumsum(answered * votes.agreement_chance(settings))[seen - 1] * scale
-        merit = self.goal.merit(epsilons, total[seen - 1], agreeing / total[seen - 1])
-        place = int(np.argmax(merit))
-        holds = bool(agreeing[place] >= self.min_agreement * total[seen[place] - 1])
-        return Candidate(settings, float(merit[place]), int(rows[place]), holds)
+        agreement = agreeing / total[seen - 1]
+        merits = self.goal.merit(epsilons, total[seen - 1], agreement)
+        place = int(np.argmax(merits))
+        holds = bool(agreement[place] >= self.min_agreement)
+        return Candidate(settings, float(merits[place]), int(rows[place]), holds)
 
     def _epsilons(self, costs: QueryCosts, rows: Ints, chances: Floats) -> Floats:
         """About the least targets that release so many rows with such probabilities, [rows]."""
@@ -104,7 +111,7 @@ def _prefixes(total: Floats, answers: float) -> tuple[Ints, Floats]:
 class TestedVotes:
     """Tested targets on a file of votes; SECRET if the votes are."""
 
-    climbs, finalists = 3, 1
+    strides, climbs, finalists = 8, 2, 1
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
@@ -112,54 +119,58 @@ class TestedVotes:
         self._above: dict[bool, Floats] = {}
         self._rows, self._floor = votes.rows, goal.min_agreement + _LENIENCE
         self._looks: TestedTarget | None = None
-        self._target: TargetPlan | None = None
-        if goal.epsilon is not None:
-            self._target = TargetPlan.of(goal.epsilon, delta=goal.delta)
+        self._target = TargetPlan.of(goal.epsilon or _FIRST[0], delta=goal.delta)
 
     def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
         """Candidates at quick costs, which earlier exact ones have corrected."""
-        if self._target is None:
-            self._target = self._first_target(settings)
         if self._looks is None:
-            self._looks = self._looks_at(self._target, least_of=self._goal.answers is not None)
+            if self._goal.answers is not None and near is None and not self._above:
+                self._target = self._first_target(settings, self._goal.answers)
+            self._looks = self._looks_at(self._target)
         return self._looks.look(settings, near)
 
-    def _looks_at(self, target: TargetPlan, *, least_of: bool) -> TestedTarget:
-        goal, votes = replace(self._goal, min_agreement=self._floor), self._votes
-        kind = LeastTarget if least_of else TestedTarget
-        found = kind(
-            votes.some(slice(self._rows)).thinned(MOST_ROWS),
+    def _looks_at(self, target: TargetPlan) -> TestedTarget:
+        """What looks at settings for a target, or for one that is about the least."""
+        goal, votes = self._goal, self._votes
+        some = votes.some(slice(self._rows)).thinned(MOST_ROWS)
+        bound = usual_bound(votes, target, goal.bound, rows=1)
+        auto = goal.bound is Bound.AUTO
+        if goal.answers is None:
+            return TestedTarget(
+                some, target, self._rows, self._floor, bound, stays_auto=auto, above=self._above
+            )
+        return LeastTarget(
+            some,
             target,
             self._rows,
             self._floor,
-            usual_bound(votes, target, goal.bound, rows=1),
-            stays_auto=goal.bound is Bound.AUTO,
+            bound,
+            stays_auto=auto,
             above=self._above,
+            goal=replace(goal, min_agreement=self._floor),
         )
-        if isinstance(found, LeastTarget):
-            found.goal = goal
-        return found
 
-    def _first_target(self, settings: Sequence[Settings]) -> TargetPlan:
+    def _first_target(self, settings: Sequence[Settings], answers: float) -> TargetPlan:
         """About the least target under which one of some settings gives enough answers."""
-        for epsilon in _FIRST.tolist():
-            target = TargetPlan.of(epsilon, delta=self._goal.delta)
-            seen = self._looks_at(target, least_of=False).look(settings[::2], None)
-            if max(each.merit for each in seen) >= np.log(2.0 * (self._goal.answers or 0.0)):
+        goal, target = replace(self._goal, answers=None, epsilon=_FIRST[0]), self._target
+        for epsilon in _FIRST:
+            target = TargetPlan.of(epsilon, delta=goal.delta)
+            looks = TestedVotes(self._votes, replace(goal, epsilon=epsilon))
+            seen = looks.look(settings[::2], None)
+            if max(each.merit for each in seen) >= np.log(2.0 * answers):
                 break
         return target
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
         """A candidate at the costs of a run, with the rows that are best for it."""
         settings, goal, target = candidate.settings, self._goal, self._target
-        assert target is not None
         votes = self._votes.with_prior_weight(settings.prior_weight)
         near = int(min(candidate.rows * _MORE_ROWS + 20, votes.rows))
         first, costs = votes.some(slice(near)), None
         mechanism = votes.mechanism(settings)
         if target.reachable or goal.answers is not None:
             costs = exact_costs(
-                first, mechanism, target, bound=goal.bound, rows=candidate.rows, rough=not last
+                first, mechanism, target, bound=goal.bound, rows=candidate.rows, rough=True
             )
             self._above[settings.threshold is not None] = measured_above(first, settings, costs)
         serve = self._most if goal.answers is None else self._least
@@ -168,14 +179,14 @@ class TestedVotes:
             return None
         plan = target if goal.answers is None else TargetPlan.of(epsilon, delta=goal.delta)
         found = forecast_of_costs(votes, mechanism, plan, None, rows=rows, chance=chance)
-        return Found.of(found, goal)
+        return Found.of(found, goal, tested=True)
 
     def _most(
         self, votes: VoteModel, settings: Settings, costs: QueryCosts | None, near: int
     ) -> tuple[int, float, float]:
         """The rows with the most expected answers, their probability, and the target."""
         target = self._target
-        answers = self._good_answers(votes, settings)
+        answers = self._good_answers(votes, settings, near)
         best, chance = 0, 0.0
         if costs is not None:
             most = int(costs.available)
@@ -186,16 +197,17 @@ class TestedVotes:
                 best, chance = int(rows[place]), float(chances[place])
                 around = best + _NEIGHBOURS * max(best // 150, 1)
                 rows = np.unique(np.clip(np.append(rows, around), 1, most))
-        always = rows_within(votes, settings, target, most=votes.rows)
+        always = rows_within(votes.mechanism(settings), target, most=votes.rows)
         if always and (not best or answers[always - 1] >= answers[best - 1] * chance):
             best, chance = always, 1.0
         return best, chance, target.epsilon
 
-    def _good_answers(self, votes: VoteModel, settings: Settings) -> Floats:
+    def _good_answers(self, votes: VoteModel, settings: Settings, near: int) -> Floats:
         """Expected answers of the first rows, next to nothing where too few agree, [rows]."""
         chance = votes.answer_chance(settings)
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * votes.agreement_chance(settings))
-        return np.where(agreeing >= self._goal.min_agreement * answered, answered, 1e-3 * answered)
+        floor = self._goal.min_agreement + agreement_error(votes, settings, rows=near)
+        return np.where(agreeing >= floor * answered, answered, 1e-3 * answered)
 
     def _least(
         self, votes: VoteModel, settings: Settings, costs: QueryCosts | None, near: int
@@ -206,7 +218,7 @@ class TestedVotes:
         sure = int(np.searchsorted(total, wanted)) + 1
         if costs is None or sure > total.size:
             return 0, 0.0, 0.0
-        target, low, high = self._target, *_RANGE
+        target, (low, high) = self._target, _RANGE
         best = (
             sure,
             1.0,
@@ -214,12 +226,9 @@ class TestedVotes:
         )
         seen, chances = _prefixes(total[: costs.available], wanted)
         for rows, needed in zip(seen.tolist(), chances.tolist(), strict=True):
-
-            def passes(epsilon: float, rows: int = rows) -> float:
-                return float(costs.pass_probability(target.at(epsilon), np.array([rows]))[0, 0])
-
+            chance = partial(_chance, costs, target, rows)
             epsilon = least(
-                lambda epsilon, rows=rows, needed=needed: passes(epsilon, rows) >= needed,
+                partial(_reaches, chance, needed),
                 start=target.epsilon,
                 low=low,
                 high=high,
@@ -227,7 +236,7 @@ class TestedVotes:
             )
             epsilon = round_up(epsilon)
             if epsilon < best[2]:
-                best = rows, passes(epsilon), epsilon
+                best = rows, chance(epsilon), epsilon
         return best
 
     def learn(self, best: Found) -> None:
@@ -237,3 +246,12 @@ class TestedVotes:
         self._floor += max(goal.min_agreement - float(found.agreement[0]), 0.0)
         if goal.answers is not None:
             self._target = TargetPlan.of(found.epsilon, delta=goal.delta)
+
+
+def _chance(costs: QueryCosts, target: TargetPlan, rows: int, epsilon: float) -> float:
+    """The probability that so many rows of a file pass a target of ε."""
+    return float(costs.pass_probability(target.at(epsilon), np.array([rows]))[0, 0])
+
+
+def _reaches(chance: Callable[[float], float], needed: float, epsilon: float) -> bool:
+    return chance(epsilon) >= needed

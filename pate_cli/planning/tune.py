@@ -5,11 +5,20 @@ SECRET unless the votes are public or made up: settings chosen on votes tell abo
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError
-from pate_cli.core.words import MechanismName, ReleaseKind
+from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.files.results import Result
+from pate_cli.planning.command import line_of
 from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.sanitized_votes import SanitizedVotes
 from pate_cli.planning.search import Candidate, Search
@@ -31,16 +40,20 @@ _GAIN = 0.002
 _STARTS, _LATER_CLIMBS = 4, 2
 
 
-@dataclass(frozen=True, eq=False)
-class Tuned:
+@dataclass(frozen=True, repr=False)
+class Tuned(Result):
     """The best settings that a search found. SECRET if the votes are.
 
     Attributes:
         goal: what was sought.
         best: the best settings.
-        others: the best of other mechanisms and releases, where those were looked at.
+        others: the best of other mechanisms and releases that meet the goal, too.
         complete: False where an interruption ended the search.
         looked_at: how many settings were looked at.
+        basis: in numbers, what the votes were.
+        public: whether the votes are public, or made up.
+        votes, words: the file, and options that describe it, for a command line.
+        rows_per_query: how many rows are one query, where a query has several labels.
     """
 
     goal: Goal
@@ -48,6 +61,147 @@ class Tuned:
     others: tuple[Found, ...]
     complete: bool
     looked_at: int
+    basis: Mapping[str, Any] = field(default_factory=dict)
+    public: bool = False
+    votes: str = "VOTES"
+    words: tuple[str, ...] = ()
+    rows_per_query: int = 1
+
+    @property
+    def releasable(self) -> bool:
+        """Only without private votes."""
+        return self.public
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The best settings as keywords of `aggregate`."""
+        return self._keywords(self.best)
+
+    @property
+    def command(self) -> str:
+        """The `pate aggregate` line that runs the best settings."""
+        return line_of(self.votes, self.words, self.settings)
+
+    def _keywords(self, found: Found) -> dict[str, Any]:
+        forecast, settings, plan = found.forecast, found.forecast.settings, found.release
+        each: dict[str, Any] = {"mechanism": settings.mechanism_name.value}
+        for name, value in settings.parameters.items():
+            each[name] = value if value >= 1.0 else f"{value:g} votes"
+        if settings.prior_weight:
+            each["prior_weight"] = settings.prior_weight
+        each["max_queries"] = max(forecast.rows // self.rows_per_query, 1)
+        if found.max_answers is not None:
+            each["max_answers"] = max(found.max_answers // self.rows_per_query, 1)
+        each["delta"] = forecast.delta
+        if self._kind(found) is ReleaseKind.TARGET:
+            target = self._target(found)
+            each |= {"target_epsilon": target.epsilon, "refusal_epsilon": target.refusal_epsilon}
+            each["bound"] = self.goal.bound.value
+        else:
+            each["release"] = self._kind(found).value
+        if plan is not None:
+            each |= {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
+        most = max(forecast.worst_case if plan is None else 0.0, each.get("target_epsilon", 0.0))
+        return each | ({"max_epsilon": most} if most > CEILING else {})
+
+    def _kind(self, found: Found) -> ReleaseKind:
+        if found.release is not None:
+            return ReleaseKind.UPPER
+        return ReleaseKind.TARGET if found.tested else ReleaseKind.NONE
+
+    def _target(self, found: Found) -> TargetPlan:
+        epsilon = found.forecast.epsilon if self.goal.epsilon is None else self.goal.epsilon
+        return TargetPlan.of(epsilon, delta=self.goal.delta)
+
+    def lines(self) -> list[str]:
+        """The result in sentences, the command last."""
+        found, forecast = self.best, self.best.forecast
+        numbers = ", ".join(
+            f"{name} {value:g}" for name, value in forecast.settings.parameters.items()
+        )
+        weight = forecast.settings.prior_weight
+        prior = f", prior weight {weight}" if weight else ""
+        cap = "" if found.max_answers is None else f", at most {found.max_answers} answers"
+        name = forecast.settings.mechanism_name.value
+        told = {
+            ReleaseKind.NONE: f"epsilon {forecast.epsilon:.4f} whatever the votes",
+            ReleaseKind.UPPER: f"published epsilon at most {forecast.epsilon:.4f} with probability "
+            f"97.7%; whatever the votes {forecast.worst_case:.4f}",
+            ReleaseKind.TARGET: f"epsilon {self._target(found).epsilon:g} as a tested target: the "
+            "labels pass the release test with probability "
+            f"{math.floor(1e3 * float(forecast.pass_probability[0])) / 10:g}%, by which the "
+            f"answers count; failing costs {self._target(found).refusal_epsilon:g}",
+        }[self._kind(found)]
+        lines = [
+            f"{float(forecast.expected_answers[0]):.1f} expected answers of {forecast.rows} "
+            f"queries, {float(forecast.agreement[0]):.2%} of them equal to the plurality",
+            f"{told}; delta {forecast.delta:g}",
+            f"{name}: {numbers}{prior}{cap}",
+        ]
+        return [*lines, self.command]
+
+    def headline(self) -> str:
+        """The best settings in a few words."""
+        forecast = self.best.forecast
+        return (
+            f"{float(forecast.expected_answers[0]):.1f} expected answers at epsilon "
+            f"{forecast.epsilon:.4f}"
+        )
+
+    def preview(self) -> list[tuple[object, ...]]:
+        """How to run the best settings."""
+        return [(self.command,)]
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row for the best settings and for each of the others."""
+        rows = [self._described(each) for each in (self.best, *self.others)]
+        names = ("mechanism", "release", "epsilon", "expected_answers", "agreement", "queries")
+        return {name: np.array([row[name] for row in rows]) for name in names}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain numbers, for JSON."""
+        goal = self.goal
+        return {
+            "schema_version": 2,
+            "releasable": self.releasable,
+            "complete": self.complete,
+            "goal": {
+                "target_epsilon": goal.epsilon,
+                "answers": goal.answers,
+                "min_agreement": goal.min_agreement,
+                "delta": goal.delta,
+                "bound": goal.bound.value,
+            },
+            "basis": dict(self.basis),
+            "looked_at": self.looked_at,
+            "winner": self._described(self.best),
+            "command": self.command,
+            "others": [self._described(each) for each in self.others],
+        }
+
+    def _described(self, found: Found) -> dict[str, Any]:
+        """Settings and what they are expected to give, in plain numbers."""
+        forecast, settings, kind = found.forecast, found.forecast.settings, self._kind(found)
+        tested, plan = kind is ReleaseKind.TARGET, found.release
+        return {
+            "mechanism": settings.mechanism_name.value,
+            "threshold": settings.threshold,
+            "sigma1": settings.sigma1,
+            "sigma2": settings.sigma2,
+            "prior_weight": settings.prior_weight,
+            "queries": forecast.rows,
+            "max_answers": found.max_answers,
+            "release": kind.value,
+            "epsilon": self._target(found).epsilon if tested else forecast.epsilon,
+            "expected_answers": float(forecast.expected_answers[0]),
+            "agreement": float(forecast.agreement[0]),
+            "pass_probability": float(forecast.pass_probability[0]),
+            "refusal_epsilon": self._target(found).refusal_epsilon if tested else None,
+            "order": None if plan is None else plan.order,
+            "beta": None if plan is None else plan.beta,
+            "sigma_release": None if plan is None else plan.sigma,
+            "data_independent_epsilon": forecast.worst_case,
+        }
 
 
 def tune(
@@ -122,8 +276,12 @@ class _Rounds:
         starts, last = None, -float("inf")
         for _ in range(_ROUNDS):
             search = self._search = self._new_search()
-            climbs = self._pricing.climbs if starts is None else _LATER_CLIMBS
-            search.run(starts or self._starts(search), climbs=climbs, halvings=_HALVINGS)
+            if starts is None:
+                begin, pricing = self._starts(search), self._pricing
+                climbs, strides = pricing.climbs, pricing.strides
+            else:
+                begin, climbs, strides = starts, _LATER_CLIMBS, 0
+            search.run(begin, climbs=climbs, halvings=_HALVINGS, strides=strides)
             self._price(self._finalists(search))
             if not self._found:
                 return
@@ -159,11 +317,10 @@ class _Rounds:
                 self._found[candidate.settings] = found
 
     def _new_search(self) -> Search:
-        given = {name: value for name, value in self._given.items() if name != "prior_weight"}
         return Search(
             self._pricing.look,
             votes=self._votes.teachers,
-            given=given,
+            given=self._given,
             weights=self._votes.guesses is not None,
             progress=self._count,
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,13 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.planning.forecast import capped_mean, forecast_of_costs, worst_case_epsilon
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.planning.forecast import (
+    agreement_error,
+    capped_mean,
+    forecast_of_costs,
+    worst_case_epsilon,
+)
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.settings import Settings
@@ -59,7 +65,7 @@ class _Costs:
 class CappedVotes:
     """Settings for a worst case, on a file of votes; SECRET if the votes are."""
 
-    climbs, finalists = 6, 4
+    strides, climbs, finalists = 8, 4, 4
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
@@ -118,7 +124,12 @@ class CappedVotes:
             costs: of the settings.
             strictly: whether rows that agree often enough go before all others.
         """
-        goal, rows = self._goal if strictly else self._sought, _spread(1, self._votes.rows)
+        goal, rows = self._sought, _spread(1, self._votes.rows)
+        if strictly:
+            short = agreement_error(
+                votes.with_prior_weight(settings.prior_weight), settings, rows=votes.rows
+            )
+            goal = replace(self._goal, min_agreement=self._goal.min_agreement + short)
         for _ in range(2):
             caps = self._caps(votes, settings, rows, costs)
             used = np.maximum(caps, 1.0)
@@ -195,7 +206,7 @@ class CappedVotes:
         mechanism, orders = self._votes.mechanism(settings), _ORDERS[near]
         whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
         test, answer = np.zeros(orders.size), whole
-        if settings.threshold is not None and settings.sigma1 is not None:
+        if isinstance(mechanism, ConfidentGNMax):
             test = mechanism.worst_rdp(queries=1, answers=0, orders=orders)
             answer = mechanism.argmax.worst_answer(orders)
         tested, middle = settings.threshold is not None, min(_AROUND, orders.size - 1)

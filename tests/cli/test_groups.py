@@ -17,7 +17,6 @@ from pate_cli.disclosure.guarantee import adjacency
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.schema import report_schema
 from pate_cli.mechanisms import GNMax, MechanismChoice
-from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.spend import quote
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
@@ -258,8 +257,10 @@ def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups)
     with open_votes(labels, **settings) as file:
         found = pate_library.cost(file, "gnmax", orders=[4.0], per_query=False)
         assert found.mechanism["teachers_per_record"] == WEIGHT
-        sample, _ = TuneSource(votes=file).sample()
-        assert (sample.teachers, sample.teachers_per_record) == (70, WEIGHT)
+        tuned = pate_library.tune(file, target_epsilon=40.0, release="none", min_agreement=0.5)
+        assert tuned.best.forecast.mechanism.teachers == 70
+        assert tuned.best.forecast.mechanism.teachers_per_record == WEIGHT
+        assert tuned.best.forecast.mechanism.votes_together
         text = refusal(UsageError, pate_library.tune, file, teachers_per_record=2)
         assert text.startswith("`teachers_per_record` does not go with `groups`")
 

@@ -14,7 +14,6 @@ import pytest
 import pate_cli
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
-from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.request import Request
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
@@ -94,13 +93,6 @@ def test_numbers_and_words_draw_the_same_labels(numbers):
     assert named.report.to_dict() == {**without.report.to_dict(), "label_names": NAMES}
     assert without.labels.label_names is None
     assert named.labels.label_names == tuple(NAMES)
-
-
-def test_tuning_knows_the_truth_by_name(ballots):
-    truth = [NAMES[3 - q % 4] for q in range(60)]
-    with pate_cli.open_votes(ballots, label_names=NAMES) as votes:
-        sample, _ = TuneSource(votes=votes, truth=truth).sample()
-    np.testing.assert_array_equal(sample.truth, 3 - np.arange(60) % 4)
 
 
 def test_a_checkpoint_under_other_names_is_of_another_run(votes):

@@ -448,30 +448,3 @@ def test_smooth_sensitivity_shows_the_cost_by_distance(pate, votes):
     assert within == sorted(within)
     paper = json.loads(pate("smooth-sensitivity", votes, "--analysis", "paper").stdout)
     assert paper["cost_by_distance"] == []
-
-
-def test_tune_finds_settings_for_a_target(pate, heads, two_classes):
-    synthetic = "teachers=40,classes=2,queries=60,agreement=0.8"
-    grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
-    words = ("--release", "target", "--target-epsilon", 2.0, "--min-agreement", 0)
-    words += ("--bound", "conditional")
-    found = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)
-    winner = found["winner"]
-    assert (found["releasable"], winner["release"], winner["epsilon"]) == (True, "target", 2.0)
-    assert 0.5 < winner["pass_probability"] <= 1.0
-    assert winner["refusal_epsilon"] == 1.0
-    assert "--target-epsilon 2 --refusal-epsilon 1" in found["command"]
-    assert "--bound conditional" in found["command"]
-    heads(refuse=False)
-    line = found["command"].split()[1:]
-    line[line.index("VOTES")] = str(two_classes)
-    assert pate(*line).exit_code == 0
-
-
-def test_tune_finds_the_least_target_for_answers(pate):
-    synthetic = "teachers=40,classes=4,queries=60,agreement=0.8"
-    grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
-    words = ("--release", "target", "--answers", 20, "--min-agreement", 0)
-    winner = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)["winner"]
-    assert winner["pass_probability"] == 0.977
-    assert winner["expected_answers"] >= 0.977 * 20

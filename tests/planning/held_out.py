@@ -21,8 +21,10 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import forecast
+from pate_cli.planning.goal import Goal
 from pate_cli.planning.rule import choose, public_votes
 from pate_cli.planning.tune import tune
 from pate_cli.planning.vote_model import of_file
@@ -150,7 +152,9 @@ def judged(case):
     votes = of_file(case.counts, case.teachers)
     ruled = forecast(votes, found.settings, target, rows=found.rows)
     agreement = float(ruled.agreement[0])
-    tuned = tune(votes, target, min_agreement=min(max(agreement - 1e-3, 0.5), 0.999)).forecast
+    floor = min(max(agreement - 1e-3, 0.5), 0.999)
+    goal = Goal(ReleaseKind.TARGET, epsilon=case.epsilon, min_agreement=floor)
+    tuned = tune(votes, [goal]).best.forecast
     answers, most = float(ruled.expected_answers[0]), float(tuned.expected_answers[0])
     return {
         "name": case.name,

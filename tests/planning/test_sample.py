@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from pate_cli.tuning import Setting, VoteSample
 
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.planning.sample import capped_mean, made_up_sample, reference_sample
 from pate_cli.planning.sanitized import REFERENCE_SEED, reference_ensemble
-from pate_cli.tuning import Setting, VoteSample
 
 
 def test_expected_yields_are_those_of_many_runs(drawn):

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from pate_cli.tuning import Goal, Grid, VoteSample
 
 from pate_cli import published
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.reproduction.answers import VotesOf, answers, grid_for
 from pate_cli.reproduction.paper_budget import PaperBudget
 from pate_cli.reproduction.vote_folder import VoteFolder
-from pate_cli.tuning import Goal, Grid, VoteSample
 
 WAYS = ["tested target", "worst case", "upper release", "published, corrected"]
 

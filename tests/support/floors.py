@@ -12,7 +12,6 @@ FLOORS = [
     ["run"],
     ["planning"],
     ["published"],
-    ["tuning"],
     ["verbs"],
     ["cli", "reproduction"],
 ]

@@ -90,7 +90,7 @@ def test_votes_in_words_are_read_by_every_verb(verb, tmp_path):
         writer.writerows([f"q{i}", *(["yes"] * (12 + i) + ["no"] * (8 - i))] for i in range(4))
     given = {"label_names": names, "id_column": "row", "layout": "labels"}
     if verb is pate.tune:
-        values = {"thresholds": [12], "sigmas1": [8], "sigmas2": [4]}
+        values = {"threshold": 12, "sigma1": 8, "sigma2": 4}
         verb(votes, answers=1, min_agreement=0.5, **values, **given)
     else:
         verb(votes, **given)

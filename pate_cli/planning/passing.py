@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from pate_cli.core.errors import UnreachableError
-from pate_cli.core.words import CEILING
-from pate_cli.planning.forecast import likely_rows, public_forecast
+from pate_cli.planning.forecast import public_forecast, what_would_pass
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.target import TargetPlan
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
 
 # A rough forecast is off by less.
 _ROUGH_BY: Final = 0.15
-_STEP: Final = 1.3
 
 
 def refuse_hopeless(
@@ -59,7 +57,12 @@ def refuse_hopeless(
         return
     chance = best(rough=False)
     if chance < least:
-        advice = _what_would_pass(mechanism, target, rows=rows, least=least)
+        fewer, larger = what_would_pass(
+            mechanism, target, rows=rows, bound=target.bound, least=least
+        )
+        advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
+        if fewer:
+            advice = f"Ask at most `max_queries` {fewer}"
         raise UnreachableError(
             f"this run would pass its release test with probability {chance:.2g} at most, below "
             f"`min_pass` {least:g}; nothing was drawn or spent. {advice}"
@@ -72,29 +75,3 @@ def hopeless_warnings(foreseen: Forecast, least: float) -> tuple[str, ...]:
     if best >= least:
         return ()
     return (f"The run itself would not start: it passes with probability {best:.2g} at most.",)
-
-
-def _what_would_pass(
-    mechanism: ScoredMechanism, target: TargetPlan, *, rows: int, least: float
-) -> str:
-    """Return a sentence: fewer rows, or else a larger target, that may pass so often."""
-
-    def enough(rows: int, target: TargetPlan, *, rough: bool = False) -> bool:
-        found = public_forecast(mechanism, target, rows=rows, bound=target.bound, rough=rough)
-        return bool(found.pass_probability.max() >= least)
-
-    fewer = likely_rows(
-        mechanism,
-        target,
-        bound=target.bound,
-        available=rows - 1,
-        least=least,
-        favourable=True,
-    )
-    while fewer and not enough(fewer, target):
-        fewer = fewer * 9 // 10
-    if fewer:
-        return f"Ask at most `max_queries` {fewer}"
-    while target.epsilon < CEILING and not enough(rows, target, rough=True):
-        target = target.at(_STEP * target.epsilon)
-    return f"Take more noise, or a `target_epsilon` of about {target.epsilon:.2g}"

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Unpack
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, UsageError
+from pate_cli.core.errors import (
+    CeilingError,
+    OutputError,
+    ParameterError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure import door
@@ -498,6 +504,8 @@ def _needs_a_name(settings: Settings, promise: PromiseWords) -> tuple[str, ...]:
 def _target_of(promise: PromiseWords, *, delta: float) -> TargetPlan | None:
     """Return the target, if there is one; UsageError for what makes no sense without."""
     bound, epsilon = Bound(promise["bound"]), promise["target_epsilon"]
+    if not 0.0 <= promise["min_pass"] <= 1.0:
+        raise ParameterError(f"`min_pass` must be in [0, 1], got {promise['min_pass']:g}")
     refusal = promise["refusal_epsilon"]
     if epsilon is not None:
         return TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal, bound=bound)

@@ -24,7 +24,8 @@ from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
 from pate_cli.planning.forecast import likely_rows, public_forecast
-from pate_cli.planning.outlook import ensembles_for, settings_for
+from pate_cli.planning.rule import SEARCHED_ROWS, choose
+from pate_cli.planning.vote_model import like
 from pate_cli.votes.vote_file import VoteFile
 from slices import some
 
@@ -342,18 +343,19 @@ def test_without_rows_the_target_decides_them(pate, votes, heads):
 def test_without_settings_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(1.5, delta=1e-5)
-    quick = {"bound": Bound.TWO_TAIL}
+    quick = {"bound": Bound.TWO_TAIL, "untested": False}
+    public = like(MECHANISM, rows=SEARCHED_ROWS)
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
-    found = settings_for(ensembles_for(MECHANISM), plan, available=60, **quick)
+    found = choose(public, plan, available=60, **quick)
     report = json.loads(pate(*asked).stdout)
-    assert report["queries"] == found.queries
-    settled = {name: report["mechanism"][name] for name in found.setting.parameters}
-    assert settled == found.setting.parameters
+    assert report["queries"] == found.rows
+    settled = {name: report["mechanism"][name] for name in found.settings.parameters}
+    assert settled == found.settings.parameters
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    found = settings_for(ensembles_for(MECHANISM), plan, asked=20, given={"sigma1": 30.0}, **quick)
-    assert report["mechanism"]["sigma2"] == found.setting.sigma2
+    found = choose(public, plan, asked=20, given={"sigma1": 30.0}, **quick)
+    assert report["mechanism"]["sigma2"] == found.settings.sigma2
 
 
 def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):

@@ -23,8 +23,9 @@ from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.planning.forecast import likely_rows, public_forecast
-from pate_cli.planning.outlook import ensembles_for, settings_for
+from pate_cli.planning.forecast import public_forecast
+from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+from pate_cli.planning.vote_model import like
 from pate_cli.votes.vote_file import VoteFile
 from slices import some
 
@@ -102,7 +103,7 @@ def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, clas
     """Rows, teachers and classes are few enough for the dear one, unless it is refused."""
     heads(refuse=False)
     votes = request.getfixturevalue({2: "two_classes", 4: "votes"}[classes])
-    asked = ("aggregate", votes, "--target-epsilon", 1.5, *ROWS[:2], *START, "--force")
+    asked = ("aggregate", votes, "--target-epsilon", 1.5, *ROWS[:2], *SETTINGS, *START, "--force")
     report = json.loads(pate(*asked).stdout)
     plan = TargetPlan.of(1.5, delta=1e-5)
     mechanism = replace(MECHANISM, classes=classes)
@@ -333,7 +334,8 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(0.6, delta=1e-5)
-    rows = likely_rows(MECHANISM, plan, bound=Bound.TWO_TAIL, available=60)
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    rows = rows_for(model, MECHANISM, plan, bound=Bound.TWO_TAIL, available=60).rows
     words = ("--target-epsilon", 0.6, *SETTINGS, *START, "--bound", "two-tail")
     report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
@@ -344,16 +346,18 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     plan = TargetPlan.of(1.5, delta=1e-5)
     quick = {"bound": Bound.TWO_TAIL}
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
-    found = settings_for(ensembles_for(MECHANISM), plan, available=60, **quick)
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    found = choose(model, plan, available=60, untested=False, **quick)
     report = json.loads(pate(*asked).stdout)
-    assert report["queries"] == found.queries
-    settled = {name: report["mechanism"][name] for name in found.setting.parameters}
-    assert settled == found.setting.parameters
+    assert report["queries"] == found.rows
+    settled = {name: report["mechanism"][name] for name in found.settings.parameters}
+    assert settled == found.settings.parameters
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    found = settings_for(ensembles_for(MECHANISM), plan, asked=20, given={"sigma1": 30.0}, **quick)
-    assert report["mechanism"]["sigma2"] == found.setting.sigma2
+    settled = {"given": {"sigma1": 30.0}, "untested": False, **quick}
+    found = choose(model, plan, asked=20, available=20, **settled)
+    assert report["mechanism"]["sigma2"] == found.settings.sigma2
 
 
 def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):

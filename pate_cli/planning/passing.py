@@ -65,7 +65,8 @@ def refuse_hopeless(
             advice = f"Ask at most `max_queries` {fewer}"
         raise UnreachableError(
             f"this run would pass its release test with probability {chance:.2g} at most, below "
-            f"`min_pass` {least:g}; nothing was drawn or spent. {advice}"
+            f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; "
+            "`min_pass` 0 starts it all the same"
         )
 
 

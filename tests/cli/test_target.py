@@ -23,8 +23,8 @@ from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.planning.forecast import likely_rows, public_forecast
-from pate_cli.planning.rule import SEARCHED_ROWS, choose
+from pate_cli.planning.forecast import public_forecast
+from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
 from pate_cli.planning.vote_model import like
 from pate_cli.votes.vote_file import VoteFile
 from slices import some
@@ -103,7 +103,7 @@ def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, clas
     """Rows, teachers and classes are few enough for the dear one, unless it is refused."""
     heads(refuse=False)
     votes = request.getfixturevalue({2: "two_classes", 4: "votes"}[classes])
-    asked = ("aggregate", votes, "--target-epsilon", 1.5, *ROWS[:2], *START, "--force")
+    asked = ("aggregate", votes, "--target-epsilon", 1.5, *ROWS[:2], *SETTINGS, *START, "--force")
     report = json.loads(pate(*asked).stdout)
     plan = TargetPlan.of(1.5, delta=1e-5)
     mechanism = replace(MECHANISM, classes=classes)
@@ -334,7 +334,8 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(0.6, delta=1e-5)
-    rows = likely_rows(MECHANISM, plan, bound=Bound.TWO_TAIL, available=60)
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    rows = rows_for(model, MECHANISM, plan, bound=Bound.TWO_TAIL, available=60).rows
     words = ("--target-epsilon", 0.6, *SETTINGS, *START, "--bound", "two-tail")
     report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
@@ -344,9 +345,9 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(1.5, delta=1e-5)
     quick = {"bound": Bound.TWO_TAIL, "untested": False}
-    public = like(MECHANISM, rows=SEARCHED_ROWS)
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
-    found = choose(public, plan, available=60, **quick)
+    found = choose(model, plan, available=60, **quick)
     report = json.loads(pate(*asked).stdout)
     assert report["queries"] == found.rows
     settled = {name: report["mechanism"][name] for name in found.settings.parameters}
@@ -354,7 +355,8 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    found = choose(public, plan, asked=20, given={"sigma1": 30.0}, **quick)
+    settled = {"given": {"sigma1": 30.0}, **quick}
+    found = choose(model, plan, asked=20, available=20, **settled)
     assert report["mechanism"]["sigma2"] == found.settings.sigma2
 
 

@@ -42,11 +42,12 @@ from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 # Where each histogram takes long: how many are priced, and how many for a rough price.
 _FEW_STATES, _ROUGH, _MOST_CELLS = 120, 40, 120
-# Numbers of distances that are priced, until those beyond them change the forecast by less, whether
-# the guess is a little too large or too small.
-_PRICED_DISTANCES, _FARTHEST_PRICED, _DECIDES, _WRONG_BY = (12, 24), 48, 0.015, (0.93, 1.1)
-# Of so few teachers 12 are most, and more distances are priced at once.
-_FEW_TEACHERS = 40
+# Numbers of distances that are priced, until those beyond them change the forecast by less. Where
+# votes are few, 12 are a large part of them; where they are many, more take long and tell little.
+_PRICED_DISTANCES, _FARTHEST_PRICED, _DECIDES = (12, 24), 48, 0.015
+_FEW_TEACHERS, _MANY_TEACHERS = 40, 120
+# The guess beyond them may be this much too large or too small, times the share of votes between.
+_WRONG_BY = (-0.5, 0.75)
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
 # The accountant's cost is about this much above the quick one under the conditional bound of a test
 # and an argmax: at distance 0, and by the share of votes that move, from and up to such a share.
@@ -397,7 +398,9 @@ def _mostly_quick(
 
     def costs(above: Floats, wrong_by: float) -> Floats:
         near = above.shape[1]
-        beyond = above[:, -1:] * (growth[near:] / growth[near - 1] * wrong_by)[:, None]
+        share = (_EVERY[near:] - near + 1.0) / votes.most_votes
+        guess = growth[near:] / growth[near - 1] * np.maximum(1.0 + wrong_by * share, 0.5)
+        beyond = above[:, -1:] * guess[:, None]
         found = quick * np.concatenate([above, beyond], axis=1)
         if mechanism.slow_states:  # a run looks no further, either
             found[:, _FARTHEST_PRICED:] = worst[:, None, None]
@@ -409,15 +412,18 @@ def _mostly_quick(
 
     few = sorted({0, middle, orders.size - 1} if not rough else {middle})
     share = np.stack([np.interp(np.arange(orders.size), few, each) for each in np.eye(len(few))])
+    many = votes.most_votes > _MANY_TEACHERS
     for near in _PRICED_DISTANCES[1 if votes.most_votes <= _FEW_TEACHERS else 0 :]:
         priced = np.stack([ratios.at(place, float(orders[place]), near) for place in few])
         above = np.tensordot(share.T, priced, 1)
+        if rough or many:
+            return costs(above, 0.0)
         low, high = (chances(costs(above, wrong_by)) for wrong_by in _WRONG_BY)
-        if np.abs(low - high).max() < _DECIDES or rough:
-            return costs(above, 1.0)
+        if np.abs(low - high).max() < _DECIDES:
+            return costs(above, 0.0)
     farther = ratios.at(middle, float(orders[middle]), _FARTHEST_PRICED)[near - 1 :]
     beyond = above[:, -1:] * farther[1:] / farther[0]
-    return costs(np.concatenate([above, beyond], axis=1), 1.0)
+    return costs(np.concatenate([above, beyond], axis=1), 0.0)
 
 
 class _Ratios:

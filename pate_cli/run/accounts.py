@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -43,9 +43,6 @@ from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
 from pate_cli.votes.facts import PLAIN, Facts, Group
 from pate_cli.votes.vote_file import VoteBatch
-
-if TYPE_CHECKING:
-    pass
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""

@@ -118,8 +118,7 @@ class Request:
 
         Rows are those of whole queries.
         """
-        from pate_cli.planning.forecast import likely_rows
-        from pate_cli.planning.rule import SEARCHED_ROWS, choose
+        from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
         from pate_cli.planning.vote_model import like
 
         asked = self.queries if rows_given else None
@@ -139,7 +138,8 @@ class Request:
             values = {name: Amount(each) for name, each in chosen.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
         elif not rows_given:
-            rows = likely_rows(self.scored, plan, bound=bound, available=self.queries)
+            votes = like(self.scored, rows=SEARCHED_ROWS)
+            rows = rows_for(votes, self.scored, plan, bound=bound, available=self.queries).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)
@@ -297,8 +297,6 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
     for name in _PRICES:
         if name in given:
             check_positive(f"`{name}`", given[name])
-    if not 0.0 <= given.get("min_pass", 0.0) <= 1.0:
-        raise ParameterError(f"`min_pass` must be in [0, 1], got {given['min_pass']:g}")
     target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if target is not None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)

@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, UsageError
+from pate_cli.core.errors import (
+    CeilingError,
+    OutputError,
+    ParameterError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.budget import Budget
@@ -465,7 +471,7 @@ def _refuse_unnamed(request: Request, account: Account) -> None:
 
 
 def _foreseen(request: Request, account: TargetAccount, *, rough: bool = False) -> Forecast:
-    """How made-up teachers would fare: a forecast that looks at no votes."""
+    """How made-up teachers would fare with a run; nothing of it hangs on the votes."""
     from pate_cli.planning.forecast import public_forecast
 
     return public_forecast(
@@ -480,44 +486,25 @@ def _foreseen(request: Request, account: TargetAccount, *, rough: bool = False) 
 
 def _refuse_hopeless(request: Request, account: TargetAccount, least: float) -> None:
     """UnreachableError for a run that would hardly pass however favourably teachers agreed."""
-    rough = _foreseen(request, account, rough=True)
-    if rough.pass_probability.max() >= least + _ROUGH_BY:
+    rough = _foreseen(request, account, rough=True).pass_probability
+    if rough.max() >= least + _ROUGH_BY:
         return
     best = float(_foreseen(request, account).pass_probability.max())
     if best >= least:
         return
+    from pate_cli.planning.forecast import what_would_pass
+
+    rows, epsilon = what_would_pass(
+        request.scored, account.plan, rows=request.queries, bound=account.bound, least=least
+    )
+    advice = f"Take more noise, or a `target_epsilon` of about {epsilon:.2g}"
+    if rows:
+        advice = f"Ask at most `max_queries` {rows}"
     raise UnreachableError(
         f"this run would pass its release test with probability {best:.2g} at most, below "
-        f"`min_pass` {least:g}; nothing was drawn or spent. "
-        f"{_what_would_pass(request, account, least)}"
+        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; `min_pass` 0 starts it all "
+        "the same"
     )
-
-
-def _what_would_pass(request: Request, account: TargetAccount, least: float) -> str:
-    """A sentence: fewer rows, or else a larger target, that may pass so often."""
-    from pate_cli.planning.forecast import likely_rows, public_forecast
-
-    scored, bound, target = request.scored, account.bound, account.plan
-
-    def enough(rows: int, target: TargetPlan, *, rough: bool = False) -> bool:
-        foreseen = public_forecast(scored, target, rows=rows, bound=bound, rough=rough)
-        return bool(foreseen.pass_probability.max() >= least)
-
-    rows = likely_rows(
-        scored,
-        target,
-        bound=bound,
-        available=request.queries - 1,
-        least=least,
-        favourable=True,
-    )
-    while rows and not enough(rows, target):
-        rows = rows * 9 // 10
-    if rows:
-        return f"Ask at most `max_queries` {rows}"
-    while target.epsilon < CEILING and not enough(request.queries, target, rough=True):
-        target = account.plan.at(1.3 * target.epsilon)
-    return f"Take more noise, or a `target_epsilon` of about {target.epsilon:.2g}"
 
 
 def _hopeless(foreseen: Forecast, least: float) -> tuple[str, ...]:
@@ -547,6 +534,8 @@ class _Target:
     def of(cls, promise: PromiseWords, *, delta: float) -> Self | None:
         """The target, if there is one; UsageError for what makes no sense without."""
         bound, epsilon = Bound(promise["bound"]), promise["target_epsilon"]
+        if not 0.0 <= promise["min_pass"] <= 1.0:
+            raise ParameterError(f"`min_pass` must be in [0, 1], got {promise['min_pass']:g}")
         if epsilon is not None:
             refusal = promise["refusal_epsilon"]
             plan = TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal)

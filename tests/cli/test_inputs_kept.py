@@ -109,7 +109,6 @@ def test_pictures_and_tables_of_rows(kept, npy, folder):
     small = ["--sigma2", 4, "--mechanism", "gnmax", "--force"]
     for verb in ("smooth-sensitivity", "cost"):
         kept(verb, "v.npy", *small, "--plot", "p.png", output="p.png")
-    kept("tune", "v.npy", "--target-epsilon", 3, "--plot", "p.png", "--force", output="p.png")
     kept("cost", "v.npy", *small, "--per-query", "q.csv", output="q.csv")
 
 

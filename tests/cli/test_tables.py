@@ -93,19 +93,6 @@ COMPARE = {
         for epsilon, note in ((12345.6789, ""), (None, "1234567 refusals afforded; ends sooner"))
     ],
 }
-ACCURACY = {
-    "delta": 1.25e-15,
-    "queries": 12_000_000,
-    "accuracy": [
-        {
-            "mechanism": "lnmax",
-            "deviation": 1.23e-5,
-            "parameter": 123.456,
-            "accuracy": 0.9876,
-            "epsilon": 12345.6789,
-        }
-    ],
-}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +101,6 @@ ACCURACY = {
         (tables.print_cost, COST),
         (tables.print_smooth, SMOOTH),
         (tables.print_compare, COMPARE),
-        (tables.print_accuracy, ACCURACY),
     ],
     ids=lambda given: getattr(given, "__name__", ""),
 )

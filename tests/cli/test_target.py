@@ -13,16 +13,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pate_cli as library
 import record_files
 from pate_cli.core.codec import encoded
+from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.planning.forecast import likely_rows, public_forecast
-from pate_cli.planning.rule import SEARCHED_ROWS, choose
+from pate_cli.planning.forecast import public_forecast
+from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
 from pate_cli.planning.vote_model import like
 from pate_cli.votes.vote_file import VoteFile
 from slices import some
@@ -101,7 +103,7 @@ def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, clas
     """Rows, teachers and classes are few enough for the dear one, unless it is refused."""
     heads(refuse=False)
     votes = request.getfixturevalue({2: "two_classes", 4: "votes"}[classes])
-    asked = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--force")
+    asked = ("aggregate", votes, "--target-epsilon", 1.5, *ROWS[:2], *SETTINGS, *START, "--force")
     report = json.loads(pate(*asked).stdout)
     plan = TargetPlan.of(1.5, delta=1e-5)
     mechanism = replace(MECHANISM, classes=classes)
@@ -109,6 +111,32 @@ def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, clas
     assert report["tested"]["bound"] == "conditional"
     assert report["tested"]["orders"] == orders == expected
     assert json.loads(pate(*asked, "--bound", "two-tail").stdout)["tested"]["bound"] == "two-tail"
+
+
+def test_a_run_that_would_hardly_pass_is_not_started(pate, votes, folder, heads):
+    """Nothing is spent or written; what the message says would pass is started."""
+    asked = heads(refuse=False)
+    words = ("aggregate", votes, "--target-epsilon", 1.5, *SETTINGS, "--bound", "two-tail")
+    before = names(folder)
+    done = pate(*words, "--max-queries", 60, "--spend", RECORD)
+    assert done.exit_code == 5
+    assert "--min-pass 0.5; nothing was drawn or spent" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 2
+    assert (names(folder), asked) == (before, [])
+    rows = int(re.search(r"--max-queries (\d+)", done.stderr)[1])
+    assert 1 <= rows < 60
+    assert pate(*words, "--max-queries", rows, "--no-record").exit_code == 0
+    assert len(asked) == 1
+    anyway = ("--min-pass", 0, "--no-record", "--force")
+    assert pate(*words, "--max-queries", 60, *anyway).exit_code == 0
+    warned = json.loads(pate(*words, "--max-queries", 60, "--dry-run").stdout)["warnings"]
+    assert "would not start" in warned[0]
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.5])
+def test_the_least_probability_is_one(least, votes):
+    with pytest.raises(ParameterError, match="min_pass"):
+        library.quote(votes, layout="counts", target_epsilon=1.5, min_pass=least)
 
 
 def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
@@ -306,8 +334,9 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(0.6, delta=1e-5)
-    rows = likely_rows(MECHANISM, plan, bound=Bound.TWO_TAIL, available=60)
-    words = ("--target-epsilon", 0.6, *SETTINGS, "--bound", "two-tail")
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    rows = rows_for(model, MECHANISM, plan, bound=Bound.TWO_TAIL, available=60).rows
+    words = ("--target-epsilon", 0.6, *SETTINGS, *START, "--bound", "two-tail")
     report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
 
@@ -315,10 +344,10 @@ def test_without_rows_the_target_decides_them(pate, votes, heads):
 def test_without_settings_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(1.5, delta=1e-5)
-    quick = {"bound": Bound.TWO_TAIL, "untested": False}
-    public = like(MECHANISM, rows=SEARCHED_ROWS)
-    asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail")
-    found = choose(public, plan, available=60, **quick)
+    quick = {"bound": Bound.TWO_TAIL}
+    asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    found = choose(model, plan, available=60, untested=False, **quick)
     report = json.loads(pate(*asked).stdout)
     assert report["queries"] == found.rows
     settled = {name: report["mechanism"][name] for name in found.settings.parameters}
@@ -326,7 +355,8 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    found = choose(public, plan, asked=20, given={"sigma1": 30.0}, **quick)
+    settled = {"given": {"sigma1": 30.0}, "untested": False, **quick}
+    found = choose(model, plan, asked=20, available=20, **settled)
     assert report["mechanism"]["sigma2"] == found.settings.sigma2
 
 

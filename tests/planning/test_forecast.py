@@ -14,8 +14,8 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
 from pate_cli.planning.forecast import (
     forecast,
-    likely_rows,
     public_forecast,
+    what_would_pass,
     worst_case_epsilon,
 )
 from pate_cli.planning.settings import Settings
@@ -76,16 +76,13 @@ def test_counted_runs_pass_as_often_as_the_truth_of_the_table_says(place):
     [CONFIDENT, GNMax(60, 4, sigma2=12.0), LNMax(60, 4, laplace_scale=10.0)],
     ids=lambda mechanism: mechanism.name,
 )
-def test_rows_are_likely_to_pass_and_grow_with_the_target(mechanism):
-    rows = []
-    for epsilon in (0.8, 1.5, 3.0):
-        target = TargetPlan.of(epsilon, delta=1e-5)
-        rows.append(likely_rows(mechanism, target, bound=Bound.AUTO, available=10**5))
-        found = public_forecast(mechanism, target, rows=rows[-1])
-        assert found.at(found.middle)["pass_probability"] >= 0.85
-        assert likely_rows(mechanism, target, bound=Bound.AUTO, available=5) <= 5
-    assert rows == sorted(rows)
-    assert rows[0] < rows[-1]
+def test_what_would_pass_does(mechanism):
+    target, rows = TargetPlan.of(1.0, delta=1e-5), 5000
+    assert public_forecast(mechanism, target, rows=rows, rough=True).pass_probability.max() < 0.5
+    fewer, epsilon = what_would_pass(mechanism, target, rows=rows, bound=Bound.AUTO, least=0.5)
+    assert 0 < fewer < rows
+    assert epsilon == 1.0
+    assert public_forecast(mechanism, target, rows=fewer).pass_probability.max() >= 0.5
 
 
 def test_what_no_votes_could_cost_passes_without_a_test():

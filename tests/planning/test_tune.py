@@ -59,8 +59,6 @@ def test_the_least_target_for_answers_gives_them_and_less_does_not():
     assert exact.expected_answers[0] >= 0.99 * 40
     less = tune(votes, [Goal(TARGET, epsilon=0.97 * epsilon, min_agreement=0.8)])
     assert less.best.forecast.expected_answers[0] < 40
-    more = tune(votes, [Goal(TARGET, epsilon=1.03 * epsilon, min_agreement=0.8)])
-    assert more.best.forecast.expected_answers[0] > 0.99 * 40
 
 
 @pytest.mark.parametrize("goal", [{"epsilon": 4.0}, {"answers": 30}])
@@ -133,7 +131,7 @@ def test_what_is_given_stays_as_it_is():
 
 
 def test_several_votes_of_a_record_cost_more():
-    goal = Goal(TARGET, epsilon=3.0, min_agreement=0.8)
+    goal = Goal(TARGET, epsilon=1.0, min_agreement=0.8)
     one, two = (tune(votes_of(k=k), [goal]).best.forecast for k in (1, 2))
     assert two.mechanism.teachers_per_record == 2
     assert two.expected_answers[0] < one.expected_answers[0]

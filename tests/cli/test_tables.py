@@ -93,6 +93,8 @@ COMPARE = {
         for epsilon, note in ((12345.6789, ""), (None, "1234567 refusals afforded; ends sooner"))
     ],
 }
+
+
 @pytest.mark.parametrize(
     ("printer", "result"),
     [

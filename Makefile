@@ -49,6 +49,12 @@ test: $(STAMP)
 test-all: $(STAMP)
 	PATE_EVERY=1 $(PYTEST) tests
 
+# Forecasts beside what happens to runs of made-up votes, a line for each setting; .02 is too far off.
+.PHONY: forecasts
+
+forecasts: $(STAMP)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m forecasts.table
+
 lint: $(LINTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

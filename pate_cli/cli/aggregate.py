@@ -369,10 +369,10 @@ class _CommandLine:
 
         found = elsewhere(public, available)
         if found is not None:
-            planned, least = found
+            command, least = found
             self.output.note(
                 f"other settings are expected to give {least:.0f} answers or more at this epsilon, "
-                f"stated in advance as a target: {planned.command}"
+                f"stated in advance as a target: {command}"
             )
 
     def _tell(self, public: Report, available: int) -> None:

@@ -45,6 +45,7 @@ from pate_cli.core.words import (
     CONFIDENCE,
     DELTA,
     LAPLACE_SHARE,
+    MIN_PASS,
     PRIOR_SHARE,
     REFUSALS,
     SIGMA1_SHARE,
@@ -681,6 +682,16 @@ class RunTargetOptions(TargetOptions):
             "asked.",
         ),
     ] = None
+    min_pass: Annotated[
+        float,
+        _target(
+            "--min-pass",
+            help="Refuse (exit 5), before anything is drawn or spent, a run that would pass the "
+            "test with a smaller probability even if teachers agreed as favourably as is assumed.",
+            min=0.0,
+            max=1.0,
+        ),
+    ] = MIN_PASS
 
     @property
     def keywords(self) -> dict[str, Any]:

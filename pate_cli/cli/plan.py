@@ -120,7 +120,7 @@ def plan(
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
     """
     import pate_cli as pate
-    from pate_cli.planning.solve import POINTS, points
+    from pate_cli.planning.plan import POINTS, points
 
     with output.outputs() as out:
         view.reserve(out, mode=0o644)
@@ -145,8 +145,8 @@ def plan(
             with output.progress("drawing", POINTS) as progress:
                 around = points(planned, lambda done: progress(done, POINTS))
             figure = plan_figure(
-                [(each.teachers, each.epsilon, each.answers) for each in around],
-                levels=planned.levels,
+                around,
+                levels=[row["agreement"] for row in planned.by_agreement],
                 teachers=planned.known.teachers or 1,
                 epsilon=planned.known.epsilon or 1.0,
                 answers=planned.answers,

@@ -245,22 +245,21 @@ def print_plan(result: dict[str, Any]) -> None:
             f"{row['answers']:.1f}",
             f"{row['equal_to_plurality']:.1%}",
             _floored(row["pass_probability"]),
-            _floored(row["worst_pass_probability"]),
+            _floored(row["least_pass_probability"]),
         )
     console.print(table)
     worst = result["pass_probability"]["worst"]
     console.print(
-        f"worst: they pass with probability {_floored(worst['chance'])} where "
-        f"{worst['agreement']:.0%} are right and queries are {worst['queries']}; a refusal costs "
-        f"{settings['refusal_epsilon']:g}. Without the test these rows have epsilon "
-        f"{result['untested_epsilon']:.4f} for all votes",
+        f"Worst case tried: {worst['agreement']:.0%} are right and queries are {worst['queries']}; "
+        f"runs pass with probability {_floored(worst['chance'])}, the others give no labels and "
+        f"spend epsilon {settings['refusal_epsilon']:g}. Published untested, these rows would cost "
+        f"epsilon {result['untested_epsilon']:.4f}",
         highlight=False,
     )
-    for row in result["needed"]:
-        value = row[result["found"]]
-        needed = "out of reach" if value is None else f"about {value:g} {result['found']}"
-        console.print(f"if they are right {row['agreement']:.1%} of the time: {needed}")
-    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
+    console.print(f"The least target that is of use is about {result['least_epsilon']:g}")
+    for line in (result["other"], result["command"]):
+        if line is not None:
+            console.print("\n" + line, soft_wrap=True, highlight=False, markup=False)
 
 
 def print_bill(bill: Bill) -> None:

@@ -5,13 +5,13 @@ gives the profile u_d, and releases with a probability p(u) (`accounting.tested_
 needs the mean of p(u) over the files that a model may give.
 
 *Distribution of the profile.* The rows of a made-up run are independent draws from the rows of an
-ensemble by their weights. So a run is made up by a multinomial draw, and its profile is the sum of
-what was drawn; the mean of p over some hundred such runs is the forecast. Before the draw, rows of
-about the same cost are merged into one of their mean cost. A search cannot wait for that, and takes
-one random factor f in place of runs: costs of a row at different λ and d rise and fall together, so
-the profile of n rows is about n·μ + √n·c·f, c the covariance with the cost at a middle order and
-distance, f standard normal with a correction for skewness (Cornish and Fisher). The rows of a file
-are not drawn: its profile is a plain sum.
+ensemble by their weights. Costs of a row at different λ and d rise and fall together. So the
+profile of n rows is about n·μ + (R − n·μ_r)·c/v: R the sum of the cost r at a middle order and
+distance, μ_r and v its mean and variance over the rows, c the covariance of all costs with it. The
+law of R is the n-fold convolution of the law of r, found by Fourier transform, and the mean of p
+over it is nearly the forecast. What this leaves out is the mean of p(u) − p(its approximation), and
+some made-up runs tell it well, since both nearly agree in each of them. A search cannot wait for
+that, and takes three values of R. The rows of a file are not drawn: its profile is a plain sum.
 
 *Costs.* `quick_costs` takes the approximation of `pair_costs`, times a correction that is known
 beforehand; it serves searches. `exact_costs` takes the accountant's own costs, the very functions
@@ -22,8 +22,8 @@ and regresses the ratio of exact and approximate cost on the pair of counts for 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import ConditionalStates, settled_bound, states_for
 from pate_cli.disclosure.target import TargetPlan
@@ -41,8 +42,11 @@ from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 # Where each histogram takes long: how many are priced, and how many for a rough price.
 _FEW_STATES, _ROUGH, _MOST_CELLS = 120, 40, 120
-# Numbers of distances that are priced, until those beyond them change the forecast by less.
-_PRICED_DISTANCES, _DECIDES, _STILL_GROWS = (12, 24, 48), 0.015, 1.3
+# Numbers of distances that are priced, until those beyond them change the forecast by less, whether
+# the guess is a little too large or too small.
+_PRICED_DISTANCES, _FARTHEST_PRICED, _DECIDES, _WRONG_BY = (12, 24), 48, 0.015, (0.93, 1.1)
+# Of so few teachers 12 are most, and more distances are priced at once.
+_FEW_TEACHERS = 40
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
 # The accountant's cost is about this much above the quick one under the conditional bound of a test
 # and an argmax: at distance 0, and by the share of votes that move, from and up to such a share.
@@ -56,10 +60,17 @@ _TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
 _REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
+# Of the sum of costs: values at which p is found, and points of the lattice of its law.
+_SUMS, _LATTICE = 97, 2048
 # Runs that are made up, and so many merged rows that they are drawn from.
-_RUNS, _MERGED = 400, 96
+_RUNS, _MERGED = 100, 96
+# Rows of made-up votes, of more than which some are merged.
+_MOST_ROWS = 3000
 # Histograms that are priced where a mechanism has no approximation and each takes its time.
 _MOST_STATES = 400
+# With two classes the time of exact costs grows with the square of the votes, and up to so many
+# it is short; beyond them a grid of so many cells is within .1% of them.
+_FEW_VOTES, _MOST_CELLS_OF_TWO = 250, 240
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,17 +106,18 @@ class QueryCosts:
             ceiling: what so many rows cost at most whatever their votes, [rows, orders], nats, if
                 it is less than that many times `worst`, as under a cap on answers.
         """
-        if self.weights is None:
-            profile, share = self._of_first(rows), np.ones(1)
-        elif quick:
-            profile, share = self._by_factor(rows, self.weights), _NODE_WEIGHTS
-        else:
-            profile, share = self._made_up_runs(rows, self.weights), np.full(_RUNS, 1.0 / _RUNS)
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
-        profile = np.minimum(
-            np.maximum(profile @ to_every_distance(self.distances), 0.0), most[..., None]
-        )
-        return np.asarray(np.tensordot(share, target.chances(profile, self.orders), 1))
+
+        def chances(profiles: Floats) -> Floats:
+            every = np.maximum(profiles @ to_every_distance(self.distances), 0.0)
+            return target.chances(np.minimum(every, most[..., None]), self.orders)
+
+        if self.weights is None:
+            return chances(self._of_first(rows))
+        if quick:
+            profiles = self._by_factor(rows, self.weights)
+            return np.asarray(np.tensordot(_NODE_WEIGHTS, chances(profiles), 1))
+        return self._over_sums(rows, self.weights, chances)
 
     def pass_probabilities(self, target: TargetPlan, rows: Ints, epsilons: Floats) -> Floats:
         """About the probabilities that rows of a file pass under other targets, [targets, rows].
@@ -127,16 +139,43 @@ class QueryCosts:
         return np.asarray((rows[:, None] * self.worst <= room).any(axis=1))
 
     @property
-    def _reference(self) -> Floats:
-        """The cost that stands for the others, at a middle order and distance, [rows]."""
+    def _reference(self) -> tuple[int, int]:
+        """The middle order and distance whose cost stands for the others, by place."""
         near = int(np.searchsorted(self.distances, _REFERENCE_DISTANCE))
-        return self.costs[self.orders.size // 2, min(near, self.distances.size - 1)]
+        return self.orders.size // 2, min(near, self.distances.size - 1)
+
+    def _over_sums(
+        self, rows: Ints, weights: Floats, chances: Callable[[Floats], Floats]
+    ) -> Floats:
+        """Mean of p over what so many rows may cost, [ensembles, rows]."""
+        r, number = self.costs[self._reference], rows.astype(np.float64)
+        mean = weights @ r
+        centred = r - mean[:, None]
+        variance = np.maximum((weights * centred**2).sum(axis=1), 1e-24)
+        slope = np.moveaxis(self.costs @ (weights * centred / variance[:, None]).T, -1, 0)
+        # R − n·μ_r at nodes that reach as far as it does, [nodes, ensembles, rows].
+        width = 16.0 * np.sqrt(np.outer(variance, number)) + 2.0 * np.ptp(r)
+        nodes = np.linspace(-0.5, 0.5, _SUMS)[:, None, None] * width
+        means = np.moveaxis(self.costs @ weights.T, -1, 0)
+        profile = number[:, None, None] * means[:, None] + nodes[..., None, None] * slope[:, None]
+        low, high = (number[:, None, None] * end(self.costs, axis=-1) for end in (np.min, np.max))
+        passes = chances(np.clip(profile, low, high))
+        runs = self._made_up_runs(rows, weights)
+        exact, sums = chances(runs), runs[..., *self._reference] - np.outer(mean, number)
+        found = np.empty((len(weights), rows.size))
+        for at in np.ndindex(*found.shape):
+            law = _law_of_sum(centred[at[0]], weights[at[0]], int(rows[at[1]]), float(width[at]))
+            lattice = np.linspace(-0.5, 0.5, law.size, endpoint=False) * width[at]
+            about = np.interp(lattice, nodes[:, *at], passes[:, *at])
+            left_out = exact[:, *at] - np.interp(sums[:, *at], nodes[:, *at], passes[:, *at])
+            found[at] = law @ about + left_out.mean()
+        return np.clip(found, 0.0, 1.0)
 
     def _made_up_runs(self, rows: Ints, weights: Floats) -> Floats:
         """Profiles [runs, ensembles, rows, orders, distances] of runs that draw their rows."""
         random = np.random.default_rng(PUBLIC_SEED)
-        order = np.argsort(self._reference)
-        reference, costs = self._reference[order], self.costs[..., order]
+        order = np.argsort(self.costs[self._reference])
+        reference, costs = self.costs[self._reference][order], self.costs[..., order]
         found = np.empty((_RUNS, len(weights), rows.size, *self.costs.shape[:2]))
         for place, weight in enumerate(weights[:, order]):
             # Merged rows are alike in weight and in their share of the mean cost, half and half.
@@ -153,8 +192,8 @@ class QueryCosts:
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
         """Profiles [nodes, ensembles, rows, orders, distances] along one random factor."""
         mean = np.moveaxis(self.costs @ weights.T, -1, 0)[:, None]
-        scale = max(float(self._reference.max()), 1e-100)
-        reference = self._reference / scale
+        reference = self.costs[self._reference]
+        reference = reference / max(float(reference.max()), 1e-100)
         centred = reference - (weights @ reference)[:, None]
         sd = np.sqrt(np.maximum((weights * centred**2).sum(axis=1), 1e-20))
         skew = (weights * centred**3).sum(axis=1) / sd**3
@@ -172,6 +211,23 @@ class QueryCosts:
         seen = np.clip(np.round(rows * (each / self.available)), 1, each).astype(np.int64)
         total = np.cumsum(self.costs, axis=-1)[..., seen - 1] * (rows / seen)
         return np.moveaxis(total, 2, 0)[None, None]
+
+
+def _law_of_sum(values: Floats, weights: Floats, number: int, width: float) -> Floats:
+    """Probabilities of the sum of so many draws of values with mean 0, on a lattice around 0.
+
+    The lattice spans `width`. A value between two of its points counts for both, so that the mean
+    stays.
+    """
+    step = width / _LATTICE
+    left = np.floor(values / step)
+    share = values / step - left
+    place = left.astype(np.int64) % _LATTICE
+    law = np.bincount(place, weights * (1.0 - share), minlength=_LATTICE)
+    law = law + np.bincount((place + 1) % _LATTICE, weights * share, minlength=_LATTICE)
+    found = np.fft.irfft(np.fft.rfft(law / law.sum()) ** number, _LATTICE)
+    found = np.maximum(np.fft.fftshift(found), 0.0)
+    return np.asarray(found / found.sum())
 
 
 def quick_costs(
@@ -204,7 +260,9 @@ def quick_costs(
         factor = _above(votes, setting, distances, bound)
         if tested in known:
             factor = np.interp(distances, _EVERY, known[tested])
-        return np.minimum(costs * factor[:, None], worst[:, None, None])
+        found = costs * factor[:, None]
+        # The two-tail bound of one query may be above what any votes cost; only their sum is not.
+        return found if bound is Bound.TWO_TAIL else np.minimum(found, worst[:, None, None])
 
     return [
         QueryCosts(
@@ -267,8 +325,10 @@ def exact_costs(
     orders = states.worth(target.orders)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
     conditional, settings = isinstance(states, ConditionalStates), Settings.of(mechanism)
-    if conditional and votes.classes > 2 and settings is not None:
-        votes = votes if votes.is_file else _merged(votes, settings)
+    if conditional and settings is not None:
+        votes = _merged(votes, settings)
+    dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
+    if conditional and dear and settings is not None:
         costs = _mostly_quick(votes, settings, target, orders, worst, rows, rough)
         return QueryCosts(orders, _EVERY, costs, worst, votes.weights, available or votes.rows)
     if conditional and settings is None and not votes.is_file:
@@ -277,7 +337,6 @@ def exact_costs(
     found, place = np.unique(states.of(bound_to_rows, votes.counts), axis=0, return_inverse=True)
     place, weights = place.reshape(-1), votes.weights
     costs = np.stack([states.costs(order, found) for order in orders.tolist()])
-    costs = np.minimum(costs, worst[:, None, None])
     if weights is None:
         costs = costs[..., place]
     else:
@@ -286,13 +345,28 @@ def exact_costs(
 
 
 def _merged(votes: VoteModel, settings: Settings) -> VoteModel:
-    """Made-up votes with one row for all whose pairs of counts are in the same cell."""
-    x, y = (np.round(count * (_MOST_CELLS / votes.most_votes)) for count in _pair(votes, settings))
-    _, first, place = np.unique(x * 2.0 * _MOST_CELLS + y, return_index=True, return_inverse=True)
-    if votes.weights is None or first.size == votes.rows:
+    """Made-up votes with one row for all that cost the same, or about the same if there are many.
+
+    These have their pairs of counts in the same cell, and the row nearest to their mean stands for
+    them, so that costs change by no more than their curvature.
+    """
+    if votes.weights is None:
         return votes
+    pair = np.stack(_pair(votes, settings), axis=1)
+    _, place = np.unique(
+        votes.mechanism(settings).vote_states(votes.counts), axis=0, return_inverse=True
+    )
+    if place.max() >= _MOST_ROWS:
+        size = _MOST_CELLS / votes.most_votes
+        cells = np.round(pair * size) @ np.array([2.0 * _MOST_CELLS, 1.0])
+        _, place = np.unique(cells, return_inverse=True)
+    place, total = place.reshape(-1), votes.weights.sum(axis=0)
+    mass = np.bincount(place, total)
+    mean = np.stack([np.bincount(place, total * each) / mass for each in pair.T], axis=1)
+    order = np.lexsort((np.abs(pair - mean[place]).sum(axis=1), place))
+    nearest = order[np.flatnonzero(np.diff(place[order], prepend=-1))]
     weights = np.stack([np.bincount(place, each).astype(np.float64) for each in votes.weights])
-    return replace(votes.some(first), weights=weights)
+    return replace(votes.some(nearest), weights=weights)
 
 
 def _mostly_quick(
@@ -304,68 +378,75 @@ def _mostly_quick(
     rows: int,
     rough: bool,
 ) -> Floats:
-    """Costs [orders, DISTANCES, rows] where pricing takes long.
+    """Costs [orders, DISTANCES, rows] where pricing takes long: quick ones, times a ratio.
 
-    Time grows with the square of the distances that are priced. Beyond them the ratio to the quick
-    costs stays, or grows by `_STILL_GROWS`: as soon as both give the same forecast, it is enough.
+    The ratio of exact and quick costs is found for the first distances; and if there are many
+    orders, at a few of them, for it changes little in between. Time grows with the square of the
+    distances. So beyond them the ratio is guessed, and more distances are priced, the farthest at
+    the middle order alone, only while the guess still decides about the forecast.
     """
-    mechanism = votes.mechanism(settings)
-    every_state = mechanism.vote_states(votes.counts)
-    cells = min(2 * votes.most_votes, _MOST_CELLS)
+    mechanism, middle = votes.mechanism(settings), orders.size // 2
+    most = _MOST_CELLS if votes.classes > 2 else _MOST_CELLS_OF_TWO
+    cells = min(2 * votes.most_votes, most)
     quick, known, _ = pair_costs(votes, [settings], orders, cells=cells)
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
+    if votes.classes == 2:  # there a histogram is its pair of counts
+        return np.minimum(quick, worst[:, None, None])
+    ratios = _Ratios(votes, settings, quick, _ROUGH if rough else _FEW_STATES)
+    growth = _above(votes, settings, _EVERY, Bound.CONDITIONAL)
 
-    def chance(costs: Floats) -> Floats:
+    def costs(above: Floats, wrong_by: float) -> Floats:
+        near = above.shape[1]
+        beyond = above[:, -1:] * (growth[near:] / growth[near - 1] * wrong_by)[:, None]
+        found = quick * np.concatenate([above, beyond], axis=1)
+        if mechanism.slow_states:  # a run looks no further, either
+            found[:, _FARTHEST_PRICED:] = worst[:, None, None]
+        return np.minimum(np.maximum.accumulate(found, axis=1), worst[:, None, None])
+
+    def chances(costs: Floats) -> Floats:
         shown = QueryCosts(orders, _EVERY, costs, worst, votes.weights, votes.rows)
         return shown.pass_probability(target, np.array([rows]), quick=True)
 
-    for near in _PRICED_DISTANCES[: 2 if rough else None]:
-        costs = _corrected(votes, settings, every_state, orders, quick, near, rough)
-        above = costs[:, near - 1 : near] / quick[:, near - 1 : near]
-        costs[:, near:] = quick[:, near:] * above
-        if mechanism.slow_states:  # a run looks no further, either
-            costs[:, _PRICED_DISTANCES[-1] :] = worst[:, None, None]
-        costs = np.minimum(costs, worst[:, None, None])
-        high = costs.copy()
-        high[:, near:] = np.minimum(high[:, near:] * _STILL_GROWS, worst[:, None, None])
-        if np.abs(chance(costs) - chance(high)).max() < _DECIDES:
-            break
-    return np.maximum.accumulate(costs, axis=1)
+    few = sorted({0, middle, orders.size - 1} if not rough else {middle})
+    share = np.stack([np.interp(np.arange(orders.size), few, each) for each in np.eye(len(few))])
+    for near in _PRICED_DISTANCES[1 if votes.most_votes <= _FEW_TEACHERS else 0 :]:
+        priced = np.stack([ratios.at(place, float(orders[place]), near) for place in few])
+        above = np.tensordot(share.T, priced, 1)
+        low, high = (chances(costs(above, wrong_by)) for wrong_by in _WRONG_BY)
+        if np.abs(low - high).max() < _DECIDES or rough:
+            return costs(above, 1.0)
+    farther = ratios.at(middle, float(orders[middle]), _FARTHEST_PRICED)[near - 1 :]
+    beyond = above[:, -1:] * farther[1:] / farther[0]
+    return costs(np.concatenate([above, beyond], axis=1), 1.0)
 
 
-def _corrected(
-    votes: VoteModel,
-    settings: Settings,
-    states: Ints,
-    orders: Floats,
-    quick: Floats,
-    near: int,
-    rough: bool,
-) -> Floats:
-    """Quick costs with the first distances corrected by exact ones, [orders, DISTANCES, rows]."""
-    mechanism, costs, middle = votes.mechanism(settings), quick.copy(), orders.size // 2
-    _, first, place = np.unique(states, axis=0, return_index=True, return_inverse=True)
-    place = place.reshape(-1)
-    times = np.bincount(place, votes.row_weights.mean(axis=0), minlength=first.size)
-    chosen = _worth_pricing(
-        times * quick[middle, min(4, near - 1), first], _ROUGH if rough else _FEW_STATES
-    )
-    rows, features = first[chosen], _features(votes, settings)
-    for at, order in enumerate(orders.tolist()):
-        if rough and at != middle:  # the ratio changes little between orders so close
-            continue
-        exact = mechanism.state_costs(states[rows], order=order, distances=np.arange(near))
-        known = quick[at][:near, rows]
-        above = np.empty((near, first.size))
-        if chosen.size < first.size:
-            weights = known * times[chosen]
-            above = _fitted(exact / known, weights, features[rows], features[first])
-        above[:, chosen] = exact / known
-        if rough:
-            costs[:, :near] *= above[:, place]
-        else:
-            costs[at, :near] *= above[:, place]
-    return costs
+class _Ratios:
+    """How far the accountant's costs are above quick ones, from those of a few histograms."""
+
+    def __init__(self, votes: VoteModel, settings: Settings, quick: Floats, number: int) -> None:
+        """Choose the histograms to price: the weightiest in cost, and some of the others."""
+        self._mechanism, self._quick = votes.mechanism(settings), quick
+        self._states = self._mechanism.vote_states(votes.counts)
+        _, first, place = np.unique(self._states, axis=0, return_index=True, return_inverse=True)
+        self._place, self._first = place.reshape(-1), first
+        times = np.bincount(self._place, votes.row_weights.mean(axis=0), minlength=first.size)
+        cost = times * quick[len(quick) // 2, 4, first]
+        self._chosen = _worth_pricing(cost, number)
+        self._times, self._features = times[self._chosen], _features(votes, settings)
+
+    def at(self, place: int, order: float, near: int) -> Floats:
+        """Ratios [near, rows] at an order, which has this place among all, by a regression."""
+        rows = self._first[self._chosen]
+        exact = self._mechanism.state_costs(
+            self._states[rows], order=order, distances=np.arange(near)
+        )
+        known = self._quick[place, :near][:, rows]
+        above = np.empty((near, self._first.size))
+        if rows.size < self._first.size:
+            features = self._features[self._first]
+            above = _fitted(exact / known, known * self._times, self._features[rows], features)
+        above[:, self._chosen] = exact / known
+        return above[:, self._place]
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:

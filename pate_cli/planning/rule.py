@@ -9,35 +9,72 @@ level of agreement pass nine times in ten. Where not even one row does, it says 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
+import numpy as np
+
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan, most_rows
-from pate_cli.planning.forecast import worst_case_epsilon
-from pate_cli.planning.query_costs import exact_costs, measured_above
-from pate_cli.planning.search import Search
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning.forecast import expected_labels, worst_case_epsilon
+from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above, quick_costs
+from pate_cli.planning.search import Candidate, Search
 from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import TestedTarget
 from pate_cli.planning.vote_model import VoteModel, made_up
 
 MOST_ROWS: Final = 1_000_000
+"""How many queries there are where nobody says."""
+
 SEARCHED_ROWS: Final = 450
 """Rows of a made-up model, for a search."""
 
-_MIN_AGREEMENT, _LEAST_CHANCE = 0.88, 0.92
-_CLIMBS, _HALVINGS, _ROUNDS = 1, 1, 3
+LEAST_CHANCE: Final = 0.9
+"""Runs of the rule pass with this probability at the middle level of agreement, or more."""
+
+# Quick costs are sought to pass with more, for they may be off. Of fewer teachers than these the
+# accountant's own costs decide about the rows.
+_SURE, _FEW = 0.95, 60
+_MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.88, 1, 1
+# Where nothing is likely to pass, starts have so many times the noise.
+_NOISIER = (1.0, 1.0, 2.0, 4.0, 8.0)
 _USUAL_SIGMA2, _USUAL_ROWS = 0.2, 300
+# Numbers of rows that are looked at in the end: all over the range, and around the best.
+_COARSE, _FINE, _AROUND = 40, 17, 1.25
 
 
 @dataclass(frozen=True)
 class Rule:
-    """What the rule settles on: settings, rows, and expected answers at middle agreement, about."""
+    """What the rule settles on. Public.
 
-    settings: Settings
+    Attributes:
+        mechanism: the aggregator with its settings.
+        rows: how many queries are asked; 0 where not even one is within reach.
+        answers: expected answers at the middle level of agreement, about.
+        chance: pass probability at the middle level of agreement, about.
+    """
+
+    mechanism: ScoredMechanism
     rows: int
     answers: float
+    chance: float
+
+    @property
+    def settings(self) -> Settings:
+        """Threshold, noise and weight of the prior; TypeError for a mechanism with others."""
+        found = Settings.of(self.mechanism)
+        if found is None:
+            raise TypeError(f"{self.mechanism.name} has settings of its own")
+        return found
+
+    @property
+    def likely(self) -> bool:
+        """Whether runs pass nine times in ten at the middle level of agreement."""
+        return self.chance >= LEAST_CHANCE
 
 
 def public_votes(
@@ -60,6 +97,40 @@ def public_votes(
     )
 
 
+@dataclass(eq=False)
+class _PublicGoal(TestedTarget):
+    """Looks at settings for the rule: of few teachers by what rows cost at most indeed.
+
+    Attributes:
+        exactly: whether only that counts, found at all orders: the search is for noise that
+            needs no test.
+    """
+
+    exactly: bool = False
+
+    def serve(
+        self,
+        votes: VoteModel,
+        settings: Settings,
+        costs: QueryCosts,
+        near: int | None,
+        *,
+        closer: bool = False,
+    ) -> Candidate:
+        """Settings at quick costs, with the best number of rows."""
+        if self.exactly:
+            mechanism = votes.mechanism(settings)
+            worst = mechanism.worst_rdp(queries=1, answers=1, orders=costs.orders)
+            dear = np.broadcast_to(worst[:, None, None], costs.costs.shape)
+            costs = replace(costs, worst=worst, costs=dear)
+        elif votes.most_votes < _FEW:  # where the guess of the worst case is far off
+            middle = costs.orders[costs.orders.size // 2 :][:1]
+            worst = votes.mechanism(settings).worst_rdp(queries=1, answers=1, orders=middle)
+            # About in proportion to the order.
+            costs = replace(costs, worst=worst / middle * costs.orders)
+        return super().serve(votes, settings, costs, near, closer=closer)
+
+
 def choose(
     votes: VoteModel,
     target: TargetPlan,
@@ -69,7 +140,6 @@ def choose(
     given: Mapping[str, float] | None = None,
     tested: bool = True,
     untested: bool = True,
-    weights: bool = False,
     bound: Bound = Bound.AUTO,
     starts: Sequence[Settings] | None = None,
 ) -> Rule:
@@ -82,11 +152,10 @@ def choose(
         asked: how many rows are asked, where that is settled.
         given: threshold, sigma1 or sigma2 in votes, where they are settled.
         tested, untested: which mechanisms may be chosen, Confident and GNMax.
-        weights: whether the weight of the prior is open.
         bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
     """
-    goal = TestedTarget(
+    goal = _PublicGoal(
         votes,
         target,
         available,
@@ -94,42 +163,135 @@ def choose(
         usual_bound(votes, target, bound, rows=1),
         stays_auto=bound is Bound.AUTO,
         asked=asked,
-        least_chance=_LEAST_CHANCE,
+        least_chance=_SURE,
     )
-    search = Search(goal.look, votes=votes.teachers, given=given, weights=weights, pairs=False)
-    starts = starts or search.starts(tested=tested, untested=untested)
-    settings = search.run(starts, climbs=_CLIMBS, halvings=_HALVINGS).settings
-    if goal.bound is Bound.TWO_TAIL:  # one look at the accountant's costs takes little here
-        rough, *_ = goal.look([settings], None)
-        costs = exact_costs(
-            votes, votes.mechanism(settings), target, bound=goal.bound, rows=rough.rows
+    if starts is None:
+        fresh = Search(goal.look, votes=votes.teachers, given=given)
+        starts = fresh.starts(tested=tested, untested=untested)
+    starts = [replace(each, prior_weight=votes.prior_weight) for each in starts]
+    for more in _NOISIER:
+        noisier = dict.fromkeys({"sigma1", "sigma2"} - set(given or {}), more)
+        search = Search(goal.look, votes=votes.teachers, given=given, pairs=False)
+        around = [each.times(**noisier) for each in starts]
+        best = search.run(around, climbs=_CLIMBS, halvings=_HALVINGS)
+        found = rows_for(
+            votes,
+            votes.mechanism(best.settings),
+            target,
+            available=available,
+            asked=asked,
+            bound=bound,
         )
-        above = measured_above(votes, settings, costs)
-        goal = replace(goal, above={settings.threshold is not None: above})
-    return _with_rows(goal, settings)
+        if found.likely:
+            break
+        goal.exactly = True
+    return found
 
 
-def _with_rows(goal: TestedTarget, settings: Settings) -> Rule:
-    """Settings with their number of rows, by what the rows really cost at most."""
-    votes = goal.votes.with_prior_weight(settings.prior_weight)
-    mechanism, target = votes.mechanism(settings), goal.target
-    goal.worst = mechanism.worst_rdp(queries=1, answers=1, orders=target.decisive_orders)
-    rows = goal.asked or goal.look([settings], None)[0].rows
-    rows = goal.look([settings], rows)[0].rows
-    for _ in range(_ROUNDS):
-        rows = goal.look([settings], rows, closer=True)[0].rows
-    untested = rows_within(votes, settings, target, most=goal.available)
-    if goal.asked is None and untested >= rows * (1.0 if goal.target.reachable else 0.0):
-        rows = untested
-        if not rows:
-            return Rule(settings, 0, 0.0)
-    return Rule(settings, rows, goal.middle_answers(settings, rows))
+def rows_for(
+    votes: VoteModel,
+    mechanism: ScoredMechanism,
+    target: TargetPlan,
+    *,
+    available: int = MOST_ROWS,
+    asked: int | None = None,
+    bound: Bound = Bound.AUTO,
+) -> Rule:
+    """How many rows to ask with a mechanism whose settings are settled.
+
+    Args:
+        votes: public ensembles of its shape.
+        mechanism: the aggregator.
+        target: ε, δ and the price of failing.
+        available: how many rows there are.
+        asked: how many rows are asked, where that is settled.
+        bound: as a run is asked for.
+    """
+    within = rows_within(mechanism, target, most=asked or available)
+    if asked is not None and within >= asked:
+        return _ruled(votes, mechanism, asked, 1.0)
+    if not target.reachable:
+        return _ruled(votes, mechanism, asked or within, 0.0 if asked else 1.0)
+    most = asked or _most_rows(mechanism, target, bound, available)
+    costs = _costs(votes, mechanism, target, bound=bound, rows=min(most, _USUAL_ROWS))
+    share, _ = expected_labels(votes, mechanism, rows=1)
+    least = LEAST_CHANCE if votes.most_votes < _FEW else _SURE
+
+    def best(rows: Ints) -> tuple[int, float]:
+        chances = costs.pass_probability(target, rows, quick=True)
+        expected = share[:, None] * rows * chances
+        merit = np.log(expected + expected.mean(axis=0) + 1e-3).mean(axis=0)
+        middle = chances[votes.middle].mean(axis=0)
+        place = int(np.argmax(np.where(middle >= min(least, middle.max()), merit, -np.inf)))
+        return int(rows[place]), float(middle[place])
+
+    rows, chance = best(_spread(1, most, _COARSE) if asked is None else np.array([asked]))
+    if asked is None:
+        low, high = max(int(rows / _AROUND), 1), min(int(rows * _AROUND) + 1, most)
+        rows, chance = best(_spread(low, high, _FINE))
+        if within >= rows:
+            rows, chance = within, 1.0
+    return _ruled(votes, mechanism, rows, chance)
 
 
-def rows_within(votes: VoteModel, settings: Settings, target: TargetPlan, *, most: int) -> int:
+def _ruled(votes: VoteModel, mechanism: ScoredMechanism, rows: int, chance: float) -> Rule:
+    """The rule's answer, with what it gives at the middle level of agreement."""
+    answers, _ = expected_labels(votes, mechanism, rows=rows)
+    return Rule(mechanism, rows, float(answers[votes.middle].mean()) * chance, chance)
+
+
+def quick_answers(
+    votes: VoteModel, rule: Rule, target: TargetPlan, *, bound: Bound = Bound.AUTO
+) -> Floats:
+    """Expected answers of what the rule settles on, counted by pass probability, [ensembles].
+
+    They are those of quick costs, which are about the accountant's; `forecast` has these.
+    """
+    if not rule.rows:
+        return np.zeros(votes.ensembles)
+    answers, _ = expected_labels(votes, rule.mechanism, rows=rule.rows)
+    if rows_within(rule.mechanism, target, most=rule.rows) >= rule.rows:
+        return answers
+    costs = _costs(votes, rule.mechanism, target, bound=bound, rows=rule.rows)
+    return answers * costs.pass_probability(target, np.array([rule.rows]), quick=True)[:, 0]
+
+
+def _costs(
+    votes: VoteModel, mechanism: ScoredMechanism, target: TargetPlan, *, bound: Bound, rows: int
+) -> QueryCosts:
+    """Costs of rows: quick ones where the accountant's own would take long."""
+    settings = Settings.of(mechanism)
+    settled = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+    if settings is None or votes.most_votes < _FEW:
+        return exact_costs(votes, mechanism, target, bound=settled, rows=rows, rough=True)
+    above: dict[bool, Floats] = {}
+    if settled is Bound.TWO_TAIL:  # one look at the accountant's costs takes little here
+        costs = exact_costs(votes, mechanism, target, bound=settled, rows=rows)
+        above[settings.threshold is not None] = measured_above(votes, settings, costs)
+    (quick,) = quick_costs(votes, [settings], target, bound=settled, above=above)
+    worst = mechanism.worst_rdp(queries=1, answers=1, orders=quick.orders)
+    return replace(quick, worst=worst)
+
+
+def _most_rows(mechanism: ScoredMechanism, target: TargetPlan, bound: Bound, available: int) -> int:
+    """As many rows as there are; of more than these `auto` takes the looser bound."""
+
+    def sharp(rows: int) -> bool:
+        found = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+        return found is Bound.CONDITIONAL
+
+    if sharp(available) or not sharp(1):
+        return available
+    return most_rows(sharp, available=available)
+
+
+def _spread(low: int, high: int, number: int) -> Ints:
+    """So many whole numbers at most from one to another, on a geometric scale."""
+    return np.unique(np.geomspace(low, high, number).round().astype(np.int64))
+
+
+def rows_within(mechanism: ScoredMechanism, target: TargetPlan, *, most: int) -> int:
     """The most rows that cannot cost more than the target whatever the votes; 0 if none."""
-
-    mechanism = votes.mechanism(settings)
 
     def within(rows: int) -> bool:
         spent = worst_case_epsilon(mechanism, rows=rows, delta=target.delta)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.planning.settings import Settings, three_digits
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}
@@ -29,8 +30,10 @@ _TESTED: Final = (
     (0.4, 0.15, 0.1),
     (0.7, 0.3, 0.08),
     (1.0, 1.2, 0.2),
+    (0.3, 0.1, 0.2),
+    (0.4, 2.0, 0.6),
 )
-_UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36)
+_UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
 _WEIGHTS, _WEIGHT_STEP = (0.2, 0.5), 0.1
 # A step that gains less, in logarithms, is none.
 _LEAST_GAIN = 1e-5

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Self
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -55,9 +55,11 @@ class Settings:
         return {name: value for name, value in values.items() if value is not None}
 
     def times(self, **factors: float) -> Settings:
-        """The settings with some parameters multiplied, each rounded to three digits."""
+        """The settings with some of its parameters multiplied, each rounded to three digits."""
         values = self.parameters
-        changed = {name: three_digits(values[name] * by) for name, by in factors.items()}
+        changed = {
+            name: three_digits(values[name] * by) for name, by in factors.items() if name in values
+        }
         return Settings(
             changed.get("threshold", self.threshold),
             changed.get("sigma1", self.sigma1),

@@ -7,11 +7,12 @@ answers. Few numbers are priced, and between them the probability of passing is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan, most_rows
@@ -101,7 +102,8 @@ class TestedTarget:
         closer: bool = False,
     ) -> Candidate:
         """Settings at quick costs, with the best number of rows."""
-        rows = self.rows_to_price(near, most=self._most_rows(votes, settings), closer=closer)
+        most = self._most_rows(votes, settings, near)
+        rows = self.rows_to_price(near, most=most, closer=closer)
         return self.candidate(votes, settings, costs, rows, quick=True)
 
     def candidate(
@@ -125,9 +127,12 @@ class TestedTarget:
         merit = np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
         merit += served_by(agreement, self.min_agreement)
-        merit -= missed(self.least_chance - chances[votes.middle].mean(axis=0))
+        middle = chances[votes.middle].mean(axis=0)
+        merit -= missed(self.least_chance - middle)
         place = int(np.argmax(merit))
         holds = bool(agreement[place] >= self.min_agreement)
+        if self.least_chance > 0.0:  # of what is likely to pass at all
+            holds = bool(middle[place] >= self.least_chance)
         return Candidate(settings, float(merit[place]), int(every[place]), holds)
 
     def middle_answers(self, settings: Settings, rows: int) -> float:
@@ -157,17 +162,20 @@ class TestedTarget:
             rows = near * _AROUND
         return np.unique(np.clip(np.round(rows), 1, most).astype(np.int64))
 
-    def _most_rows(self, votes: VoteModel, settings: Settings) -> int:
-        """As many rows as there are; of more than these `auto` takes the looser bound."""
+    def _most_rows(self, votes: VoteModel, settings: Settings, near: int | None) -> int:
+        """The most rows worth a look; of more than these `auto` takes the looser bound."""
+        most = self.available
+        if near is not None:
+            most = min(int(np.ceil(near * _AROUND[-1])), most)
         if self.bound is not Bound.CONDITIONAL or not self.stays_auto or votes.classes == 2:
-            return self.available
+            return most
         mechanism, orders = votes.mechanism(settings), self.target.orders
 
         def sharp(rows: int) -> bool:
             found = settled_bound(Bound.AUTO, mechanism, rows=rows, orders=orders)
             return found is Bound.CONDITIONAL
 
-        return max(most_rows(sharp, available=self.available), 1)
+        return most if sharp(most) else max(most_rows(sharp, available=most), 1)
 
 
 def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:

@@ -9,13 +9,14 @@ What exact costs show to be wrong with quick ones corrects the next looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least
@@ -205,7 +206,7 @@ class TestedVotes:
                 best, chance = int(rows[place]), float(chances[place])
                 around = best + _NEIGHBOURS * max(best // 150, 1)
                 rows = np.unique(np.clip(np.append(rows, around), 1, most))
-        always = rows_within(votes, settings, target, most=votes.rows)
+        always = rows_within(votes.mechanism(settings), target, most=votes.rows)
         if always and (not best or answers[always - 1] >= answers[best - 1] * chance):
             best, chance = always, 1.0
         return best, chance, target.epsilon

@@ -274,16 +274,16 @@ class TargetAccount(PublicAccount):
             ParameterError: that bound needs more memory for some votes than there may be.
         """
         self._scored, self.plan = mechanism, plan
-        self._bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
+        self.bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
         super().__init__(mechanism, queries=queries, max_answers=max_answers, delta=plan.delta)
         self._queries, self._max_answers = queries, max_answers
-        self._states = states_for(self._bound, mechanism, highest_order=float(plan.orders[-1]))
+        self._states = states_for(self.bound, mechanism, highest_order=float(plan.orders[-1]))
         self._orders = self._states.worth(plan.orders)
-        self._tested = TargetTerms(self._terms, plan, self._bound, tuple(self._orders.tolist()))
+        self._tested = TargetTerms(self._terms, plan, self.bound, tuple(self._orders.tolist()))
         if self.needed:
             self._terms = self._tested
             plan.check_reachable()
-            check_states(self._bound, mechanism, rows=queries, orders=plan.orders)
+            check_states(self.bound, mechanism, rows=queries, orders=plan.orders)
 
     @property
     def needed(self) -> bool:
@@ -340,7 +340,7 @@ class TargetAccount(PublicAccount):
         """Return the target as well, and of a test what failing it costs, and the bound."""
         target = StatedTarget(self.plan.epsilon)
         if self.needed:
-            target = StatedTarget(self.plan.epsilon, self.plan.refusal_epsilon, self._bound.value)
+            target = StatedTarget(self.plan.epsilon, self.plan.refusal_epsilon, self.bound.value)
         return {**super().told, "target": target}
 
     def quote(self, *, queries: int, max_answers: int, groups: Sequence[Group] = ()) -> Quote:

@@ -24,7 +24,16 @@ import numpy as np
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.gone import GONE
-from pate_cli.core.words import BUDGET_DELTA, CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
+from pate_cli.core.words import (
+    BUDGET_DELTA,
+    CEILING,
+    DELTA,
+    MIN_PASS,
+    Analysis,
+    Bound,
+    Layout,
+    ReleaseKind,
+)
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.record_place import Places
 from pate_cli.mechanisms.amounts import Amount
@@ -285,6 +294,14 @@ class SpendingWords(TypedDict, total=False):
             "refuse, before anything is drawn or spent, a run that could cost more. Left out, "
             f"{CEILING:g} is the most for a run without a `seed`, of its target or, where nothing "
             "but an epsilon for all votes is promised, of that."
+        ),
+    ]
+    min_pass: Annotated[
+        float,
+        Says(
+            "refuse, before anything is drawn or spent, a run that would pass its release test "
+            "with a smaller probability even if teachers agreed as favourably as is assumed.",
+            MIN_PASS,
         ),
     ]
     keep_ledger: Annotated[

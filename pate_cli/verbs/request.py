@@ -118,24 +118,28 @@ class Request:
 
         Rows are those of whole queries.
         """
-        from pate_cli.planning.outlook import ensembles_for, likely_rows, settings_for
+        from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+        from pate_cli.planning.vote_model import like
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
         if isinstance(choice, MechanismChoice) and choice.left_open:
-            chosen = settings_for(
-                ensembles_for(self.scored),
+            chosen = choose(
+                like(self.scored, rows=SEARCHED_ROWS),
                 plan,
                 bound=bound,
                 available=self.queries,
                 asked=asked,
                 given=in_votes(choice.given, self.file.teachers),
                 tested=choice.name is MechanismName.CONFIDENT,
+                untested=choice.name is MechanismName.GNMAX,
             )
-            rows, values = chosen.queries, chosen.setting.parameters
+            rows = chosen.rows
+            values = {name: Amount(each) for name, each in chosen.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
         elif not rows_given:
-            rows = likely_rows(self.scored, plan, bound=bound, available=self.queries)
+            votes = like(self.scored, rows=SEARCHED_ROWS)
+            rows = rows_for(votes, self.scored, plan, bound=bound, available=self.queries).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)

@@ -6,12 +6,18 @@ import os
 import warnings
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import CeilingError, OutputError, UnreachableError, UsageError
+from pate_cli.core.errors import (
+    CeilingError,
+    OutputError,
+    ParameterError,
+    UnreachableError,
+    UsageError,
+)
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.budget import Budget
@@ -49,6 +55,12 @@ from pate_cli.verbs.keywords import (
 )
 from pate_cli.verbs.request import Progress, Request, Votes, requested
 from pate_cli.votes.vote_file import VoteBatch
+
+if TYPE_CHECKING:
+    from pate_cli.planning.forecast import Forecast
+
+# A rough pass probability is off by no more than this.
+_ROUGH_BY = 0.15
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,7 @@ def aggregate(
     Raises:
         RefusedError: the coin came out against the labels; it carries the public report.
         UnreachableError: what all runs of the record cost together would exceed the `budget`, or
-            this one `max_epsilon`.
+            this one `max_epsilon`; or it would hardly pass its release test (`min_pass`).
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
     began = now()  # before anything is spent, should it be refused
@@ -127,6 +139,8 @@ def aggregate(
         promise["keep_ledger"] = promise["keep_ledger"] or place.ledger
         request, account = _charged(request, promise, target, asked, ceiling=asked["seed"] is None)
         tested = account if isinstance(account, TargetAccount) and account.needed else None
+        if tested is not None and not goes_on and promise["min_pass"] > 0.0:
+            _refuse_hopeless(request, tested, promise["min_pass"])
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (1 if tested is None else 4) * request.queries)
@@ -351,18 +365,18 @@ def quote(
         price = account.quote(
             queries=request.queries, max_answers=request.max_answers, groups=request.groups
         )
-        if target is not None and price.target is not None and price.target.needed:
-            from pate_cli.planning.outlook import forecast
-
-            chances = forecast(
-                request.scored, target.plan, bound=target.bound, queries=request.queries
-            ).named()
+        hopeless: tuple[str, ...] = ()
+        if isinstance(account, TargetAccount) and price.target is not None and account.needed:
+            foreseen = _foreseen(request, account)
+            chances = foreseen.named_chances()
             price = replace(price, target=replace(price.target, chances=chances))
+            hopeless = _hopeless(foreseen, promise["min_pass"])
         gaps = tuple(read_off_warning(fact) for fact in request.file.read_off)
         warned = (
             *cautions(request.mechanism, delta=request.delta),
             *vacuous_warnings(price.epsilon, composed=request.composed is not None),
             *_needs_a_name(request, account, promise),
+            *hopeless,
         )
         planned = Round(
             id="",
@@ -456,6 +470,51 @@ def _refuse_unnamed(request: Request, account: Account) -> None:
         )
 
 
+def _foreseen(request: Request, account: TargetAccount, *, rough: bool = False) -> Forecast:
+    """How made-up teachers would fare with a run; nothing of it hangs on the votes."""
+    from pate_cli.planning.forecast import public_forecast
+
+    return public_forecast(
+        request.scored,
+        account.plan,
+        rows=request.queries,
+        max_answers=request.max_answers,
+        bound=account.bound,
+        rough=rough,
+    )
+
+
+def _refuse_hopeless(request: Request, account: TargetAccount, least: float) -> None:
+    """UnreachableError for a run that would hardly pass however favourably teachers agreed."""
+    rough = _foreseen(request, account, rough=True).pass_probability
+    if rough.max() >= least + _ROUGH_BY:
+        return
+    best = float(_foreseen(request, account).pass_probability.max())
+    if best >= least:
+        return
+    from pate_cli.planning.forecast import what_would_pass
+
+    rows, epsilon = what_would_pass(
+        request.scored, account.plan, rows=request.queries, bound=account.bound, least=least
+    )
+    advice = f"Take more noise, or a `target_epsilon` of about {epsilon:.2g}"
+    if rows:
+        advice = f"Ask at most `max_queries` {rows}"
+    raise UnreachableError(
+        f"this run would pass its release test with probability {best:.2g} at most, below "
+        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; `min_pass` 0 starts it all "
+        "the same"
+    )
+
+
+def _hopeless(foreseen: Forecast, least: float) -> tuple[str, ...]:
+    """A warning that a run would be refused so."""
+    best = float(foreseen.pass_probability.max())
+    if best >= least:
+        return ()
+    return (f"The run itself would not start: it passes with probability {best:.2g} at most.",)
+
+
 def _needs_a_name(request: Request, account: Account, promise: PromiseWords) -> tuple[str, ...]:
     """A warning that a run would be refused so; a price is told whatever it is."""
     price = None if promise["max_epsilon"] is not None else _unnamed(request, account)
@@ -475,6 +534,8 @@ class _Target:
     def of(cls, promise: PromiseWords, *, delta: float) -> Self | None:
         """The target, if there is one; UsageError for what makes no sense without."""
         bound, epsilon = Bound(promise["bound"]), promise["target_epsilon"]
+        if not 0.0 <= promise["min_pass"] <= 1.0:
+            raise ParameterError(f"`min_pass` must be in [0, 1], got {promise['min_pass']:g}")
         if epsilon is not None:
             refusal = promise["refusal_epsilon"]
             plan = TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal)

@@ -12,7 +12,7 @@ from pate_cli.planning.pictures import (
     check_plot,
     cost_figure,
     encode_figure,
-    pareto_figure,
+    plan_figure,
     sensitivity_figure,
 )
 from slices import some
@@ -22,12 +22,6 @@ BINS = [
     {"from": 0, "to": 20, "queries": 3, "expected_answers": 0.5, "mean_cost": 0.0},
     {"from": 20, "to": 40, "queries": 7, "expected_answers": 6.0, "mean_cost": 0.01},
 ]
-FRONT = [
-    {"expected_answers": 10.0, "epsilon": 1.0, "agreement": 0.9},
-    {"expected_answers": 40.0, "epsilon": 2.5, "agreement": 0.95},
-]
-
-
 FIGURES = {
     "cost": lambda: cost_figure({"": BINS}, mechanism="confident", order=8.0, teachers=40),
     "free": lambda: cost_figure({"": BINS[:1]}, mechanism="gnmax", order=8.0, teachers=40),
@@ -46,8 +40,15 @@ FIGURES = {
         order=3,
         beta=0.7,
     ),
-    "pareto": lambda: pareto_figure(FRONT, FRONT[1], secret=True),
-    "nothing": lambda: pareto_figure([], None, secret=True),
+    "plan": lambda: plan_figure(
+        [(n, e, (n * e / 20, n * e / 10)) for n in (20, 40) for e in (1.0, 2.0, 4.0)],
+        levels=(0.6, 0.9),
+        teachers=20,
+        epsilon=2.0,
+        answers=4.0,
+        wanted=4.0,
+        delta=1e-5,
+    ),
 }
 
 
@@ -71,7 +72,7 @@ def test_other_formats_are_refused_first(without):
     assert str(caught.value) == "`plot` writes .pdf, .png or .svg, got 'picture.gif'"
 
 
-@pytest.mark.parametrize("name", some(FIGURES, 2))
+@pytest.mark.parametrize("name", some([name for name in FIGURES if name != "plan"], 2))
 def test_every_picture_says_that_it_is_secret_and_names_its_axes(name):
     pytest.importorskip("matplotlib")
     figure = FIGURES[name]()
@@ -88,11 +89,11 @@ def test_every_picture_says_that_it_is_secret_and_names_its_axes(name):
 )
 def test_the_same_picture_is_the_same_file_without_a_date(suffix, start, monkeypatch):
     pytest.importorskip("matplotlib")
-    first = encode_figure(FIGURES["pareto"](), f"x{suffix}")
+    first = encode_figure(FIGURES["cost"](), f"x{suffix}")
     assert first.startswith(start)
     assert b"Date" not in first
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
-    assert encode_figure(FIGURES["pareto"](), f"y{suffix}") == first
+    assert encode_figure(FIGURES["cost"](), f"y{suffix}") == first
 
 
 def shade(colour):
@@ -120,7 +121,7 @@ def test_bars_differ_in_grey_and_lines_in_more_than_colour():
 def test_every_picture_is_in_one_style():
     pytest.importorskip("matplotlib")
     figures = [make() for make in FIGURES.values()]
-    assert {figure.get_size_inches()[0] for figure in figures} == {8.0}
+    assert {figure.get_size_inches()[0] for figure in figures} == {8.0, 12.0}
     fonts = {axes.xaxis.label.get_fontname() for figure in figures for axes in figure.axes}
     assert fonts == {"DejaVu Sans"}
     sizes = {axes.yaxis.label.get_size() for figure in figures for axes in figure.axes}
@@ -147,13 +148,12 @@ def test_what_the_pictures_show():
     assert dots.get_xydata().tolist() == [[30.0, 0.01]]  # a cost of 0 has no place on a log axis
     _, _, top = FIGURES["sensitivity"]().axes[0].lines
     assert top.get_xydata().tolist() == [[1.0, 1.5]]
-    front, winner = FIGURES["pareto"]().axes[0].collections
-    assert front.get_offsets().tolist() == [[10.0, 1.0], [40.0, 2.5]]
-    assert winner.get_offsets().tolist() == [[40.0, 2.5]]
+    left, right = FIGURES["plan"]().axes
+    assert left.lines[-1].get_xydata().tolist() == [[2.0, 4.0]]
+    assert right.lines[0].get_xdata().tolist() == [20, 40]
 
 
-def test_what_was_found_on_public_votes_is_no_secret():
+def test_a_plan_is_no_secret():
     pytest.importorskip("matplotlib")
-    figure = pareto_figure(FRONT, None, secret=False)
-    title = figure.axes[0].get_title(loc="left")
-    assert title == FIGURES["pareto"]().axes[0].get_title(loc="left").splitlines()[0]
+    title = FIGURES["plan"]().axes[0].get_title(loc="left")
+    assert title == "20 teachers"

@@ -1,0 +1,95 @@
+"""The public rule: settings that are likely to pass, by public numbers alone."""
+
+from __future__ import annotations
+
+import inspect
+
+import pytest
+
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.planning.forecast import forecast, worst_case_epsilon
+from pate_cli.planning.rule import (
+    LEAST_CHANCE,
+    SEARCHED_ROWS,
+    choose,
+    public_votes,
+    rows_for,
+    rows_within,
+)
+from pate_cli.planning.vote_model import like
+from slices import some
+
+SHAPES = [
+    (8, 2, 8.0, 1e-5),
+    (25, 3, 2.0, 1e-5),
+    (60, 2, 1.5, 1e-9),
+    (100, 2, 1.0, 1e-5),
+    (250, 2, 0.6, 1e-5),
+    (1000, 2, 0.3, 1e-6),
+    (40, 10, 4.0, 1e-5),
+    (250, 40, 2.0, 1e-5),
+]
+
+
+def ruled(teachers, classes, epsilon, delta=1e-5, **given):
+    target = TargetPlan.of(epsilon, delta=delta)
+    return choose(public_votes(teachers, classes), target, available=2000, **given)
+
+
+def test_it_is_given_no_votes_and_always_says_the_same():
+    assert set(inspect.signature(public_votes).parameters) <= {
+        "teachers", "classes", "levels", "teachers_per_record", "prior_accuracy", "rows",
+    }  # fmt: skip
+    assert ruled(50, 2, 1.5) == ruled(50, 2, 1.5)
+
+
+@pytest.mark.parametrize(("teachers", "classes", "epsilon", "delta"), some(SHAPES, 4))
+def test_what_it_picks_passes_nine_times_in_ten_in_the_middle(teachers, classes, epsilon, delta):
+    found = ruled(teachers, classes, epsilon, delta)
+    assert found.rows > 0
+    assert found.likely
+    target = TargetPlan.of(epsilon, delta=delta)
+    votes = public_votes(teachers, classes, rows=1500)
+    expected = forecast(votes, found.mechanism, target, rows=found.rows, rough=True)
+    assert expected.at(expected.middle)["pass_probability"] >= LEAST_CHANCE
+    # Nobody has more votes than there are teachers.
+    assert (found.settings.threshold or 0.0) <= 1.1 * teachers
+
+
+def test_where_not_even_one_row_is_likely_it_says_so():
+    given = {"threshold": 4.0, "sigma1": 0.2, "sigma2": 0.2}
+    found = ruled(5, 2, 0.5, given=given)
+    assert not found.likely
+
+
+def test_a_target_that_no_test_can_keep_is_met_by_noise():
+    found = ruled(1000, 3, 0.02)
+    target = TargetPlan.of(0.02, delta=1e-5)
+    assert not target.reachable
+    assert found.likely
+    assert worst_case_epsilon(found.mechanism, rows=found.rows, delta=1e-5) <= 0.02
+
+
+@pytest.mark.parametrize("name", ["threshold", "sigma1", "sigma2"])
+def test_what_is_given_stays(name):
+    assert ruled(60, 2, 2.0, given={name: 21.0}).settings.parameters[name] == 21.0
+
+
+def test_rows_that_are_asked_stay_and_a_mechanism_that_is_asked_is_taken():
+    assert ruled(60, 2, 2.0, asked=17).rows == 17
+    assert ruled(60, 2, 2.0, tested=False).settings.threshold is None
+    assert ruled(60, 2, 2.0, untested=False).settings.threshold is not None
+
+
+@pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.AUTO])
+def test_rows_follow_for_mechanisms_with_settings_of_their_own(bound):
+    mechanism = LNMax(100, 3, laplace_scale=60.0)
+    target = TargetPlan.of(2.0, delta=1e-5)
+    votes = like(mechanism, rows=SEARCHED_ROWS)
+    found = rows_for(votes, mechanism, target, available=500, bound=bound)
+    assert 1 <= found.rows <= 500
+    assert found.mechanism is mechanism
+    assert found.rows >= rows_within(mechanism, target, most=500)
+    assert found.chance >= LEAST_CHANCE

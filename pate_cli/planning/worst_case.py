@@ -96,7 +96,7 @@ class CappedVotes:
 
     def learn(self, best: Found) -> None:
         """Ask for more agreement where it was too little; exact costs have told of themselves."""
-        self._sought = self._sought.stricter(best)
+        self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
 
     def _found(self, settings: Settings, rows: int, cap: int, epsilon: float) -> Found:
         votes, goal = self._votes.with_prior_weight(settings.prior_weight), self._goal

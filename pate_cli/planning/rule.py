@@ -9,12 +9,13 @@ level of agreement pass nine times in ten. Where not even one row does, it says 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan, most_rows
@@ -97,7 +98,7 @@ def public_votes(
 
 
 @dataclass(eq=False)
-class _Goal(TestedTarget):
+class _PublicGoal(TestedTarget):
     """Looks at settings for the rule: of few teachers by what rows cost at most indeed.
 
     Attributes:
@@ -154,7 +155,7 @@ def choose(
         bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
     """
-    goal = _Goal(
+    goal = _PublicGoal(
         votes,
         target,
         available,

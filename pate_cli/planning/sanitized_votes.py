@@ -66,7 +66,8 @@ class SanitizedVotes:
 
     def learn(self, best: Found) -> None:
         """Look at the order that is best for the best settings, and at the rows they ask."""
-        self._sought, self._resolution = self._sought.stricter(best), FINE
+        self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
+        self._resolution = FINE
         settings, rows = best.forecast.settings, best.forecast.rows
         for step in (_STEP, 1.0 / _STEP):
             while True:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, TypeAlias
 
+from pate_cli.core.dataclass import dataclass
 from pate_cli.planning.settings import Settings, three_digits
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}
@@ -33,8 +34,6 @@ _TESTED: Final = (
     (0.4, 2.0, 0.6),
 )
 _UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
-# T stays within the votes that there can be and a margin: beyond, hardly anything passes the test.
-_THRESHOLD_MARGIN = 1.1
 _WEIGHTS, _WEIGHT_STEP = (0.2, 0.5), 0.1
 # A step that gains less, in logarithms, is none.
 _LEAST_GAIN = 1e-5
@@ -81,6 +80,7 @@ class Search:
         given: Mapping[str, float] | None = None,
         weights: bool = False,
         pairs: bool = True,
+        margin: float = 1.1,
         progress: Callable[[int], None] = lambda _done: None,
     ) -> None:
         """Nothing is looked at yet.
@@ -91,10 +91,12 @@ class Search:
             given: parameters that stay as they are.
             weights: whether the weight of a prior is searched, too.
             pairs: whether two axes are changed at once as well.
+            margin: the largest T, in units of the most votes that a query can have.
             progress: called with how many settings were looked at.
         """
         self._look, self._votes, self._given = look, votes, dict(given or {})
-        self._weights, self._pairs, self._progress = weights, pairs, progress
+        self._weights, self._pairs, self._margin = weights, pairs, margin
+        self._progress = progress
         self.seen: dict[Settings, Candidate] = {}
 
     @property
@@ -188,9 +190,7 @@ class Search:
         for several in (*((move,) for move in moves), *pairs):
             if len({name for name, _ in several}) == len(several):
                 moved = here.times(**dict(several))
-                if (moved.threshold or 0.0) <= _THRESHOLD_MARGIN * (
-                    self._votes + here.prior_weight
-                ):
+                if (moved.threshold or 0.0) <= self._margin * (self._votes + here.prior_weight):
                     yield moved
         if not self._weights or "prior_weight" in self._given:
             return

@@ -9,13 +9,14 @@ What exact costs show to be wrong with quick ones corrects the next looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least
@@ -32,8 +33,8 @@ from pate_cli.planning.vote_model import VoteModel
 _MORE_ROWS = 1.4
 _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
-# So much more agreement is asked for while a search is coarse.
-_LENIENCE = 1e-4
+# For a number of answers so many times as many rows are looked at first, and so many more.
+_ROWS_EACH, _MORE_FIRST = 8, 50
 # Probabilities with which a least target may release labels, and targets that are looked at, as
 # shares of one that is nearly right.
 _CHANCES = np.array([0.9, 0.95, 0.977, 0.99])
@@ -117,7 +118,9 @@ class TestedVotes:
         """Nothing is looked at yet."""
         self._votes, self._goal = votes, goal
         self._above: dict[bool, Floats] = {}
-        self._rows, self._floor = votes.rows, goal.min_agreement + _LENIENCE
+        self._rows, self._sought = votes.rows, goal
+        if goal.answers is not None:
+            self._rows = min(votes.rows, int(_ROWS_EACH * goal.answers) + _MORE_FIRST)
         self._looks: TestedTarget | None = None
         self._target = TargetPlan.of(goal.epsilon or _FIRST[0], delta=goal.delta)
 
@@ -131,23 +134,29 @@ class TestedVotes:
 
     def _looks_at(self, target: TargetPlan) -> TestedTarget:
         """What looks at settings for a target, or for one that is about the least."""
-        goal, votes = self._goal, self._votes
+        goal, votes = self._sought, self._votes
         some = votes.some(slice(self._rows)).thinned(MOST_ROWS)
         bound = usual_bound(votes, target, goal.bound, rows=1)
         auto = goal.bound is Bound.AUTO
         if goal.answers is None:
             return TestedTarget(
-                some, target, self._rows, self._floor, bound, stays_auto=auto, above=self._above
+                some,
+                target,
+                self._rows,
+                goal.min_agreement,
+                bound,
+                stays_auto=auto,
+                above=self._above,
             )
         return LeastTarget(
             some,
             target,
             self._rows,
-            self._floor,
+            goal.min_agreement,
             bound,
             stays_auto=auto,
             above=self._above,
-            goal=replace(goal, min_agreement=self._floor),
+            goal=goal,
         )
 
     def _first_target(self, settings: Sequence[Settings], answers: float) -> TargetPlan:
@@ -243,7 +252,8 @@ class TestedVotes:
         """Look at the rows that the best settings ask, with a floor on agreement that holds."""
         found, goal, self._looks = best.forecast, self._goal, None
         self._rows = int(min(_MORE_ROWS * found.rows + 20, self._votes.rows))
-        self._floor += max(goal.min_agreement - float(found.agreement[0]), 0.0)
+        some = self._votes.some(slice(self._rows)).thinned(MOST_ROWS)
+        self._sought = goal.stricter(best, some, available=self._rows)
         if goal.answers is not None:
             self._target = TargetPlan.of(found.epsilon, delta=goal.delta)
 

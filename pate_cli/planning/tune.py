@@ -37,7 +37,7 @@ _PRICINGS: Mapping[ReleaseKind, Callable[[VoteModel, Goal], Pricing]] = {
 _ROUNDS, _HALVINGS, _NEAR = 3, 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
 _GAIN = 0.002
-_STARTS, _LATER_CLIMBS = 4, 2
+_STARTS, _LATER_CLIMBS, _MARGIN = 4, 2, 1.6
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,6 +89,9 @@ class Tuned(Result):
             each[name] = value if value >= 1.0 else f"{value:g} votes"
         if settings.prior_weight:
             each["prior_weight"] = settings.prior_weight
+        shared = forecast.mechanism.teachers_per_record
+        if shared != 1 and not forecast.mechanism.votes_together:
+            each["teachers_per_record"] = shared
         each["max_queries"] = max(forecast.rows // self.rows_per_query, 1)
         if found.max_answers is not None:
             each["max_answers"] = max(found.max_answers // self.rows_per_query, 1)
@@ -322,6 +325,7 @@ class _Rounds:
             votes=self._votes.teachers,
             given=self._given,
             weights=self._votes.guesses is not None,
+            margin=_MARGIN,
             progress=self._count,
         )
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -95,7 +96,7 @@ class CappedVotes:
 
     def learn(self, best: Found) -> None:
         """Ask for more agreement where it was too little; exact costs have told of themselves."""
-        self._sought = self._sought.stricter(best)
+        self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
 
     def _found(self, settings: Settings, rows: int, cap: int, epsilon: float) -> Found:
         votes, goal = self._votes.with_prior_weight(settings.prior_weight), self._goal

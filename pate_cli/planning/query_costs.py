@@ -113,7 +113,7 @@ class QueryCosts:
             return target.chances(np.minimum(every, most[..., None]), self.orders)
 
         if self.weights is None:
-            return chances(self._of_first(rows))
+            return chances(self._of_first(rows)[0])
         if quick:
             profiles = self._by_factor(rows, self.weights)
             return np.asarray(np.tensordot(_NODE_WEIGHTS, chances(profiles), 1))

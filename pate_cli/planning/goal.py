@@ -87,7 +87,11 @@ class Goal:
             votes, forecast.settings, rows=forecast.rows, available=available
         )
         floor = self.min_agreement + max(looked - float(forecast.agreement[0]), 0.0)
-        return replace(self, min_agreement=min(floor + _LENIENCE, 1.0))
+        return self.with_floor(floor + _LENIENCE)
+
+    def with_floor(self, min_agreement: float) -> Goal:
+        """The goal with another floor on agreement, kept in [0, 1]."""
+        return replace(self, min_agreement=min(max(min_agreement, 0.0), 1.0))
 
     def met_by(self, found: Found) -> bool:
         """Whether settings keep within ε, or give the answers, and agree as often as asked."""

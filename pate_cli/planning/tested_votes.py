@@ -37,7 +37,7 @@ _NEIGHBOURS = np.arange(-8, 9)
 _ROWS_EACH, _MORE_FIRST = 8, 50
 # Probabilities with which a least target may release labels, and targets that are looked at, as
 # shares of one that is nearly right.
-_CHANCES = np.array([0.9, 0.95, 0.977, 0.99])
+_CHANCES = np.array([0.9, 0.93, 0.95, 0.965, 0.977, 0.99])
 _TARGETS = np.geomspace(0.5, 2.0, 21)
 _RANGE, _PRECISION, _BEYOND, _OUT_OF_REACH = (1e-3, 1e3), 1e-4, 2.0, -9.0
 # Among these the first target is sought.

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 
@@ -129,7 +128,7 @@ class CappedVotes:
             short = agreement_error(
                 votes.with_prior_weight(settings.prior_weight), settings, rows=votes.rows
             )
-            goal = replace(self._goal, min_agreement=self._goal.min_agreement + short)
+            goal = self._goal.with_floor(self._goal.min_agreement + short)
         for _ in range(2):
             caps = self._caps(votes, settings, rows, costs)
             used = np.maximum(caps, 1.0)

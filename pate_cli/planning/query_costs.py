@@ -37,7 +37,7 @@ from pate_cli.disclosure.profile import ConditionalStates, settled_bound, states
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.pair_costs import pair_costs, to_every_distance
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 # Where each histogram takes long: how many are priced, and how many for a rough price.
@@ -233,7 +233,7 @@ def _law_of_sum(values: Floats, weights: Floats, number: int, width: float) -> F
 
 def quick_costs(
     votes: VoteModel,
-    settings: Sequence[Settings],
+    settings: Sequence[Tuning],
     target: TargetPlan,
     *,
     bound: Bound,
@@ -256,7 +256,7 @@ def quick_costs(
     more = _WORST_OF_MORE + _WORST_OF_FEW / votes.most_votes
     largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
 
-    def corrected(costs: Floats, worst: Floats, setting: Settings) -> Floats:
+    def corrected(costs: Floats, worst: Floats, setting: Tuning) -> Floats:
         tested = setting.threshold is not None
         factor = _above(votes, setting, distances, bound)
         if tested in known:
@@ -278,7 +278,7 @@ def quick_costs(
     ]
 
 
-def _above(votes: VoteModel, settings: Settings, distances: Floats, bound: Bound) -> Floats:
+def _above(votes: VoteModel, settings: Tuning, distances: Floats, bound: Bound) -> Floats:
     """How far the accountant's cost is above the quick one by distance: a guess, [distances]."""
     if bound is Bound.TWO_TAIL:
         shared = votes.teachers_per_record > 1
@@ -289,7 +289,7 @@ def _above(votes: VoteModel, settings: Settings, distances: Floats, bound: Bound
     return _NEAR + _FARTHER * share
 
 
-def measured_above(votes: VoteModel, settings: Settings, costs: QueryCosts) -> Floats:
+def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
     """How far the accountant's cost is above the quick one at some settings, [DISTANCES]."""
     middle = costs.orders.size // 2
     quick, distances, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
@@ -325,7 +325,7 @@ def exact_costs(
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders = states.worth(target.orders)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-    conditional, settings = isinstance(states, ConditionalStates), Settings.of(mechanism)
+    conditional, settings = isinstance(states, ConditionalStates), Tuning.of(mechanism)
     if conditional and settings is not None:
         votes = _merged(votes, settings)
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
@@ -345,7 +345,7 @@ def exact_costs(
     return QueryCosts(orders, _EVERY, costs, worst, weights, available or votes.rows)
 
 
-def _merged(votes: VoteModel, settings: Settings) -> VoteModel:
+def _merged(votes: VoteModel, settings: Tuning) -> VoteModel:
     """Made-up votes with one row for all that cost the same, or about the same if there are many.
 
     These have their pairs of counts in the same cell, and the row nearest to their mean stands for
@@ -372,7 +372,7 @@ def _merged(votes: VoteModel, settings: Settings) -> VoteModel:
 
 def _mostly_quick(
     votes: VoteModel,
-    settings: Settings,
+    settings: Tuning,
     target: TargetPlan,
     orders: Floats,
     worst: Floats,
@@ -429,7 +429,7 @@ def _mostly_quick(
 class _Ratios:
     """How far the accountant's costs are above quick ones, from those of a few histograms."""
 
-    def __init__(self, votes: VoteModel, settings: Settings, quick: Floats, number: int) -> None:
+    def __init__(self, votes: VoteModel, settings: Tuning, quick: Floats, number: int) -> None:
         """Choose the histograms to price: the weightiest in cost, and some of the others."""
         self._mechanism, self._quick = votes.mechanism(settings), quick
         self._states = self._mechanism.vote_states(votes.counts)
@@ -475,13 +475,13 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
     return found
 
 
-def _pair(votes: VoteModel, settings: Settings) -> tuple[Floats, Floats]:
+def _pair(votes: VoteModel, settings: Tuning) -> tuple[Floats, Floats]:
     """The largest count of each row, and one that stands for all others, [rows] each."""
     x, second = votes.largest_two
     return x, 0.5 * (second + votes.rival(settings.sigma2))
 
 
-def _features(votes: VoteModel, settings: Settings) -> Floats:
+def _features(votes: VoteModel, settings: Tuning) -> Floats:
     """The pair of counts of each row up to squares, [rows, 6]."""
     x, y = (count / votes.most_votes for count in _pair(votes, settings))
     x = x - 0.5

@@ -23,8 +23,8 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_labels, worst_case_epsilon
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above, quick_costs
 from pate_cli.planning.search import Candidate, Search
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import TestedTarget
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel, made_up
 
 MOST_ROWS: Final = 1_000_000
@@ -64,9 +64,9 @@ class Rule:
     chance: float
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> Tuning:
         """Threshold, noise and weight of the prior; TypeError for a mechanism with others."""
-        found = Settings.of(self.mechanism)
+        found = Tuning.of(self.mechanism)
         if found is None:
             raise TypeError(f"{self.mechanism.name} has settings of its own")
         return found
@@ -111,7 +111,7 @@ class _PublicGoal(TestedTarget):
     def serve(
         self,
         votes: VoteModel,
-        settings: Settings,
+        settings: Tuning,
         costs: QueryCosts,
         near: int | None,
         *,
@@ -141,7 +141,7 @@ def choose(
     tested: bool = True,
     untested: bool = True,
     bound: Bound = Bound.AUTO,
-    starts: Sequence[Settings] | None = None,
+    starts: Sequence[Tuning] | None = None,
 ) -> Rule:
     """Settings and rows for a target, by public ensembles.
 
@@ -260,7 +260,7 @@ def _costs(
     votes: VoteModel, mechanism: ScoredMechanism, target: TargetPlan, *, bound: Bound, rows: int
 ) -> QueryCosts:
     """Costs of rows: quick ones where the accountant's own would take long."""
-    settings = Settings.of(mechanism)
+    settings = Tuning.of(mechanism)
     settled = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
     if settings is None or votes.most_votes < _FEW:
         return exact_costs(votes, mechanism, target, bound=settled, rows=rows, rough=True)
@@ -303,6 +303,6 @@ def rows_within(mechanism: ScoredMechanism, target: TargetPlan, *, most: int) ->
 def usual_bound(votes: VoteModel, target: TargetPlan, bound: Bound, *, rows: int) -> Bound:
     """The bound that `auto` comes to for usual settings of such votes."""
     most = float(votes.most_votes)
-    usual = Settings(0.6 * most, 0.4 * most, _USUAL_SIGMA2 * most, votes.prior_weight)
+    usual = Tuning(0.6 * most, 0.4 * most, _USUAL_SIGMA2 * most, votes.prior_weight)
     rows = min(rows, _USUAL_ROWS)
     return settled_bound(bound, votes.mechanism(usual), rows=rows, orders=target.orders)

@@ -18,7 +18,6 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.forecast import (
     agreement_error,
     capped_mean,
@@ -204,11 +203,12 @@ class CappedVotes:
         centre = int(np.argmin(rdp + quick.conversion))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
         mechanism, orders = self._votes.mechanism(settings), _ORDERS[near]
+        argmax = self._votes.mechanism(Settings(None, None, settings.sigma2, settings.prior_weight))
         whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-        test, answer = np.zeros(orders.size), whole
-        if isinstance(mechanism, ConfidentGNMax):
+        answer = argmax.worst_rdp(queries=1, answers=1, orders=orders)
+        test = np.zeros(orders.size)
+        if settings.threshold is not None:
             test = mechanism.worst_rdp(queries=1, answers=0, orders=orders)
-            answer = mechanism.argmax.worst_answer(orders)
         tested, middle = settings.threshold is not None, min(_AROUND, orders.size - 1)
         above = float(whole[middle] / quick.whole[near][middle])
         self._above[tested] = above * self._above.get(tested, 1.0)

@@ -155,6 +155,36 @@ def choose(
         bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
     """
+    wanted = {
+        "available": available,
+        "asked": asked,
+        "given": given,
+        "tested": tested,
+        "untested": untested,
+        "starts": starts,
+    }
+    found = _chosen(votes, target, bound=bound, **wanted)
+    sharp = _most_rows(found.mechanism, target, bound, available)
+    if bound is not Bound.AUTO or asked is not None or found.rows < min(sharp, available - 1):
+        return found
+    # The sharper bound has time for so many rows only, and the looser one may give more of more.
+    more = _chosen(votes, target, bound=Bound.TWO_TAIL, **wanted)
+    return more if more.likely and more.answers > found.answers else found
+
+
+def _chosen(
+    votes: VoteModel,
+    target: TargetPlan,
+    *,
+    available: int,
+    asked: int | None,
+    given: Mapping[str, float] | None,
+    tested: bool,
+    untested: bool,
+    bound: Bound,
+    starts: Sequence[Tuning] | None,
+) -> Rule:
+    """Settings and rows for a target under one bound, as `choose` takes them."""
     goal = _PublicGoal(
         votes,
         target,

@@ -8,6 +8,7 @@ level of agreement pass nine times in ten. Where not even one row does, it says 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -45,6 +46,8 @@ _NOISIER = (1.0, 1.0, 2.0, 4.0, 8.0)
 _USUAL_SIGMA2, _USUAL_ROWS = 0.2, 300
 # Numbers of rows that are looked at in the end: all over the range, and around the best.
 _COARSE, _FINE, _AROUND = 40, 17, 1.25
+# The looser bound is tried where there are so many times the rows that the sharper has time for.
+_MANY_MORE = 4
 
 
 @dataclass(frozen=True)
@@ -155,20 +158,24 @@ def choose(
         bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
     """
-    wanted = {
-        "available": available,
-        "asked": asked,
-        "given": given,
-        "tested": tested,
-        "untested": untested,
-        "starts": starts,
-    }
-    found = _chosen(votes, target, bound=bound, **wanted)
+    by = functools.partial(
+        _chosen,
+        votes,
+        target,
+        available=available,
+        asked=asked,
+        given=given,
+        tested=tested,
+        untested=untested,
+        starts=starts,
+    )
+    found = by(bound=bound)
     sharp = _most_rows(found.mechanism, target, bound, available)
-    if bound is not Bound.AUTO or asked is not None or found.rows < min(sharp, available - 1):
+    enough = found.rows < sharp or _MANY_MORE * sharp > available
+    if bound is not Bound.AUTO or asked is not None or enough:
         return found
     # The sharper bound has time for so many rows only, and the looser one may give more of more.
-    more = _chosen(votes, target, bound=Bound.TWO_TAIL, **wanted)
+    more = by(bound=Bound.TWO_TAIL)
     return more if more.likely and more.answers > found.answers else found
 
 

@@ -55,6 +55,12 @@ test-all: $(STAMP)
 forecasts: $(STAMP)
 	PYTHONPATH=tests:tests/support $(BIN)/python -m forecasts.table
 
+# What the public rule gives beside `tune`, on ensembles that it was not chosen on: some minutes.
+.PHONY: held-out
+
+held-out: $(STAMP)
+	PYTHONPATH=tests:tests/support $(BIN)/python tests/planning/held_out.py
+
 lint: $(LINTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

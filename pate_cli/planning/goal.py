@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final, Protocol
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_positive, check_scale
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.planning.forecast import Forecast
+from pate_cli.planning.forecast import Forecast, agreement_by_rows
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import served_by
+from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.vote_model import VoteModel
 
 MOST_ROWS: Final = 3000
 """So many rows of a file, evenly spaced, are looked at while a search is coarse."""
+
+# So much more agreement is asked for then.
+_LENIENCE = 1e-4
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,24 @@ class Goal:
         served = np.log(answers + 1e-3) if self.answers is None else -np.log(epsilon)
         return served + served_by(agreement, self.min_agreement)
 
-    def stricter(self, found: Found) -> Goal:
-        """The goal that makes up for what settings fall short of in agreement."""
-        short = max(self.min_agreement - float(found.forecast.agreement[0]), 0.0)
-        return replace(self, min_agreement=min(self.min_agreement + short, 1.0))
+    def stricter(self, found: Found, votes: VoteModel, *, available: int) -> Goal:
+        """The goal for coarse looks, which asks for more where they take agreement too large.
+
+        Args:
+            found: settings whose agreement is known.
+            votes: what is looked at.
+            available: how many rows these stand for.
+        """
+        forecast = found.forecast
+        looked = agreement_by_rows(
+            votes, forecast.settings, rows=forecast.rows, available=available
+        )
+        floor = self.min_agreement + max(looked - float(forecast.agreement[0]), 0.0)
+        return self.with_floor(floor + _LENIENCE)
+
+    def with_floor(self, min_agreement: float) -> Goal:
+        """The goal with another floor on agreement, kept in [0, 1]."""
+        return replace(self, min_agreement=min(max(min_agreement, 0.0), 1.0))
 
     def met_by(self, found: Found) -> bool:
         """Whether settings keep within ε, or give the answers, and agree as often as asked."""
@@ -131,7 +150,7 @@ class Pricing(Protocol):
     climbs: int
     finalists: int
 
-    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates for settings, at quick costs."""
         ...
 

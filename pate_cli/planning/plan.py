@@ -11,13 +11,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.checks import at_least_one, check_delta, check_scale
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import DELTA, MechanismName
 from pate_cli.disclosure.target import TargetPlan
@@ -34,7 +35,7 @@ from pate_cli.planning.rule import (
     choose,
     quick_answers,
 )
-from pate_cli.planning.settings import Settings, three_digits
+from pate_cli.planning.tuning import Tuning, three_digits
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.
@@ -183,7 +184,7 @@ class Question:
     def rule(
         self,
         *,
-        near: Settings | None = None,
+        near: Tuning | None = None,
         mechanism: MechanismName | None = None,
         asked: int | None = None,
     ) -> Rule:
@@ -199,14 +200,14 @@ class Question:
             starts=None if near is None else [near, *self._spread(name)],
         )
 
-    def _spread(self, name: MechanismName) -> list[Settings]:
+    def _spread(self, name: MechanismName) -> list[Tuning]:
         """A few settings spread over what may be good, beside those that are near."""
         most = (self.teachers or 1) + self.prior_votes
         sigma2 = three_digits(0.2 * most)
         if name is MechanismName.GNMAX:
-            return [Settings(None, None, sigma2)]
+            return [Tuning(None, None, sigma2)]
         return [
-            Settings(three_digits(threshold * most), three_digits(sigma1 * most), sigma2)
+            Tuning(three_digits(threshold * most), three_digits(sigma1 * most), sigma2)
             for threshold, sigma1 in ((1.0, 0.6), (0.3, 0.1))
         ]
 
@@ -452,7 +453,7 @@ def _planned(question: Question, known: Question, rule: Rule) -> Plan:
 def _needed(question: Question) -> float:
     """What was left out: the least number of teachers, or ε, that gives the answers."""
     name, wanted = question.unknown, question.answers or 1
-    near: list[tuple[Settings, float]] = []
+    near: list[tuple[Tuning, float]] = []
 
     def enough(value: float) -> bool:
         start = None
@@ -484,12 +485,12 @@ def least_epsilon(known: Question) -> float:
     weights = votes.row_weights[votes.middle].mean(axis=0)
 
     def too_noisy(share: float) -> bool:
-        settings = Settings(None, None, share * votes.most_votes, votes.prior_weight)
+        settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
         return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
 
     low, high = _NOISE
     share = least(too_noisy, start=0.2, low=low, high=high, precision=0.01)
-    settings = Settings(None, None, share * votes.most_votes, votes.prior_weight)
+    settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
     return worst_case_epsilon(votes.mechanism(settings), rows=1, delta=known.delta)
 
 

@@ -25,7 +25,7 @@ from pate_cli.planning.forecast import Forecast, expected_by_rows, expected_labe
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.sanitized import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings, three_digits
+from pate_cli.planning.tuning import Tuning, three_digits
 from pate_cli.planning.vote_model import VoteModel
 
 # Orders among which the first is chosen, and a step from one to the next.
@@ -47,7 +47,7 @@ class SanitizedVotes:
         self._sought, self._resolution = goal, QUICK
         self._order: float | None = None
 
-    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates on the coarse lattice, each with its rows."""
         if self._order is None:
             some = settings[::3]
@@ -66,7 +66,8 @@ class SanitizedVotes:
 
     def learn(self, best: Found) -> None:
         """Look at the order that is best for the best settings, and at the rows they ask."""
-        self._sought, self._resolution = self._sought.stricter(best), FINE
+        self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
+        self._resolution = FINE
         settings, rows = best.forecast.settings, best.forecast.rows
         for step in (_STEP, 1.0 / _STEP):
             while True:
@@ -76,7 +77,7 @@ class SanitizedVotes:
                     break
                 self._order = order
 
-    def _looked(self, settings: Settings, order: float, near: int | None) -> Candidate:
+    def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
         """Settings at one order on the coarse lattice."""
         votes, goal = self._few.with_prior_weight(settings.prior_weight), self._sought
         order = three_digits(order)
@@ -114,7 +115,7 @@ class SanitizedVotes:
         each = price.rdp + smooth * (plan.shift + SPREADS * plan.sigma)
         return min(max(room / each, 1.0), float(self._votes.rows))
 
-    def _rows_for(self, settings: Settings) -> float:
+    def _rows_for(self, settings: Tuning) -> float:
         """The fewest first rows with so many expected answers; 0 where all give fewer."""
         votes = self._votes.with_prior_weight(settings.prior_weight)
         total = np.cumsum(votes.answer_chance(settings))
@@ -148,7 +149,7 @@ class SanitizedVotes:
         return None
 
     def _found(
-        self, votes: VoteModel, settings: Settings, prices: _Prices, plan: ReleasePlan, rows: int
+        self, votes: VoteModel, settings: Tuning, prices: _Prices, plan: ReleasePlan, rows: int
     ) -> Found:
         """What a run of so many rows would say, at all distances and by its own routines."""
         price = prices.price(rows, np.arange(distances_for(plan.beta, teachers=votes.teachers)))
@@ -178,7 +179,7 @@ class _Prices:
     """Costs and sensitivities of the first rows of a file at one order."""
 
     def __init__(
-        self, votes: VoteModel, settings: Settings, order: float, resolution: Resolution
+        self, votes: VoteModel, settings: Tuning, order: float, resolution: Resolution
     ) -> None:
         """The lattice and the cells of all rows; no sensitivities yet."""
         mechanism = votes.mechanism(settings)

@@ -9,13 +9,14 @@ What exact costs show to be wrong with quick ones corrects the next looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least
@@ -24,19 +25,19 @@ from pate_cli.planning.goal import MOST_ROWS, Found, Goal
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above
 from pate_cli.planning.rule import rows_within, usual_bound
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import TestedTarget
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
 # Exact costs are found for so many times the rows of a candidate, and its rows sought among these.
 _MORE_ROWS = 1.4
 _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
-# So much more agreement is asked for while a search is coarse.
-_LENIENCE = 1e-4
+# For a number of answers so many times as many rows are looked at first, and so many more.
+_ROWS_EACH, _MORE_FIRST = 8, 50
 # Probabilities with which a least target may release labels, and targets that are looked at, as
 # shares of one that is nearly right.
-_CHANCES = np.array([0.9, 0.95, 0.977, 0.99])
+_CHANCES = np.array([0.9, 0.93, 0.95, 0.965, 0.977, 0.99])
 _TARGETS = np.geomspace(0.5, 2.0, 21)
 _RANGE, _PRECISION, _BEYOND, _OUT_OF_REACH = (1e-3, 1e3), 1e-4, 2.0, -9.0
 # Among these the first target is sought.
@@ -56,7 +57,7 @@ class LeastTarget(TestedTarget):
     def serve(
         self,
         votes: VoteModel,
-        settings: Settings,
+        settings: Tuning,
         costs: QueryCosts,
         near: int | None,
         *,
@@ -117,11 +118,13 @@ class TestedVotes:
         """Nothing is looked at yet."""
         self._votes, self._goal = votes, goal
         self._above: dict[bool, Floats] = {}
-        self._rows, self._floor = votes.rows, goal.min_agreement + _LENIENCE
+        self._rows, self._sought = votes.rows, goal
+        if goal.answers is not None:
+            self._rows = min(votes.rows, int(_ROWS_EACH * goal.answers) + _MORE_FIRST)
         self._looks: TestedTarget | None = None
         self._target = TargetPlan.of(goal.epsilon or _FIRST[0], delta=goal.delta)
 
-    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates at quick costs, which earlier exact ones have corrected."""
         if self._looks is None:
             if self._goal.answers is not None and near is None and not self._above:
@@ -131,26 +134,32 @@ class TestedVotes:
 
     def _looks_at(self, target: TargetPlan) -> TestedTarget:
         """What looks at settings for a target, or for one that is about the least."""
-        goal, votes = self._goal, self._votes
+        goal, votes = self._sought, self._votes
         some = votes.some(slice(self._rows)).thinned(MOST_ROWS)
         bound = usual_bound(votes, target, goal.bound, rows=1)
         auto = goal.bound is Bound.AUTO
         if goal.answers is None:
             return TestedTarget(
-                some, target, self._rows, self._floor, bound, stays_auto=auto, above=self._above
+                some,
+                target,
+                self._rows,
+                goal.min_agreement,
+                bound,
+                stays_auto=auto,
+                above=self._above,
             )
         return LeastTarget(
             some,
             target,
             self._rows,
-            self._floor,
+            goal.min_agreement,
             bound,
             stays_auto=auto,
             above=self._above,
-            goal=replace(goal, min_agreement=self._floor),
+            goal=goal,
         )
 
-    def _first_target(self, settings: Sequence[Settings], answers: float) -> TargetPlan:
+    def _first_target(self, settings: Sequence[Tuning], answers: float) -> TargetPlan:
         """About the least target under which one of some settings gives enough answers."""
         goal, target = replace(self._goal, answers=None, epsilon=_FIRST[0]), self._target
         for epsilon in _FIRST:
@@ -182,7 +191,7 @@ class TestedVotes:
         return Found.of(found, goal, tested=True)
 
     def _most(
-        self, votes: VoteModel, settings: Settings, costs: QueryCosts | None, near: int
+        self, votes: VoteModel, settings: Tuning, costs: QueryCosts | None, near: int
     ) -> tuple[int, float, float]:
         """The rows with the most expected answers, their probability, and the target."""
         target = self._target
@@ -202,7 +211,7 @@ class TestedVotes:
             best, chance = always, 1.0
         return best, chance, target.epsilon
 
-    def _good_answers(self, votes: VoteModel, settings: Settings, near: int) -> Floats:
+    def _good_answers(self, votes: VoteModel, settings: Tuning, near: int) -> Floats:
         """Expected answers of the first rows, next to nothing where too few agree, [rows]."""
         chance = votes.answer_chance(settings)
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * votes.agreement_chance(settings))
@@ -210,7 +219,7 @@ class TestedVotes:
         return np.where(agreeing >= floor * answered, answered, 1e-3 * answered)
 
     def _least(
-        self, votes: VoteModel, settings: Settings, costs: QueryCosts | None, near: int
+        self, votes: VoteModel, settings: Tuning, costs: QueryCosts | None, near: int
     ) -> tuple[int, float, float]:
         """The rows with the least target for the answers, their probability, and the target."""
         del near
@@ -243,7 +252,8 @@ class TestedVotes:
         """Look at the rows that the best settings ask, with a floor on agreement that holds."""
         found, goal, self._looks = best.forecast, self._goal, None
         self._rows = int(min(_MORE_ROWS * found.rows + 20, self._votes.rows))
-        self._floor += max(goal.min_agreement - float(found.agreement[0]), 0.0)
+        some = self._votes.some(slice(self._rows)).thinned(MOST_ROWS)
+        self._sought = goal.stricter(best, some, available=self._rows)
         if goal.answers is not None:
             self._target = TargetPlan.of(found.epsilon, delta=goal.delta)
 

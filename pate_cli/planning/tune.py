@@ -22,8 +22,8 @@ from pate_cli.planning.command import line_of
 from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.sanitized_votes import SanitizedVotes
 from pate_cli.planning.search import Candidate, Search
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_votes import TestedVotes
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 from pate_cli.planning.worst_case import CappedVotes
 
@@ -37,7 +37,7 @@ _PRICINGS: Mapping[ReleaseKind, Callable[[VoteModel, Goal], Pricing]] = {
 _ROUNDS, _HALVINGS, _NEAR = 3, 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
 _GAIN = 0.002
-_STARTS, _LATER_CLIMBS = 4, 2
+_STARTS, _LATER_CLIMBS, _MARGIN = 4, 2, 1.6
 
 
 @dataclass(frozen=True, repr=False)
@@ -89,6 +89,9 @@ class Tuned(Result):
             each[name] = value if value >= 1.0 else f"{value:g} votes"
         if settings.prior_weight:
             each["prior_weight"] = settings.prior_weight
+        shared = forecast.mechanism.teachers_per_record
+        if shared != 1 and not forecast.mechanism.votes_together:
+            each["teachers_per_record"] = shared
         each["max_queries"] = max(forecast.rows // self.rows_per_query, 1)
         if found.max_answers is not None:
             each["max_answers"] = max(found.max_answers // self.rows_per_query, 1)
@@ -269,7 +272,7 @@ class _Rounds:
         )
         self._pricing = _PRICINGS[goal.release](votes, goal)
         self._search: Search | None = None
-        self._found: dict[Settings, Found] = {}
+        self._found: dict[Tuning, Found] = {}
 
     def run(self) -> None:
         """Search until a round gains nothing, then price the best with care."""
@@ -322,10 +325,11 @@ class _Rounds:
             votes=self._votes.teachers,
             given=self._given,
             weights=self._votes.guesses is not None,
+            margin=_MARGIN,
             progress=self._count,
         )
 
-    def _starts(self, search: Search) -> list[Settings]:
+    def _starts(self, search: Search) -> list[Tuning]:
         return search.starts(
             tested=self._mechanism is not MechanismName.GNMAX,
             untested=self._mechanism is not MechanismName.CONFIDENT,

@@ -126,7 +126,7 @@ def _check(votes: Any, synthetic: str | None, asked: Mapping[str, Any], *, publi
         if votes is None and value is not None and value is not False:
             raise UsageError(f"`{name}` needs VOTES; `synthetic` says all of its own")
     if asked["prior_weight"] is not None and votes is not None and asked["prior"] is None:
-        raise UsageError("`prior_weight` goes with `prior`")
+        raise UsageError("`prior_weight` needs `prior`, the guesses that it weighs")
 
 
 def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
@@ -179,8 +179,6 @@ def _words(votes: Any, asked: Mapping[str, Any]) -> list[str]:
         if value is not True:
             plain = isinstance(value, str | PathLike | int)
             words.append(public_name(str(value)) if plain else name.upper())
-    if asked["teachers_per_record"] != 1:
-        words += ["--teachers-per-record", str(asked["teachers_per_record"])]
     return words
 
 

@@ -344,10 +344,10 @@ def test_without_rows_the_target_decides_them(pate, votes, heads):
 def test_without_settings_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(1.5, delta=1e-5)
-    quick = {"bound": Bound.TWO_TAIL, "untested": False}
-    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    quick = {"bound": Bound.TWO_TAIL}
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
-    found = choose(model, plan, available=60, **quick)
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    found = choose(model, plan, available=60, untested=False, **quick)
     report = json.loads(pate(*asked).stdout)
     assert report["queries"] == found.rows
     settled = {name: report["mechanism"][name] for name in found.settings.parameters}
@@ -355,7 +355,7 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    settled = {"given": {"sigma1": 30.0}, **quick}
+    settled = {"given": {"sigma1": 30.0}, "untested": False, **quick}
     found = choose(model, plan, asked=20, available=20, **settled)
     assert report["mechanism"]["sigma2"] == found.settings.sigma2
 

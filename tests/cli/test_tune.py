@@ -164,7 +164,10 @@ def test_wrong_flags(pate, refused, case):
         (["--answers", "5", "--target-epsilon", 2], "give one of --target-epsilon and --answers"),
         (["--target-epsilon", "0"], "--target-epsilon must be positive and finite, got 0"),
         (["--answers", 5, "--min-agreement", "1.2"], "--min-agreement must be between 0 and 1"),
-        (["--answers", 5, "--prior-weight", 3], "--prior-weight goes with --prior"),
+        (
+            ["--answers", 5, "--prior-weight", 3],
+            "--prior-weight needs --prior, the guesses that it weighs",
+        ),
         (["--max-queries", "0", "--answers", 5], "--max-queries must be at least 1, got 0"),
     ],
 )

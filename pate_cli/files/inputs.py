@@ -111,13 +111,13 @@ def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
     It is named by its path or by an open descriptor.
     """
     places: set[Place] = set()
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):  # a null in the name
         found = os.stat(file)  # noqa: PTH116 - it takes descriptors, too
         if not stat.S_ISREG(found.st_mode):
             return places
         places.add((found.st_dev, found.st_ino))
     if not isinstance(file, int):
-        with contextlib.suppress(OSError, RuntimeError):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
             places.add(f"local {Path(file).resolve()}")
     return places
 

@@ -85,7 +85,7 @@ class LabelForm:
 
 
 class Outline(NamedTuple):
-    """What all rows of a file look like.
+    """The columns and the size of a file of labels, known before its first row.
 
     Attributes:
         form: the form of the file.

@@ -292,6 +292,7 @@ def test_a_checkpoint(seed, tmp_path):
         assert isinstance(key, RunKey)
 
     assert check(damaged(data), read, use, OutputError, UsageError)
-    run.write_bytes(sealed(data | {"seed": "7"}))
-    with pytest.raises(OutputError, match="reads: seed must be a whole number, or null; give an"):
-        Checkpoint.of(folder, "a run", seed=None)
+    for other, told in ((7, "seed must be a text, or null"), ("seven", "invalid literal")):
+        run.write_bytes(sealed(data | {"seed": other}))
+        with pytest.raises(OutputError, match=f"no checkpoint that .* reads .*{told}.*; give an"):
+            Checkpoint.of(folder, "a run", seed=None)

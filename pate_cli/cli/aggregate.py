@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.run.publication import Destination, Publication
-    from pate_cli.verbs.spend import Aggregation
+    from pate_cli.verbs.aggregate import Aggregation
     from pate_cli.votes.vote_file import VoteFile
 
 

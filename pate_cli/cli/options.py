@@ -835,7 +835,7 @@ class ReportOptions:
         if self.export_rdp is None:
             return
         if self.seed is not None:
-            raise UsageError("--export-rdp does not go with --seed, for which nothing is claimed")
+            raise UsageError("--export-rdp does not go with --seed, which promises nothing")
         if self.export_rdp == "-":
             raise UsageError("--export-rdp needs the name of a file; stdout is for the report")
 
@@ -876,9 +876,9 @@ class ReportOptions:
     def refuse_unclaimed(self, read_off: Sequence[PublicFact]) -> None:
         """UsageError for the curve of a run for which nothing will be claimed, so before it."""
         if self.export_rdp is not None and read_off:
-            from pate_cli.disclosure.guarantee import read_off_warning
+            from pate_cli.disclosure.guarantee import GAPS
 
-            raise UsageError(read_off_warning(read_off[0]))
+            raise UsageError(GAPS[read_off[0]])
 
     def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
         """The report, or what takes its place, and its curve."""

@@ -44,7 +44,7 @@ class BesideOptions:
         typer.Option(
             "--unverified",
             help="Take reports and records that do not verify, too; the report then says so and "
-            "claims nothing.",
+            "promises nothing.",
         ),
     ] = False
 

@@ -131,19 +131,12 @@ def session(
         if asked.report is not None:
             out.reserve(asked.report, replaces=REPORT)
             out.try_out()
-        places = record.keywords
         with pate.Session(
             teachers=votes.teachers,
             classes=votes.classes,
-            epsilon=asked.target_epsilon,
+            target_epsilon=asked.target_epsilon,
             delta=asked.delta,
             mechanism=mechanism.mechanism,
-            record=places["record"],
-            ensemble=places["ensemble"],
-            accept_lost_record=places["accept_lost_record"],
-            budget=places["budget"],
-            budget_delta=places["budget_delta"],
-            budget_order=places["budget_order"],
             max_queries=asked.max_queries,
             max_epsilon=asked.max_epsilon,
             label_names=votes.label_names,
@@ -153,6 +146,7 @@ def session(
             teachers_per_record=mechanism.teachers_per_record,
             prior_weight=asked.prior_weight,
             seed=asked.seed,
+            **record.keywords,
             **mechanism.choice().given,
         ) as opened:
             output.note(_opening(opened))

@@ -78,7 +78,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
         added or removed. Of several rounds they hold if all were fixed beforehand.
 
     Raises:
-        UsageError: nothing is claimed for all votes, or it is no Rényi-DP that is.
+        UsageError: nothing is promised whatever the votes, or it is no Rényi-DP that is.
         ReportError: no report, or a damaged one.
     """
     cost, covered = _released(report)
@@ -182,7 +182,7 @@ def _released(report: Described) -> tuple[Cost, str]:
     elif isinstance(report, Report):
         report = worded(report)  # a file may claim anything
         if not report.claims("all-votes"):
-            raise UsageError("nothing is claimed for all votes: " + report.summary)
+            raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
         if report.external:
             raise UsageError(
                 "the report holds external parts, which come from curves of their own; export "

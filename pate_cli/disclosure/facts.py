@@ -25,11 +25,9 @@ from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import (
     DRAWS,
+    GAPS,
     INPUTS,
     TOTAL,
-    UNRECORDED,
-    UNVERIFIED,
-    read_off_warning,
     rounds_of,
     worded,
 )
@@ -201,6 +199,11 @@ def report_of(facts: ReportFacts) -> Report:
         if isinstance(mechanisms[0], ComposedMechanism):
             analysis = "composition"
     met = None if target is None or facts.tested is not None else target.epsilon
+    unsettled = (
+        *(fact.value for fact in read_off),
+        *(() if facts.recorded else (DRAWS,)),
+        *(() if verified else (INPUTS,)),
+    )
     found = Report(
         epsilon=epsilon,
         epsilon_kind=kind,
@@ -217,9 +220,7 @@ def report_of(facts: ReportFacts) -> Report:
         data_independent=public,
         rounds=tuple(RowsAnswered.of(done, answers=done.answers) for done in rounds),
         warnings=(
-            *(read_off_warning(fact) for fact in read_off),
-            *(() if facts.recorded else (UNRECORDED,)),
-            *(() if verified else (UNVERIFIED,)),
+            *(GAPS[word] for word in unsettled),
             *(() if plan is None else plan.caveats),
             *cautions(*mechanisms, delta=labels_delta),
             *vacuous_warnings(epsilon, composed=analysis == "composition"),
@@ -237,11 +238,7 @@ def report_of(facts: ReportFacts) -> Report:
         earlier_draws=prior,
         external=external.facts(None if plan is None else plan.order, public.order),
         met_target=met,
-        unsettled=(
-            *(fact.value for fact in read_off),
-            *(() if facts.recorded else (DRAWS,)),
-            *(() if verified else (INPUTS,)),
-        ),
+        unsettled=unsettled,
         crosscheck=None if facts.total else _textbook(rounds, mechanisms, labels_delta, public),
         labels=facts.labels,
         run=facts.run,

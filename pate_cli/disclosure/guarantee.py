@@ -36,8 +36,6 @@ GAPS: Final = {
     "nothing itself, and was taken all the same (--unverified).",
 }
 """Why a report promises nothing, by the word in `Report.unsettled`."""
-UNRECORDED: Final = GAPS[DRAWS]
-UNVERIFIED: Final = GAPS[INPUTS]
 
 NOT_PRIVATE: Final = (
     f"{_NOTHING} the noise came from a fixed seed, and whoever knows or guesses the seed "
@@ -112,11 +110,6 @@ _SUM: Final = (
     f"{_ex_post('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is a bound on "
     "spent.sum_delta that was fixed beforehand."
 )
-
-
-def read_off_warning(fact: PublicFact) -> str:
-    """Return the warning that a fact was read from the votes, and what settles it."""
-    return GAPS[fact]
 
 
 def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:

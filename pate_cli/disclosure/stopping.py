@@ -71,11 +71,11 @@ def stop_rule(
         UnreachableError: not one query is paid for.
     """
     if epsilon is None and asks is None:
-        raise UsageError("say `epsilon` or `max_queries`: nothing else would end a session")
+        raise UsageError("say `target_epsilon` or `max_queries`: nothing else would end a session")
     cost = _cost(mechanism, delta)
     number = MOST_ASKED if asks is None else check_whole("`max_queries`", asks)
     if epsilon is not None:
-        target = check_positive("epsilon", epsilon)
+        target = check_positive("`target_epsilon`", epsilon)
         number = _most_within(cost, target, number)
         if number == 0:
             raise UnreachableError(

@@ -10,7 +10,6 @@ from pate_cli.planning.forecast import public_forecast, what_would_pass
 if TYPE_CHECKING:
     from pate_cli.disclosure.target import TargetPlan
     from pate_cli.mechanisms.base import ScoredMechanism
-    from pate_cli.planning.forecast import Forecast
 
 # A rough forecast is off by less.
 _ROUGH_BY: Final = 0.15
@@ -68,11 +67,3 @@ def refuse_hopeless(
             f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; "
             "`min_pass` 0 starts it all the same"
         )
-
-
-def hopeless_warnings(foreseen: Forecast, least: float) -> tuple[str, ...]:
-    """Return a warning that `refuse_hopeless` would refuse the run; none where it would not."""
-    best = float(foreseen.pass_probability.max())
-    if best >= least:
-        return ()
-    return (f"The run itself would not start: it passes with probability {best:.2g} at most.",)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
 import operator
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
@@ -58,17 +58,17 @@ from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
-    ReleasedWords,
     ReleaseWords,
     budget_of,
-    only,
     takes_keywords,
 )
-from pate_cli.verbs.request import kind_of
+from pate_cli.verbs.promise import kind_of
 from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
+
+_REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 
 @dataclass(frozen=True)
@@ -114,13 +114,13 @@ def release(
         external: what else was trained on the same records, or files that state its cost (see
             `disclosure.external`); it is added to the total.
         again: draw again what was drawn from the same rounds before; all draws are charged.
-        unverified: take reports and records that do not verify, too, or that claim nothing. The
-            report says so then, and claims nothing.
+        unverified: take reports and records that do not verify, too, or that promise nothing.
+            The report says so then, and promises nothing.
 
     What is released is entered in the record that is given, in that of the ledgers' votes, or
     beside a ledger whose record is not known; and so is all that is given. Of several records the
     one that is named, or the first, takes over the runs of the others, which take none from then
-    on. With `record` False earlier draws are not charged, and the report claims nothing.
+    on. With `record` False earlier draws are not charged, and the report promises nothing.
 
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
@@ -138,7 +138,7 @@ def release(
     parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
     if read.ledgers and not read.account:
         return _of_ledgers(read, place, parts, again=again, asked=asked, began=began)
-    if only(ReleasedWords, asked)["release"] not in (None, ReleaseKind.NONE) or again:
+    if asked["release"] not in (None, ReleaseKind.NONE) or again:
         raise UsageError(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
@@ -186,7 +186,7 @@ class _Read:
 
     @property
     def total(self) -> Ledger | None:
-        """All ledgers, added."""
+        """Return the rounds of all ledgers in one; None where none was given."""
         found = [ledger for ledger, _ in self.ledgers]
         return functools.reduce(operator.add, found) if found else None
 
@@ -194,8 +194,8 @@ class _Read:
 def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tuple[Run, ...]:
     """Return the runs that a report or a record tells of, once they are seen to verify.
 
-    What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
-    for. That stays with them in the record.
+    What does not verify is refused, or by `unverified` its runs promise nothing. That
+    stays with them in the record.
     """
     try:
         if isinstance(found, SpendRecord):
@@ -209,7 +209,7 @@ def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tu
     if faults and not unverified:
         raise MismatchError(
             f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
-            "nothing is claimed"
+            "the report promises nothing"
         )
     return tuple(replace(run, claimed=False) for run in runs) if faults else runs
 
@@ -237,11 +237,7 @@ def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
         content = file.read(LARGEST + 1)
     if f'"{KIND}"'.encode() in content[:100]:
         return SpendRecord.read(path)
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
-        data = None
-    if isinstance(data, dict) and data.get("kind") == REPORT:
+    if _REPORT.search(content):
         return read_report(path)
     return Ledger.read(path)
 
@@ -250,12 +246,12 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     """Return the runs that a report tells of: those in `spent`, or the one it is of.
 
     Raises:
-        UsageError: nothing is claimed for it, where that is wanted, or not what it cost by itself.
+        UsageError: it promises nothing, where that is wanted, or not what it cost by itself.
     """
     report = worded(report)  # a file may claim anything
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
-        raise UsageError(f"nothing is claimed for a run to be released: {report.summary}")
+        raise UsageError(f"a report cannot be released: {report.summary}")
     if spent is not None:
         return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
@@ -312,31 +308,26 @@ def _of_ledgers(
     key = RunKey.fresh() if asked["seed"] is None else RunKey.from_seed(asked["seed"])
     run = _draw_run(plan, total, key, began) if plan.publishes_draw else None
 
+    def earlier(record: SpendRecord) -> list[Run]:
+        return [past for past in record.touching(total) if run is None or past.id != run.id]
+
     def refuse(record: SpendRecord) -> None:
-        earlier = [past for past in record.touching(total) if run is None or past.id != run.id]
-        if earlier and not again and run is not None:
+        found = earlier(record)
+        if found and not again and run is not None:
             raise SpentError(
-                f"these rounds were released before, {len(earlier)} time(s); another draw costs "
+                f"these rounds were released before, {len(found)} time(s); another draw costs "
                 "privacy: publish the first report, or give `again` to be charged for all draws"
             )
 
-    told = SpendRecord(_stated(parts, delta=total.delta, began=began))
-    entry = Entry(
-        place,
-        run,
-        budget=budget_of(asked),
-        beside=SpendRecord.of(total) | told,
-        refuse=refuse,
-    )
+    beside = SpendRecord.of(total) | _stated(parts, delta=total.delta, began=began)
+    entry = Entry(place, run, budget=budget_of(asked), beside=beside, refuse=refuse)
     entry.enter()
     with entry.standing(until_read=False):
-        account = entry.account()
-        touching = [past for past in account.touching(total) if run is None or past.id != run.id]
         facts = door.release(
             total,
             plan,
             key.aside("release"),
-            prior=[past.draw for past in touching if past.draw is not None],
+            prior=[past.draw for past in earlier(entry.account()) if past.draw is not None],
             recorded=asked["record"] is not False,
             external=others,
         )
@@ -349,12 +340,10 @@ def _planned(
     total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
 ) -> tuple[ReleasePlan, External]:
     """Return the release plan, and the external parts as they cost at its order; public."""
-    drawn, order, analysis = only(ReleasedWords, asked), asked["order"], Analysis(total.analysis)
-    plain = analysis is Analysis.TIGHT and (drawn["beta"], drawn["sigma_release"]) == (None, None)
-    kind = kind_of(
-        drawn["release"],
-        default=ReleaseKind.NONE if plain else ReleaseKind.UPPER,
-    )
+    order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
+    analysis = Analysis(total.analysis)
+    plain = analysis is Analysis.TIGHT and (beta, sigma) == (None, None)
+    kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
     if order is None:
         if total.orders.size > 1:
             held = ", ".join(f"{value:g}" for value in total.orders)
@@ -366,8 +355,8 @@ def _planned(
         [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
         delta=total.delta,
         order=float(order),
-        beta=drawn["beta"],
-        sigma=drawn["sigma_release"],
+        beta=beta,
+        sigma=sigma,
     )
     plan = analysis_of(analysis).plan(plan)
     refuse_short(parts, float(order))
@@ -388,9 +377,9 @@ def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
     ).priced
 
 
-def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> tuple[Run, ...]:
+def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> SpendRecord:
     """Return external parts as a record has them; one that was entered before is the same."""
-    return tuple(
+    runs = (
         Run(
             id=name,
             kind=RunKind.EXTERNAL,
@@ -401,6 +390,7 @@ def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> tuple[Run, 
         ).priced
         for name, part in {part.digest: part for part in parts}.items()
     )
+    return SpendRecord(tuple(runs))
 
 
 def _of_account(
@@ -412,18 +402,18 @@ def _of_account(
     began: str,
     unverified: bool,
 ) -> Released:
-    """The total of all runs."""
+    """Return the total of all runs."""
     total = read.total
     known = read.known if total is None else read.known | SpendRecord.of(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
-    told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
-    entry = Entry(place, None, budget=budget_of(asked), beside=known | told)
+    beside = known | _stated(parts, delta=max(curved, default=DELTA), began=began)
+    entry = Entry(place, None, budget=budget_of(asked), beside=beside)
     entry.enter()
     account = entry.account()
     for run in account.runs:
         if not run.claimed and not unverified:
             raise UsageError(
-                f"nothing is claimed for run {run.id}, so nothing of a total with it; with "
+                f"run {run.id} promises nothing, and neither would a total with it; with "
                 "`unverified` it is added all the same"
             )
     rounds = [done for done in (run.rows for run in account.runs) if done is not None]

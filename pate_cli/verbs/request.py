@@ -1,4 +1,4 @@
-"""What a verb works on: votes that are open, a mechanism for them, and public numbers."""
+"""Requests: votes that are open, a mechanism for them, and public numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -15,19 +15,15 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import PRIOR_SHARE, Analysis, Bound, MechanismName, ReleaseKind
-from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
-from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
+from pate_cli.verbs.keywords import ParameterWords, ReadingWords, WorkWords, only
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
 from pate_cli.votes.join import with_prior as with_votes_of_prior
@@ -61,14 +57,7 @@ class Request:
         """The mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        choice = self.choice
-        if self.groups:
-            choice = replace(
-                choice,
-                teachers_per_record=votes_per_record(self.file, choice.teachers_per_record),
-                votes_together=self.file.votes_together,
-            )
-        return choice.build(
+        return among_groups(self.choice, self.groups).build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
@@ -77,7 +66,7 @@ class Request:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Of the teachers, none where all count alike."""
+        """Return the groups of teachers, none where all count alike."""
         return self.file.groups
 
     @property
@@ -97,28 +86,13 @@ class Request:
         return self.mechanism
 
     def under(self, choice: MechanismChoice) -> Request:
-        """The same votes put to another mechanism, without the prior if it takes none."""
+        """Return these votes put to another mechanism, without the prior if it takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=weight_of(file))
         return replace(self, file=file, choice=choice)
 
-    def check_delta(self) -> None:
-        """ParameterError for a δ beside which floating-point noise is not negligible."""
-        mechanism = self.mechanism
-        if isinstance(mechanism, ScoredMechanism):
-            rows = (Rows(mechanism, self.queries, self.max_answers),)
-            least = Cost(self.delta, rows).least_delta
-        else:
-            least = mechanism.smallest_delta(self.queries)
-        if 0.0 < self.delta < least:
-            raise ParameterError(
-                f"`delta` must be at least {least:g} for {self.queries} queries over "
-                f"{self.file.classes} classes, got {self.delta:g}: below it what the resolution of "
-                "floating-point noise adds to delta is no longer negligible"
-            )
-
     def by_rule(self, plan: TargetPlan, *, bound: Bound, rows_given: bool) -> Request:
-        """The same with the settings and rows that nobody asked for, by the public rule.
+        """Return the request with settings and rows that nobody gave, by the public rule.
 
         Rows are those of whole queries.
         """
@@ -177,90 +151,6 @@ class Request:
             self.rows.digest,
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
-
-    def settings(self, *, plan: ReleasePlan | None = None) -> Settings:
-        """Return all that the run is told, and is priced by; `private` is for its key to say.
-
-        Args:
-            plan: how the cost of the votes is kept, and sanitized if it is.
-        """
-        analysis = "tight" if plan is None else plan.analysis.value
-        return Settings(
-            mechanism=self.mechanism.parameters(),
-            queries=self.queries,
-            max_answers=self.max_answers,
-            private=True,
-            delta=self.delta,
-            analysis=analysis if self.composed is None else "composition",
-            sanitizer=plan,
-            **self.file.facts.of_round,
-        )
-
-    def at_target(self, target: TargetPlan) -> Settings:
-        """Return the settings with a target; errors as `check_delta` and `TargetPlan.settled`.
-
-        Raises:
-            UnreachableError: the target is out of reach, or a composition exceeds it.
-        """
-        self.check_delta()
-        untested = self.settings()
-        worst = Cost.of(untested).own.epsilon
-        if isinstance(self.mechanism, ScoredMechanism):
-            found = target.settled(self.mechanism, queries=self.queries, worst_case=worst)
-            return replace(untested, target=found)
-        if worst > target.epsilon:
-            raise UnreachableError(
-                f"{self.mechanism.name} has no Renyi cost to test, and costs {worst:g} for all "
-                f"votes, above the target {target.epsilon:g}"
-            )
-        return untested
-
-    def account(self, settings: Settings) -> LedgerAccount | None:
-        """Return what keeps of the votes what a ledger needs; None for the worst case alone.
-
-        Raises:
-            UsageError, ValidityError: the published analysis does not cover the mechanism.
-        """
-        if settings.sanitizer is None:
-            return None
-        return analysis_of(settings.analysis).account(self.scored, settings.sanitizer)
-
-    def sanitized(self, promise: PromiseWords) -> ReleasePlan | None:
-        """Return how costs are kept and sanitized, by public numbers; errors as `check_delta`.
-
-        None where nothing is sanitized, now or later from a ledger: nothing is kept of the votes.
-        """
-        release, analysis = promise["release"], Analysis(promise["analysis"])
-        order, beta, sigma = promise["order"], promise["beta"], promise["sigma_release"]
-        ledger = promise["keep_ledger"]
-        self.check_delta()
-        if self.groups and analysis is not Analysis.TIGHT:
-            raise UsageError(f"`analysis` {analysis} does not go with `groups`")
-        drawn = (order, beta, sigma) != (None, None, None)
-        plain = analysis is Analysis.TIGHT and not drawn
-        default = ReleaseKind.NONE if plain else ReleaseKind.UPPER
-        kind = kind_of(release, default=default)
-        if isinstance(self.mechanism, ComposedMechanism):
-            name = self.mechanism.name
-            if release is not None and kind is not ReleaseKind.NONE:
-                raise UsageError(f"`release` {kind} does not go with {name}: nothing to sanitize")
-            if analysis is not Analysis.TIGHT:
-                raise UsageError(f"`analysis` {analysis} does not go with {name}")
-            return None
-        if kind is ReleaseKind.NONE and plain and not ledger:
-            return None
-        from pate_cli.planning.sanitized import choose_plan
-
-        plan = choose_plan(
-            kind,
-            mechanism=self.scored,
-            queries=self.queries,
-            delta=self.delta,
-            order=order,
-            beta=beta,
-            sigma=sigma,
-        )
-        return analysis_of(analysis).plan(plan)
 
 
 @contextlib.contextmanager
@@ -402,15 +292,24 @@ def with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFi
         if weight is not None:
             raise UsageError("`prior_weight` goes with `prior`")
         return file
-    given = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
-    votes = given.votes(file.teachers)
+    votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
+    return with_votes_of_prior(file, prior, votes).guessed(queries)
+
+
+def prior_votes(weight: Amount | float | str, teachers: int) -> int:
+    """Return how many votes a guess has: a number of them, or a share of the teachers, rounded.
+
+    ParameterError for what is no whole number of votes.
+    """
+    given = Amount.of("prior_weight", weight)
+    votes = given.votes(teachers)
     if given.share:
         votes = float(round(votes))
     if not 0.0 <= votes < _MOST_PRIOR or votes != int(votes):
         raise ParameterError(
             f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
         )
-    return with_votes_of_prior(file, prior, int(votes)).guessed(queries)
+    return int(votes)
 
 
 def weight_of(file: VoteFile) -> int:
@@ -419,20 +318,25 @@ def weight_of(file: VoteFile) -> int:
 
 
 def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
-    """k, as was said or as the groups of the teachers say; UsageError for both."""
+    """Return how many votes one record moves, as was said or as the groups of teachers say."""
     if not file.groups:
         return teachers_per_record
-    if teachers_per_record != 1:
-        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")
+    _refuse_beside_groups(teachers_per_record)
     return max(group.votes_per_record for group in file.groups)
 
 
-def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
-    """Return what is published beside the labels: a sanitized bound or nothing.
+def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:
+    """Return a mechanism for teachers in groups, which say how many votes one record moves."""
+    if not groups:
+        return choice
+    _refuse_beside_groups(choice.teachers_per_record)
+    return replace(
+        choice,
+        teachers_per_record=max(group.votes_per_record for group in groups),
+        votes_together=all(group.teachers_per_record == 1 for group in groups),
+    )
 
-    UsageError for a target, which is tested and not drawn.
-    """
-    kind = default if release is None else ReleaseKind(release)
-    if kind is ReleaseKind.TARGET:
-        raise UsageError("`release` target goes with `aggregate` and its `target_epsilon`")
-    return kind
+
+def _refuse_beside_groups(teachers_per_record: int) -> None:
+    if teachers_per_record != 1:
+        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")

@@ -120,7 +120,7 @@ def test_dry_run_prices_and_leaves_nothing(pate, votes, monkeypatch, leftovers):
     def refuse(*_args, **_kwargs):
         raise AssertionError("a dry run must not draw")
 
-    monkeypatch.setattr("pate_cli.verbs.spend.run", refuse)
+    monkeypatch.setattr("pate_cli.verbs.aggregate.run", refuse)
     monkeypatch.setattr("pate_cli.core.noise.Noise.normal", refuse)
     result = pate("aggregate", votes, "--dry-run", "--ledger", "l.json")
     assert result.exit_code == 0, result.stderr

@@ -750,7 +750,7 @@ def test_two_reports_are_one_total_and_the_same_twice_is_one(ran, released, refu
     assert released("both.json", "b.json")["spent"] == both["spent"]
     ran("seeded", "--seed", 1)
     line = refused(pate("release", "a.json", "seeded.json"), 2)
-    assert "nothing is claimed for a run to be released" in line
+    assert "a report cannot be released: Nothing is promised" in line
 
 
 @pytest.mark.parametrize("passed", [True, False])

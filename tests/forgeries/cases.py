@@ -121,7 +121,7 @@ def session(folder):
     """Queries that came one by one."""
     _before(folder)
     given = {"teachers": 60, "classes": CLASSES, "mechanism": "confident", **NOISE["confident"]}
-    with pate.Session(**given, epsilon=4.0, record=folder / "record") as opened:
+    with pate.Session(**given, target_epsilon=4.0, record=folder / "record") as opened:
         for row in votes(12):
             opened.ask(np.bincount(row, minlength=CLASSES).tolist())
         place = folder / "session.parquet"

@@ -38,7 +38,14 @@ VOTES: Final = np.array([[6, 2, 0], [3, 3, 2], [0, 8, 0], [1, 1, 6], [4, 4, 0], 
 NAMES: Final = ("Käse", 'a "b"\\', "c\nd")
 SESSIONS: Final[tuple[dict[str, Any], ...]] = (
     # Few are answered, so that more are asked than in any case.
-    {"classes": 2, "epsilon": 3, "delta": 0.01, "threshold": 6, "sigma1": 4.0, "sigma2": 3.0},
+    {
+        "classes": 2,
+        "target_epsilon": 3,
+        "delta": 0.01,
+        "threshold": 6,
+        "sigma1": 4.0,
+        "sigma2": 3.0,
+    },
     {"classes": 2, "max_queries": 6, "mechanism": "gnmax", "sigma2": 3.0, "delta": 0.01},
     {"label_names": NAMES, "max_queries": 9, "mechanism": "gnmax", "sigma2": 4.0, "delta": 0.01},
 )

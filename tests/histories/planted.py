@@ -23,8 +23,9 @@ from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import Outputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.verbs import spend
+from pate_cli.verbs import aggregate as verb
 from pate_cli.verbs.session import Session
+from pate_cli.verbs.session_answers import Answers
 
 Place = tuple[Any, str, Any]
 MOST: Final = 10_000
@@ -121,7 +122,7 @@ def _strike_after_the_coin() -> list[Place]:
 
 
 def _debit_after_the_labels() -> list[Place]:
-    enter, settle, publishing = Entry.enter, Entry.settle, spend.publishing
+    enter, settle, publishing = Entry.enter, Entry.settle, verb.publishing
     late: list[tuple[Entry, Outcome, int | None]] = []
 
     def settled(self: Entry, outcome: Outcome, *, answers: int | None = None) -> None:
@@ -137,7 +138,7 @@ def _debit_after_the_labels() -> list[Place]:
             settle(one, outcome, answers=answers)
 
     places = [(Entry, "enter", _nothing), (Entry, "settle", settled)]
-    return [*places, (spend, "publishing", published)]
+    return [*places, (verb, "publishing", published)]
 
 
 def _refusals_are_free() -> list[Place]:
@@ -236,30 +237,28 @@ def _inputs_are_replaced() -> list[Place]:
 
 
 def _noted_before() -> list[Place]:
-    def pay(self: Any, asks: Any, drawn: Any) -> None:
+    def pay(self: Any, lines: Any) -> None:
         """What was asked is put on disk when the next is, after its answer left."""
-        lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         late, self._late = getattr(self, "_late", []), lines
         if self._file is not None and late:
             self._file.ask(self._run, late)
         for line in lines:
-            self._asks.add(line)
-            self._note(line.get("id"), line["label"])
+            self._answers.add(line)
 
     return [(Session, "_pay", pay)]
 
 
 def _everything_is_new() -> list[Place]:
-    return [(Session, "_fresh", lambda self, asks: list(range(len(asks))))]
+    return [(Answers, "fresh", lambda self, ids: list(range(len(list(ids)))))]
 
 
 def _ids_are_forgotten() -> list[Place]:
-    note = Session._note
+    add = Answers.add
 
-    def forgets(self: Session, name: Any, label: Any) -> None:
-        note(self, None, label)
+    def forgets(self: Answers, line: Any) -> None:
+        add(self, {name: value for name, value in line.items() if name != "id"})
 
-    return [(Session, "_note", forgets)]
+    return [(Answers, "add", forgets)]
 
 
 def _torn_lines_stay() -> list[Place]:

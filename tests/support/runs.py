@@ -15,7 +15,7 @@ from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.run.accounts import TightAccount, charge
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import Publication
-from pate_cli.verbs.spend import Aggregation
+from pate_cli.verbs.aggregate import Aggregation
 from pate_cli.votes.vote_file import VoteBatch
 
 

@@ -104,7 +104,7 @@ def test_a_composition_within_its_target_costs_what_it_costs():
 SESSION = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 4.0, "record": False}
 
 
-@pytest.mark.parametrize("asked", [{"epsilon": 20.0}, {"max_queries": 200}])
+@pytest.mark.parametrize("asked", [{"target_epsilon": 20.0}, {"max_queries": 200}])
 def test_a_session_above_has_to_be_asked_for_by_name(asked):
     with pytest.raises(CeilingError, match="ask for it by name: `max_epsilon`") as caught:
         pate.Session(**SESSION, **asked)
@@ -136,9 +136,9 @@ def test_a_price_is_told_whatever_it_is():
 
 def test_a_run_at_the_ceiling_is_none_above(monkeypatch):
     price = pate.quote(VOTES, **DEAR).epsilon
-    monkeypatch.setattr("pate_cli.verbs.spend.CEILING", price)
+    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price)
     assert pate.aggregate(VOTES, **DEAR).report.epsilon <= price
-    monkeypatch.setattr("pate_cli.verbs.spend.CEILING", price * 0.999)
+    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price * 0.999)
     with pytest.raises(CeilingError):
         pate.aggregate(VOTES, **DEAR)
 
@@ -147,7 +147,7 @@ def test_a_run_goes_on_from_its_checkpoint_by_whatever_name(tmp_path, monkeypatc
     """What is allowed is no part of what a run gives."""
     asked = {**DEAR, "checkpoint": tmp_path / "kept", "record": tmp_path / "spent.json"}
     with monkeypatch.context() as patch:
-        patch.setattr("pate_cli.verbs.spend.run", lambda *_, **__: 1 / 0)
+        patch.setattr("pate_cli.verbs.aggregate.run", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             pate.aggregate(VOTES, **asked, max_epsilon=500.0)
     with pytest.raises(CeilingError):

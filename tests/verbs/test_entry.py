@@ -35,7 +35,7 @@ from pate_cli.disclosure.record import Outcome, RecordFile, Run, RunKind, SpendR
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.run.accounts import release_test
-from pate_cli.verbs import spend
+from pate_cli.verbs import aggregate as verb
 from slices import some
 
 PACKAGE = str(Path(pate.__file__).parent)
@@ -199,7 +199,7 @@ def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
             record_files.unlink(RECORD)
             raise
 
-    monkeypatch.setattr(spend, "release_test", test)
+    monkeypatch.setattr(verb, "release_test", test)
     walk = Walk(monkeypatch)
     under(KEYS[Outcome.LABELLED])
     walk.run()
@@ -320,6 +320,14 @@ def test_a_budget_is_kept_against_all_runs_of_the_record():
     with pytest.raises(UnreachableError):  # it has become too much meanwhile
         beside.enter()
     assert [run.id for run in attempts()] == ["a", "b"]
+
+
+def test_a_budget_goes_with_predictions_in_memory():
+    """A mechanism that no rule knows takes no target from what is left, whatever it is given."""
+    given = {"layout": "counts", "record": RECORD, "budget": 1000.0, "max_epsilon": 1000.0}
+    student = np.tile([0.4, 0.6], (len(COUNTS), 1))
+    done = pate.aggregate(COUNTS, "interactive", predictions=student, **given)
+    assert done.report.tested is None
 
 
 def test_a_record_takes_over_the_runs_of_others():
@@ -465,7 +473,7 @@ def test_a_row_that_is_no_vote_strikes_an_untested_run_out_and_nothing_else_does
     with pytest.raises(VoteError, match="row 23"):
         pate.aggregate(votes, "gnmax", **asked)
     assert attempts() == ()
-    monkeypatch.setattr("pate_cli.verbs.spend.run", _interrupted)
+    monkeypatch.setattr("pate_cli.verbs.aggregate.run", _interrupted)
     with pytest.raises(KeyboardInterrupt) as ended:
         pate.aggregate(COUNTS, "gnmax", **asked)
     assert "stays in votes.spent.json and counts" in ended.value.__notes__[0]

@@ -10,7 +10,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, MismatchError, UsageError
-from pate_cli.disclosure.guarantee import INPUTS, UNVERIFIED
+from pate_cli.disclosure.guarantee import GAPS, INPUTS
 from pate_cli.verbs.verify import verify
 
 VOTES = [[50, 6, 4]] * 20
@@ -85,19 +85,19 @@ def test_what_is_taken_unverified_is_said_and_stays_said(tmp_path):
     done = pate.release(forged, unverified=True, record=tmp_path / "record")
     report = done.report
     assert report.unsettled == (INPUTS,)
-    assert UNVERIFIED in report.warnings
+    assert GAPS[INPUTS] in report.warnings
     assert not any(statement.holds for statement in report.statements)
     assert report.summary.startswith("Nothing is promised: the total includes something")
     assert verify(report, with_dp_accounting=False).failed == ["promise"]
     for later in (report, done.record, tmp_path / "record"):
-        with pytest.raises(UsageError, match="nothing is claimed"):
+        with pytest.raises(UsageError, match=r"(?i)nothing is promised|promises nothing"):
             released(later)
     assert released(report, alone(3), unverified=True).unsettled == (INPUTS,)
 
 
 def test_what_claims_nothing_is_refused_by_name_or_said():
     seeded = alone(seed=1)
-    with pytest.raises(UsageError, match="nothing is claimed for a run to be released"):
+    with pytest.raises(UsageError, match="cannot be released: Nothing is promised"):
         released(seeded)
     assert released(seeded, unverified=True).unsettled == (INPUTS,)
 
@@ -112,7 +112,7 @@ def test_caveats_of_inputs_survive(tmp_path):
     ).ledger
     drawn = pate.release(ledger, release="none", record=False).report
     assert "draws" in drawn.unsettled
-    with pytest.raises(UsageError, match="nothing is claimed"):
+    with pytest.raises(UsageError, match="cannot be released: Nothing is promised"):
         released(drawn, alone(3))
     other = pate.Stated(epsilon=0.3, delta=1e-6, adjacency="replace-one", covers="a model")
     total = released(alone(), external=[other])

@@ -124,10 +124,10 @@ def _full(*_):
 def test_what_lies_beyond_is_priced_with_its_noise():
     """δ has to have room for the lattice of all the noise that may be drawn."""
     session = pate.Session(
-        teachers=8, classes=2, epsilon=3, delta=0.01, threshold=6, sigma1=4.0, sigma2=3.0,
+        teachers=8, classes=2, target_epsilon=3, delta=0.01, threshold=6, sigma1=4.0, sigma2=3.0,
         record=False,
     )  # fmt: skip
-    rule, mechanism = session.rule, session._mechanism
+    rule, mechanism = session.rule, session.mechanism
     assert rule.beyond is not None
     assert rule_fault(rule, mechanism) is None
 

@@ -581,7 +581,7 @@ def test_explain_does_not_pass_on_the_words_of_others(kind):
 def test_no_curve_is_made_of_what_is_only_claimed():
     report = dataclasses.replace(reports.made("gnmax")[0], private=False)
     assert report.statements[0].holds
-    with pytest.raises(UsageError, match="nothing is claimed for all votes"):
+    with pytest.raises(UsageError, match="no curve that holds whatever the votes: Nothing"):
         pate.rdp_curve(report, orders=[4.0])
 
 

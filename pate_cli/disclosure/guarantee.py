@@ -15,6 +15,7 @@ from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.figures import pair, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import PublicPrior, Report, Statement
+from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.votes.facts import Group
 
 TOTAL: Final = "total"
@@ -158,7 +159,7 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
     return text
 
 
-def public_prior(rounds: Sequence[Round]) -> PublicPrior | None:
+def public_prior(rounds: Sequence[RowsAsked]) -> PublicPrior | None:
     """Return the public facts of the priors of all rounds; None if no round has one."""
     given = [done.prior for done in rounds if done.prior is not None]
     if not given:

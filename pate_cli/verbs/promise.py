@@ -125,11 +125,10 @@ def settled(
     else:
         settings = _at_target(request, target)
     most = asked["max_epsilon"]
-    if most is not None and promised(settings) > check_positive("`max_epsilon`", most):
+    if most is not None and (cost := promised(settings)) > check_positive("`max_epsilon`", most):
         raise UnreachableError(
-            f"this run would cost epsilon {promised(settings):.4f} at delta {settings.delta:g} in "
-            f"the worst case, above `max_epsilon` {most:g}; nothing was drawn or spent. "
-            f"{_cheaper(settings)}"
+            f"this run would cost epsilon {cost:.4f} at delta {settings.delta:g} in the worst "
+            f"case, above `max_epsilon` {most:g}; nothing was drawn or spent. {_cheaper(settings)}"
         )
     return request, settings
 
@@ -157,9 +156,10 @@ def unnamed(settings: Settings, max_epsilon: float | None) -> str | None:
     A run that publishes a sanitized ε does not promise its worst case alone.
     """
     drawn = settings.sanitizer is not None and settings.sanitizer.publishes_draw
-    if max_epsilon is not None or drawn or promised(settings) <= CEILING:
+    if max_epsilon is not None or drawn:
         return None
-    return shown(promised(settings))
+    epsilon = promised(settings)
+    return shown(epsilon) if epsilon > CEILING else None
 
 
 def refuse_unnamed(settings: Settings, max_epsilon: float | None) -> None:

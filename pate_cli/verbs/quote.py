@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Final, Unpack
 
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
@@ -12,7 +12,6 @@ from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.guarantee import GAPS, public_prior
-from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import Outlook, Quote
 from pate_cli.disclosure.settings import Settings
@@ -26,6 +25,8 @@ from pate_cli.verbs.request import Progress, Request, Votes, requested
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
+
+_NAMED: Final = "The run itself, unless it is a seeded test, needs --max-epsilon {}."
 
 
 @takes_keywords
@@ -66,9 +67,6 @@ def quote(
         foreseen = _foreseen(request, settings.tested)
         gaps = tuple(GAPS[fact] for fact in settings.read_off)
         named = unnamed(settings, asked["max_epsilon"])
-        planned = Round.of(
-            settings, id="", answers=0, read_off=settings.read_off, groups=settings.groups
-        )
         return replace(
             found,
             sound=not gaps,
@@ -79,12 +77,9 @@ def quote(
                 *([] if named is None else [_NAMED.format(named)]),
                 *_hopeless(foreseen, asked["min_pass"]),
             ),
-            prior=public_prior([planned]),
+            prior=public_prior([settings]),
             target=_outlook(request, settings, foreseen),
         )
-
-
-_NAMED = "The run itself, unless it is a seeded test, needs --max-epsilon {}."
 
 
 def _foreseen(request: Request, target: TargetPlan | None) -> Forecast | None:

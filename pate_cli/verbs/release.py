@@ -223,7 +223,7 @@ def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
 
 
 def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
-    """A file by the kind that it says it is of; a ledger where it says nothing."""
+    """Return what a file holds by the kind that it states; a ledger where it states none."""
     name = os.fspath(path)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
         return read_report(path)

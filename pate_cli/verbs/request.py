@@ -43,7 +43,16 @@ _PRICES: Final = ("max_epsilon", "budget")
 
 @dataclass(frozen=True)
 class Request:
-    """An opened file, the mechanism it is put to, and the public numbers of the run."""
+    """Opened votes, the mechanism that they are put to, and the public numbers of a run.
+
+    Attributes:
+        file: the votes, those of a prior among them.
+        choice: the mechanism, or its name with some parameters.
+        queries: how many rows are asked, the first ones.
+        max_answers: the public cap on answers, at most `queries`.
+        delta: δ of the run.
+        engine: where the work is done.
+    """
 
     file: VoteFile
     choice: Mechanism | MechanismChoice
@@ -54,7 +63,7 @@ class Request:
 
     @functools.cached_property
     def mechanism(self) -> Mechanism:
-        """The mechanism, built for this run."""
+        """Return the mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
         return among_groups(self.choice, self.groups).build(
@@ -71,13 +80,13 @@ class Request:
 
     @property
     def composed(self) -> str | None:
-        """The name of a mechanism without a Rényi cost."""
+        """Return the name of a mechanism without an RDP cost; None for one with."""
         mechanism = self.mechanism
         return mechanism.name if isinstance(mechanism, ComposedMechanism) else None
 
     @property
     def scored(self) -> ScoredMechanism:
-        """The mechanism, if it has a Rényi cost; UsageError if not."""
+        """Return the mechanism, if it has an RDP cost; UsageError if not."""
         if not isinstance(self.mechanism, ScoredMechanism):
             raise UsageError(
                 f"{self.mechanism.name} has no Renyi cost; pate aggregate --dry-run prints its "
@@ -128,7 +137,7 @@ class Request:
 
     @functools.cached_property
     def rows(self) -> AskedRows:
-        """The rows that are asked."""
+        """Return the rows that are asked."""
         return AskedRows(self.file, self.queries, self.engine)
 
     def described(self, settings: Settings, *beside: Any) -> str:
@@ -157,7 +166,7 @@ class Request:
 def requested(
     votes: Votes, mechanism: Mechanism | MechanismChoice | str, asked: Mapping[str, Any]
 ) -> Iterator[Request]:
-    """Open the votes and see to it that the mechanism fits them; `asked` as the verbs take it.
+    """Open the votes and put them to the mechanism, which must fit; `asked` as verbs take it.
 
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
@@ -170,21 +179,7 @@ def requested(
         choice = mechanism_of(mechanism, asked)
     with opened(votes, asked, any_name=not choice.listed) as (file, place):
         if isinstance(choice, Mechanism):
-            for name in ("teachers", "classes"):
-                if getattr(choice, name) != getattr(file, name):
-                    raise ParameterError(
-                        f"the mechanism is for {getattr(choice, name)} {name}, the votes have "
-                        f"{getattr(file, name)}"
-                    )
-            if file.groups:
-                moved = votes_per_record(file, 1)
-                if choice.teachers_per_record != moved or (
-                    choice.votes_together and not file.votes_together
-                ):
-                    raise ParameterError(
-                        "the mechanism is not for these `groups`: build it with "
-                        f"teachers_per_record={moved}, the most votes that one record moves"
-                    )
+            _check_fits(choice, file)
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
         file = with_prior(file, asked, queries)
@@ -199,17 +194,36 @@ def requested(
         yield Request(file, choice, queries, cap, asked["delta"], place)
 
 
+def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
+    """ParameterError for a mechanism that was built for other votes."""
+    for name in ("teachers", "classes"):
+        if getattr(mechanism, name) != getattr(file, name):
+            raise ParameterError(
+                f"the mechanism is for {getattr(mechanism, name)} {name}, the votes have "
+                f"{getattr(file, name)}"
+            )
+    if not file.groups:
+        return
+    moved = votes_per_record(file, 1)
+    apart = mechanism.votes_together and not file.votes_together
+    if mechanism.teachers_per_record != moved or apart:
+        raise ParameterError(
+            f"the mechanism is not for these `groups`: build it with teachers_per_record={moved}, "
+            "the most votes that one record moves"
+        )
+
+
 @contextlib.contextmanager
 def opened(
     votes: Votes, asked: Mapping[str, Any], *, any_name: bool = False
 ) -> Iterator[tuple[VoteFile, Engine]]:
-    """The votes, read as is asked, and where the work on them is done.
+    """Open the votes, and where the work on them is done.
 
-    Before anything is made of them: a file that holds no vote that is any is none of these votes.
+    A file of which no vote is a vote is refused before anything is made of it.
 
     Args:
         votes: as the verbs take them.
-        asked: likewise.
+        asked: keywords of the verb.
         any_name: as `open_votes` has it, where it opens them.
     """
     work, reading = only(WorkWords, asked), only(ReadingWords, asked)
@@ -263,7 +277,7 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
 
 
 def mechanism_of(mechanism: MechanismChoice | str, asked: Mapping[str, Any]) -> MechanismChoice:
-    """The mechanism of this name, with the parameters that are asked and the others by default."""
+    """Return the mechanism of a name with the parameters that are given; others have defaults."""
     if isinstance(mechanism, MechanismChoice):
         _refuse_settled(mechanism, asked)
         return mechanism
@@ -286,7 +300,7 @@ def _refuse_settled(given: Mechanism | MechanismChoice, asked: Mapping[str, Any]
 
 
 def with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
-    """The votes with those of the prior that is asked, if there is one."""
+    """Return the votes with those of a prior, if one is given."""
     prior, weight = asked["prior"], asked["prior_weight"]
     if prior is None:
         if weight is not None:
@@ -313,7 +327,7 @@ def prior_votes(weight: Amount | float | str, teachers: int) -> int:
 
 
 def weight_of(file: VoteFile) -> int:
-    """B of its prior, 0 without one."""
+    """Return how many votes a guess of the prior has; 0 without one."""
     return 0 if file.prior is None else file.prior.weight
 
 

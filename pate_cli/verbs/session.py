@@ -267,12 +267,12 @@ class Session:
 
     @property
     def unmatched(self) -> Unmatched:
-        """Votes of this sitting that are texts and no names. SECRET, but to who hands them in."""
+        """Return the votes of this sitting that are no names. SECRET, but to who hands them in."""
         return self._unmatched
 
     @property
     def why_spent(self) -> str:
-        """Text of `BudgetSpent`."""
+        """Return the text of `BudgetSpent`."""
         return (
             f"the session may ask no more: {self.asked} queries were asked for epsilon "
             f"{nats(self._rule.epsilon)}"

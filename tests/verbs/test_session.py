@@ -175,6 +175,21 @@ def test_a_guess_votes_too():
     assert report.rounds[0].prior.guesses == 30
 
 
+def test_the_weight_of_a_guess_may_be_a_share_as_in_a_run():
+    """A share of the teachers is rounded to whole votes, by the same function."""
+    with small(teachers=251, prior_weight="20%", record=False) as session:
+        assert session.mechanism.prior_weight == 50
+
+
+def test_keywords_are_checked_as_those_of_a_verb():
+    for given, text in {
+        "epsilon": "`epsilon` is gone: say `target_epsilon`",
+        "delt": "Session takes no `delt`; did you mean `delta`?",
+    }.items():
+        assert refusal(UsageError, pate.Session, **SMALL, **{given: 1.0}) == text
+    assert "must be a number" in refusal(ParameterError, small, delta="small")
+
+
 def test_groups_vote_by_their_weights():
     groups = pate.TeacherGroups(groups=["a"] * 3 + ["b"], weights=[1, 1, 1, 5])
     given = {"groups": groups, "classes": 2, "mechanism": "gnmax", "sigma2": "0.5 votes"}
@@ -290,6 +305,16 @@ def test_other_runs_join_the_record_while_a_session_is_open():
     assert pate.verify(done.report).holds
     total = pate.release("r.json")
     assert total.report.epsilon == math.ceil(done.report.spent.epsilon * 1e4) / 1e4
+
+
+def test_sessions_and_runs_of_groups_that_count_alike_share_a_record():
+    """Both say of the same groups the same, also where every vote counts once."""
+    groups = pate.TeacherGroups(groups=["a"] * 20 + ["b"] * 20)
+    both = {"groups": groups, "mechanism": "gnmax", "sigma2": 20, "record": "r.json"}
+    with pate.Session(**both, classes=2, max_queries=3) as session:
+        session.ask([0] * 40)
+    pate.aggregate(np.zeros((3, 40), dtype=int), **both, layout="labels", classes=2)
+    assert [run.kind for run in record().runs] == ["session", "worst-case"]
 
 
 def test_other_settings_are_another_session():

@@ -9,7 +9,7 @@ import pytest
 
 import pate_cli as pate
 import record_files
-from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
+from pate_cli.core.errors import LedgerError, OutputError, UnreachableError, UsageError
 from pate_cli.disclosure.stopping import rule_fault, stop_rule
 
 ASKED = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
@@ -115,6 +115,26 @@ def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):
         session.ask([8, 0], id="b")
         assert session.asked == 2
     assert pate.SpendRecord.read(record).runs[0].asked.queries == 2
+
+
+def test_an_interruption_while_an_answer_is_noted_ends_the_sitting(tmp_path, monkeypatch):
+    """What is on disk may then not be known here: the id gets one answer, from the record."""
+    record = tmp_path / "r.json"
+    with pate.Session(record=record, **ASKED) as session:
+        session.ask([8, 0], id="a")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.ask([8, 0], id="b")
+        with pytest.raises(UsageError, match="the session was closed"):
+            session.ask([8, 0], id="b")
+    (label,) = answered(record, "b")
+    assert answered(record, "b", (0, 8)) == [label]
+    assert pate.SpendRecord.read(record).runs[0].asked.queries == 2
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
 
 
 def _full(*_):

@@ -3,7 +3,7 @@
 What counts is the published ε two standard deviations above its mean, both over the noise of the
 release. Of n rows it is n·(f + SS·(κ + 2σ)) + overhead, where f and SS are those of a row on
 average, so for λ, β and σ_SS the rows that ε allows follow at once, and a few rounds settle all of
-them. Settings are looked at on a coarse lattice, at the order that served the best so far, and
+them. Tuning are looked at on a coarse lattice, at the order that served the best so far, and
 priced on the lattice of a run.
 """
 
@@ -43,7 +43,7 @@ _OUT_OF_REACH, _NEARLY = -9.0, 1.05
 
 
 class SanitizedVotes:
-    """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
+    """Tuning for a sanitized ε, on a file of votes; SECRET if the votes are."""
 
     strides, climbs, finalists = 4, 2, 2
 
@@ -83,7 +83,7 @@ class SanitizedVotes:
                 self._order = order
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Settings at one order on the coarse lattice."""
+        """Tuning at one order on the coarse lattice."""
         votes, goal = self._few.with_prior_weight(settings.prior_weight), self._sought
         order = three_digits(order)
         if not _LEAST_ORDER <= order <= _MOST_ORDER:
@@ -169,7 +169,7 @@ class SanitizedVotes:
             rows = min(rows - 1.0, 0.999 * rows)
         return None
 
-    def _agreeing(self, votes: VoteModel, settings: Settings, rows: int) -> float:
+    def _agreeing(self, votes: VoteModel, settings: Tuning, rows: int) -> float:
         """The most rows, up to so many, whose answers agree often enough; all if none do."""
         chance = votes.answer_chance(settings)[:rows]
         agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])

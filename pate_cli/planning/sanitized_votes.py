@@ -3,7 +3,7 @@
 What counts is the published ε two standard deviations above its mean, both over the noise of the
 release. Of n rows it is n·(f + SS·(κ + 2σ)) + overhead, where f and SS are those of a row on
 average, so for λ, β and σ_SS the rows that ε allows follow at once, and a few rounds settle all of
-them. Tuning are looked at on a coarse lattice, at the order that served the best so far, and
+them. Settings are looked at on a coarse lattice, at the order that served the best so far, and
 priced on the lattice of a run.
 """
 
@@ -43,7 +43,7 @@ _OUT_OF_REACH, _NEARLY = -9.0, 1.05
 
 
 class SanitizedVotes:
-    """Tuning for a sanitized ε, on a file of votes; SECRET if the votes are."""
+    """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
 
     strides, climbs, finalists = 4, 2, 2
 
@@ -83,7 +83,7 @@ class SanitizedVotes:
                 self._order = order
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Tuning at one order on the coarse lattice."""
+        """Settings at one order on the coarse lattice."""
         votes, goal = self._few.with_prior_weight(settings.prior_weight), self._sought
         order = three_digits(order)
         if not _LEAST_ORDER <= order <= _MOST_ORDER:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 
 
 def in_votes(value: float) -> str:
@@ -31,7 +31,7 @@ def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> st
 
 
 def aggregate_command(
-    settings: Settings,
+    settings: Tuning,
     rows: int,
     target: TargetPlan,
     *,

@@ -16,8 +16,8 @@ from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.planning.forecast import Forecast, agreement_by_rows
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import served_by
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
 MOST_ROWS: Final = 3000
@@ -150,7 +150,7 @@ class Pricing(Protocol):
     climbs: int
     finalists: int
 
-    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates for settings, at quick costs."""
         ...
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.special import log_ndtr
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
 FEW_DISTANCES: Final = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 45, DISTANCES - 1])
@@ -43,7 +43,7 @@ def to_every_distance(distances: Floats) -> Floats:
 
 
 def pair_costs(
-    votes: VoteModel, settings: Sequence[Settings], orders: Floats, *, cells: int = _CELLS
+    votes: VoteModel, settings: Sequence[Tuning], orders: Floats, *, cells: int = _CELLS
 ) -> tuple[Floats, Floats, Floats]:
     """About what each row costs at several settings, and what any votes cost at most.
 
@@ -87,7 +87,7 @@ def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Int
 
 
 def _moves(
-    settings: Settings,
+    settings: Tuning,
     record: int,
     step: float,
     size: int,

@@ -35,13 +35,15 @@ from pate_cli.planning.rule import (
     choose,
     quick_answers,
 )
-from pate_cli.planning.settings import Settings, three_digits
+from pate_cli.planning.tuning import Tuning, three_digits
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
 _PRECISION, _CORRECTIONS = 0.03, 6
+# Answers grow about as this power of teachers, or of ε, does.
+_SLOPE = 0.6
 # Answers of use equal the plurality so often; noise as a share of the votes that may leave them so.
 _SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
 # Rows of the model for what a plan says; and how much more another mechanism must give to be named.
@@ -184,7 +186,7 @@ class Question:
     def rule(
         self,
         *,
-        near: Settings | None = None,
+        near: Tuning | None = None,
         mechanism: MechanismName | None = None,
         asked: int | None = None,
     ) -> Rule:
@@ -200,14 +202,14 @@ class Question:
             starts=None if near is None else [near, *self._spread(name)],
         )
 
-    def _spread(self, name: MechanismName) -> list[Settings]:
+    def _spread(self, name: MechanismName) -> list[Tuning]:
         """A few settings spread over what may be good, beside those that are near."""
         most = (self.teachers or 1) + self.prior_votes
         sigma2 = three_digits(0.2 * most)
         if name is MechanismName.GNMAX:
-            return [Settings(None, None, sigma2)]
+            return [Tuning(None, None, sigma2)]
         return [
-            Settings(three_digits(threshold * most), three_digits(sigma1 * most), sigma2)
+            Tuning(three_digits(threshold * most), three_digits(sigma1 * most), sigma2)
             for threshold, sigma1 in ((1.0, 0.6), (0.3, 0.1))
         ]
 
@@ -426,6 +428,8 @@ def plan(question: Question) -> Plan:
         value = _needed(question)
         known = question.with_value(value)
     rule = known.rule()
+    if question.unknown != "answers":
+        value, known, rule = _smaller(question, value, rule)
     found = _planned(question, known, rule)
     for _ in range(_CORRECTIONS if question.unknown != "answers" else 0):
         if found.meets_goal:
@@ -442,6 +446,21 @@ def plan(question: Question) -> Plan:
     return replace(found, least_epsilon=least_epsilon(known), other=more)
 
 
+def _smaller(question: Question, value: float, rule: Rule) -> tuple[float, Question, Rule]:
+    """A smaller value that is enough, too, where the whole search gives more than is wanted."""
+    wanted, known = question.answers or 1, question.with_value(value)
+    for _ in range(_CORRECTIONS):
+        if rule.answers <= _MORE * wanted:
+            break
+        less = value * (wanted / rule.answers) ** _SLOPE
+        at = question.with_value(less)
+        found = at.rule()
+        if at == known or not found.likely or found.answers < wanted:
+            break
+        value, known, rule = less, at, found
+    return value, known, rule
+
+
 def _planned(question: Question, known: Question, rule: Rule) -> Plan:
     """The plan with what a rule settles on."""
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
@@ -453,7 +472,7 @@ def _planned(question: Question, known: Question, rule: Rule) -> Plan:
 def _needed(question: Question) -> float:
     """What was left out: the least number of teachers, or ε, that gives the answers."""
     name, wanted = question.unknown, question.answers or 1
-    near: list[tuple[Settings, float]] = []
+    near: list[tuple[Tuning, float]] = []
 
     def enough(value: float) -> bool:
         start = None
@@ -485,12 +504,12 @@ def least_epsilon(known: Question) -> float:
     weights = votes.row_weights[votes.middle].mean(axis=0)
 
     def too_noisy(share: float) -> bool:
-        settings = Settings(None, None, share * votes.most_votes, votes.prior_weight)
+        settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
         return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
 
     low, high = _NOISE
     share = least(too_noisy, start=0.2, low=low, high=high, precision=0.01)
-    settings = Settings(None, None, share * votes.most_votes, votes.prior_weight)
+    settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
     return worst_case_epsilon(votes.mechanism(settings), rows=1, delta=known.delta)
 
 

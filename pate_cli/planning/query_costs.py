@@ -37,16 +37,17 @@ from pate_cli.disclosure.profile import ConditionalStates, settled_bound, states
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.pair_costs import pair_costs, to_every_distance
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 # Where each histogram takes long: how many are priced, and how many for a rough price.
 _FEW_STATES, _ROUGH, _MOST_CELLS = 120, 40, 120
-# Numbers of distances that are priced, until those beyond them change the forecast by less, whether
-# the guess is a little too large or too small.
-_PRICED_DISTANCES, _FARTHEST_PRICED, _DECIDES, _WRONG_BY = (12, 24), 48, 0.015, (0.93, 1.1)
-# Of so few teachers 12 are most, and more distances are priced at once.
-_FEW_TEACHERS = 40
+# Numbers of distances that are priced, until those beyond them change the forecast by less. Where
+# votes are few, 12 are a large part of them; where they are many, more take long and tell little.
+_PRICED_DISTANCES, _FARTHEST_PRICED, _DECIDES = (12, 24), 48, 0.015
+_FEW_TEACHERS, _MANY_TEACHERS = 40, 120
+# The guess beyond them may be this much too large or too small, times the share of votes between.
+_WRONG_BY = (-0.5, 0.75)
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
 # The accountant's cost is about this much above the quick one under the conditional bound of a test
 # and an argmax: at distance 0, and by the share of votes that move, from and up to such a share.
@@ -232,7 +233,7 @@ def _law_of_sum(values: Floats, weights: Floats, number: int, width: float) -> F
 
 def quick_costs(
     votes: VoteModel,
-    settings: Sequence[Settings],
+    settings: Sequence[Tuning],
     target: TargetPlan,
     *,
     bound: Bound,
@@ -255,7 +256,7 @@ def quick_costs(
     more = _WORST_OF_MORE + _WORST_OF_FEW / votes.most_votes
     largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
 
-    def corrected(costs: Floats, worst: Floats, setting: Settings) -> Floats:
+    def corrected(costs: Floats, worst: Floats, setting: Tuning) -> Floats:
         tested = setting.threshold is not None
         factor = _above(votes, setting, distances, bound)
         if tested in known:
@@ -277,7 +278,7 @@ def quick_costs(
     ]
 
 
-def _above(votes: VoteModel, settings: Settings, distances: Floats, bound: Bound) -> Floats:
+def _above(votes: VoteModel, settings: Tuning, distances: Floats, bound: Bound) -> Floats:
     """How far the accountant's cost is above the quick one by distance: a guess, [distances]."""
     if bound is Bound.TWO_TAIL:
         shared = votes.teachers_per_record > 1
@@ -288,7 +289,7 @@ def _above(votes: VoteModel, settings: Settings, distances: Floats, bound: Bound
     return _NEAR + _FARTHER * share
 
 
-def measured_above(votes: VoteModel, settings: Settings, costs: QueryCosts) -> Floats:
+def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
     """How far the accountant's cost is above the quick one at some settings, [DISTANCES]."""
     middle = costs.orders.size // 2
     quick, distances, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
@@ -324,7 +325,7 @@ def exact_costs(
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders = states.worth(target.orders)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-    conditional, settings = isinstance(states, ConditionalStates), Settings.of(mechanism)
+    conditional, settings = isinstance(states, ConditionalStates), Tuning.of(mechanism)
     if conditional and settings is not None:
         votes = _merged(votes, settings)
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
@@ -344,7 +345,7 @@ def exact_costs(
     return QueryCosts(orders, _EVERY, costs, worst, weights, available or votes.rows)
 
 
-def _merged(votes: VoteModel, settings: Settings) -> VoteModel:
+def _merged(votes: VoteModel, settings: Tuning) -> VoteModel:
     """Made-up votes with one row for all that cost the same, or about the same if there are many.
 
     These have their pairs of counts in the same cell, and the row nearest to their mean stands for
@@ -371,7 +372,7 @@ def _merged(votes: VoteModel, settings: Settings) -> VoteModel:
 
 def _mostly_quick(
     votes: VoteModel,
-    settings: Settings,
+    settings: Tuning,
     target: TargetPlan,
     orders: Floats,
     worst: Floats,
@@ -397,7 +398,9 @@ def _mostly_quick(
 
     def costs(above: Floats, wrong_by: float) -> Floats:
         near = above.shape[1]
-        beyond = above[:, -1:] * (growth[near:] / growth[near - 1] * wrong_by)[:, None]
+        share = (_EVERY[near:] - near + 1.0) / votes.most_votes
+        guess = growth[near:] / growth[near - 1] * np.maximum(1.0 + wrong_by * share, 0.5)
+        beyond = above[:, -1:] * guess[:, None]
         found = quick * np.concatenate([above, beyond], axis=1)
         if mechanism.slow_states:  # a run looks no further, either
             found[:, _FARTHEST_PRICED:] = worst[:, None, None]
@@ -409,22 +412,25 @@ def _mostly_quick(
 
     few = sorted({0, middle, orders.size - 1} if not rough else {middle})
     share = np.stack([np.interp(np.arange(orders.size), few, each) for each in np.eye(len(few))])
+    many = votes.most_votes > _MANY_TEACHERS
     more_at_once = (rough and votes.is_file) or votes.most_votes <= _FEW_TEACHERS
     for near in _PRICED_DISTANCES[1 if more_at_once else 0 :]:
         priced = np.stack([ratios.at(place, float(orders[place]), near) for place in few])
         above = np.tensordot(share.T, priced, 1)
+        if rough or many:
+            return costs(above, 0.0)
         low, high = (chances(costs(above, wrong_by)) for wrong_by in _WRONG_BY)
-        if np.abs(low - high).max() < _DECIDES or rough:
-            return costs(above, 1.0)
+        if np.abs(low - high).max() < _DECIDES:
+            return costs(above, 0.0)
     farther = ratios.at(middle, float(orders[middle]), _FARTHEST_PRICED)[near - 1 :]
     beyond = above[:, -1:] * farther[1:] / farther[0]
-    return costs(np.concatenate([above, beyond], axis=1), 1.0)
+    return costs(np.concatenate([above, beyond], axis=1), 0.0)
 
 
 class _Ratios:
     """How far the accountant's costs are above quick ones, from those of a few histograms."""
 
-    def __init__(self, votes: VoteModel, settings: Settings, quick: Floats, number: int) -> None:
+    def __init__(self, votes: VoteModel, settings: Tuning, quick: Floats, number: int) -> None:
         """Choose the histograms to price: the weightiest in cost, and some of the others."""
         self._mechanism, self._quick = votes.mechanism(settings), quick
         self._states = self._mechanism.vote_states(votes.counts)
@@ -470,13 +476,13 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
     return found
 
 
-def _pair(votes: VoteModel, settings: Settings) -> tuple[Floats, Floats]:
+def _pair(votes: VoteModel, settings: Tuning) -> tuple[Floats, Floats]:
     """The largest count of each row, and one that stands for all others, [rows] each."""
     x, second = votes.largest_two
     return x, 0.5 * (second + votes.rival(settings.sigma2))
 
 
-def _features(votes: VoteModel, settings: Settings) -> Floats:
+def _features(votes: VoteModel, settings: Tuning) -> Floats:
     """The pair of counts of each row up to squares, [rows, 6]."""
     x, y = (count / votes.most_votes for count in _pair(votes, settings))
     x = x - 0.5

@@ -8,6 +8,7 @@ level of agreement pass nine times in ten. Where not even one row does, it says 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -23,8 +24,8 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_labels, worst_case_epsilon
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above, quick_costs
 from pate_cli.planning.search import Candidate, Search
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import TestedTarget
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel, made_up
 
 MOST_ROWS: Final = 1_000_000
@@ -45,6 +46,8 @@ _NOISIER = (1.0, 1.0, 2.0, 4.0, 8.0)
 _USUAL_SIGMA2, _USUAL_ROWS = 0.2, 300
 # Numbers of rows that are looked at in the end: all over the range, and around the best.
 _COARSE, _FINE, _AROUND = 40, 17, 1.25
+# The looser bound is tried where there are so many times the rows that the sharper has time for.
+_MANY_MORE = 4
 
 
 @dataclass(frozen=True)
@@ -64,9 +67,9 @@ class Rule:
     chance: float
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> Tuning:
         """Threshold, noise and weight of the prior; TypeError for a mechanism with others."""
-        found = Settings.of(self.mechanism)
+        found = Tuning.of(self.mechanism)
         if found is None:
             raise TypeError(f"{self.mechanism.name} has settings of its own")
         return found
@@ -111,7 +114,7 @@ class _PublicGoal(TestedTarget):
     def serve(
         self,
         votes: VoteModel,
-        settings: Settings,
+        settings: Tuning,
         costs: QueryCosts,
         near: int | None,
         *,
@@ -141,7 +144,7 @@ def choose(
     tested: bool = True,
     untested: bool = True,
     bound: Bound = Bound.AUTO,
-    starts: Sequence[Settings] | None = None,
+    starts: Sequence[Tuning] | None = None,
 ) -> Rule:
     """Settings and rows for a target, by public ensembles.
 
@@ -155,6 +158,40 @@ def choose(
         bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
     """
+    by = functools.partial(
+        _chosen,
+        votes,
+        target,
+        available=available,
+        asked=asked,
+        given=given,
+        tested=tested,
+        untested=untested,
+        starts=starts,
+    )
+    found = by(bound=bound)
+    sharp = _most_rows(found.mechanism, target, bound, available)
+    enough = found.rows < sharp or _MANY_MORE * sharp > available
+    if bound is not Bound.AUTO or asked is not None or enough:
+        return found
+    # The sharper bound has time for so many rows only, and the looser one may give more of more.
+    more = by(bound=Bound.TWO_TAIL)
+    return more if more.likely and more.answers > found.answers else found
+
+
+def _chosen(
+    votes: VoteModel,
+    target: TargetPlan,
+    *,
+    available: int,
+    asked: int | None,
+    given: Mapping[str, float] | None,
+    tested: bool,
+    untested: bool,
+    bound: Bound,
+    starts: Sequence[Tuning] | None,
+) -> Rule:
+    """Settings and rows for a target under one bound, as `choose` takes them."""
     goal = _PublicGoal(
         votes,
         target,
@@ -260,7 +297,7 @@ def _costs(
     votes: VoteModel, mechanism: ScoredMechanism, target: TargetPlan, *, bound: Bound, rows: int
 ) -> QueryCosts:
     """Costs of rows: quick ones where the accountant's own would take long."""
-    settings = Settings.of(mechanism)
+    settings = Tuning.of(mechanism)
     settled = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
     if settings is None or votes.most_votes < _FEW:
         return exact_costs(votes, mechanism, target, bound=settled, rows=rows, rough=True)
@@ -303,6 +340,6 @@ def rows_within(mechanism: ScoredMechanism, target: TargetPlan, *, most: int) ->
 def usual_bound(votes: VoteModel, target: TargetPlan, bound: Bound, *, rows: int) -> Bound:
     """The bound that `auto` comes to for usual settings of such votes."""
     most = float(votes.most_votes)
-    usual = Settings(0.6 * most, 0.4 * most, _USUAL_SIGMA2 * most, votes.prior_weight)
+    usual = Tuning(0.6 * most, 0.4 * most, _USUAL_SIGMA2 * most, votes.prior_weight)
     rows = min(rows, _USUAL_ROWS)
     return settled_bound(bound, votes.mechanism(usual), rows=rows, orders=target.orders)

@@ -31,7 +31,7 @@ from pate_cli.planning.forecast import (
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.sanitized import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings, three_digits
+from pate_cli.planning.tuning import Tuning, three_digits
 from pate_cli.planning.vote_model import VoteModel
 
 # Orders among which the first is chosen, and a step from one to the next.
@@ -53,7 +53,7 @@ class SanitizedVotes:
         self._sought = goal
         self._order: float | None = None
 
-    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates on the coarse lattice, each with its rows."""
         if self._order is None:
             some = settings[::3]
@@ -82,7 +82,7 @@ class SanitizedVotes:
                     break
                 self._order = order
 
-    def _looked(self, settings: Settings, order: float, near: int | None) -> Candidate:
+    def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
         """Settings at one order on the coarse lattice."""
         votes, goal = self._few.with_prior_weight(settings.prior_weight), self._sought
         order = three_digits(order)
@@ -141,7 +141,7 @@ class SanitizedVotes:
         each = min(price.rdp + smooth * (plan.shift + SPREADS * plan.sigma), worst)
         return min(max(room / each, 1.0), float(self._votes.rows))
 
-    def _rows_for(self, settings: Settings) -> float:
+    def _rows_for(self, settings: Tuning) -> float:
         """The fewest first rows with so many expected answers; 0 where all give fewer."""
         votes = self._votes.with_prior_weight(settings.prior_weight)
         total = np.cumsum(votes.answer_chance(settings))
@@ -169,7 +169,7 @@ class SanitizedVotes:
             rows = min(rows - 1.0, 0.999 * rows)
         return None
 
-    def _agreeing(self, votes: VoteModel, settings: Settings, rows: int) -> float:
+    def _agreeing(self, votes: VoteModel, settings: Tuning, rows: int) -> float:
         """The most rows, up to so many, whose answers agree often enough; all if none do."""
         chance = votes.answer_chance(settings)[:rows]
         agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])
@@ -178,7 +178,7 @@ class SanitizedVotes:
         return float(enough[-1] + 1 if enough.size else rows)
 
     def _found(
-        self, votes: VoteModel, settings: Settings, prices: _Prices, plan: ReleasePlan, rows: int
+        self, votes: VoteModel, settings: Tuning, prices: _Prices, plan: ReleasePlan, rows: int
     ) -> Found:
         """What a run of so many rows would say, at all distances and by its own routines."""
         price = prices.price(rows, np.arange(distances_for(plan.beta, teachers=votes.teachers)))
@@ -212,7 +212,7 @@ class _Prices:
     """
 
     def __init__(
-        self, votes: VoteModel, settings: Settings, order: float, resolution: Resolution
+        self, votes: VoteModel, settings: Tuning, order: float, resolution: Resolution
     ) -> None:
         """The lattice and the cells of all rows; no sensitivities yet."""
         mechanism = votes.mechanism(settings)

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from pate_cli.core.dataclass import dataclass
-from pate_cli.planning.settings import Settings, three_digits
+from pate_cli.planning.tuning import Tuning, three_digits
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}
 """The factor by which each parameter is changed at first."""
@@ -50,7 +50,7 @@ class Candidate:
         holds: whether they meet the floors of the goal, which merit only makes dear to miss.
     """
 
-    settings: Settings
+    settings: Tuning
     merit: float
     rows: int
     holds: bool = True
@@ -61,7 +61,7 @@ class Candidate:
         return self.holds, self.merit
 
 
-Look: TypeAlias = Callable[[Sequence[Settings], int | None], list[Candidate]]
+Look: TypeAlias = Callable[[Sequence[Tuning], int | None], list[Candidate]]
 """Prices settings; where good rows are known nearby it need not look at others."""
 
 
@@ -97,7 +97,7 @@ class Search:
         self._look, self._votes, self._given = look, votes, dict(given or {})
         self._weights, self._pairs, self._margin = weights, pairs, margin
         self._progress = progress
-        self.seen: dict[Settings, Candidate] = {}
+        self.seen: dict[Tuning, Candidate] = {}
 
     @property
     def best(self) -> Candidate:
@@ -108,7 +108,7 @@ class Search:
         """All candidates, the best first."""
         return sorted(self.seen.values(), key=lambda each: each.rank, reverse=True)
 
-    def starts(self, *, tested: bool = True, untested: bool = True) -> list[Settings]:
+    def starts(self, *, tested: bool = True, untested: bool = True) -> list[Tuning]:
         """Settings spread over what may be good, in votes; given parameters replace theirs."""
         weights = [0]
         if "prior_weight" in self._given:
@@ -130,14 +130,12 @@ class Search:
                     if part is not None
                 }
                 found.append(
-                    Settings(
-                        values.get("threshold"), values.get("sigma1"), values["sigma2"], weight
-                    )
+                    Tuning(values.get("threshold"), values.get("sigma1"), values["sigma2"], weight)
                 )
         return list(dict.fromkeys(found))
 
     def run(
-        self, starts: Sequence[Settings], *, climbs: int = 3, halvings: int = 3, strides: int = 0
+        self, starts: Sequence[Tuning], *, climbs: int = 3, halvings: int = 3, strides: int = 0
     ) -> Candidate:
         """Climb from the best starts, with and without a test; the best candidate of all.
 
@@ -170,7 +168,7 @@ class Search:
                 here = best
         return here
 
-    def _priced(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def _priced(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates for settings, those that were seen before included."""
         missing = [each for each in dict.fromkeys(settings) if each not in self.seen]
         if missing:
@@ -178,7 +176,7 @@ class Search:
             self._progress(len(missing))
         return [self.seen[each] for each in settings if each in self.seen]
 
-    def _around(self, here: Settings, share: float) -> Iterator[Settings]:
+    def _around(self, here: Tuning, share: float) -> Iterator[Tuning]:
         """Settings one step away on one axis, or on two."""
         moves = [
             (name, STEPS[name] ** sign)

@@ -19,7 +19,7 @@ from pate_cli.disclosure.target import TargetPlan, most_rows
 from pate_cli.planning.forecast import expected_by_rows, worst_case_epsilon
 from pate_cli.planning.query_costs import QueryCosts, quick_costs
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
 # Numbers of rows that are priced: all over the range, or around a good one.
@@ -65,7 +65,7 @@ class TestedTarget:
     worst: Floats | None = None
 
     def look(
-        self, settings: Sequence[Settings], near: int | None, *, closer: bool = False
+        self, settings: Sequence[Tuning], near: int | None, *, closer: bool = False
     ) -> list[Candidate]:
         """Candidates for settings at quick costs, each with its best number of rows.
 
@@ -95,7 +95,7 @@ class TestedTarget:
     def serve(
         self,
         votes: VoteModel,
-        settings: Settings,
+        settings: Tuning,
         costs: QueryCosts,
         near: int | None,
         *,
@@ -109,7 +109,7 @@ class TestedTarget:
     def candidate(
         self,
         votes: VoteModel,
-        settings: Settings,
+        settings: Tuning,
         costs: QueryCosts,
         rows: Ints,
         *,
@@ -135,7 +135,7 @@ class TestedTarget:
             holds = bool(middle[place] >= self.least_chance)
         return Candidate(settings, float(merit[place]), int(every[place]), holds)
 
-    def middle_answers(self, settings: Settings, rows: int) -> float:
+    def middle_answers(self, settings: Tuning, rows: int) -> float:
         """Expected answers at the middle level of agreement, about."""
         votes = self.votes.with_prior_weight(settings.prior_weight)
         number = np.array([rows])
@@ -162,7 +162,7 @@ class TestedTarget:
             rows = near * _AROUND
         return np.unique(np.clip(np.round(rows), 1, most).astype(np.int64))
 
-    def _most_rows(self, votes: VoteModel, settings: Settings, near: int | None) -> int:
+    def _most_rows(self, votes: VoteModel, settings: Tuning, near: int | None) -> int:
         """The most rows worth a look; of more than these `auto` takes the looser bound."""
         most = self.available
         if near is not None:

@@ -25,8 +25,8 @@ from pate_cli.planning.goal import MOST_ROWS, Found, Goal
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above
 from pate_cli.planning.rule import rows_within, usual_bound
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_target import TestedTarget
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
 # Exact costs are found for so many times the rows of a candidate, and its rows sought among these.
@@ -57,7 +57,7 @@ class LeastTarget(TestedTarget):
     def serve(
         self,
         votes: VoteModel,
-        settings: Settings,
+        settings: Tuning,
         costs: QueryCosts,
         near: int | None,
         *,
@@ -124,7 +124,7 @@ class TestedVotes:
         self._looks: TestedTarget | None = None
         self._target = TargetPlan.of(goal.epsilon or _FIRST[0], delta=goal.delta)
 
-    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates at quick costs, which earlier exact ones have corrected."""
         if self._looks is None:
             if self._goal.answers is not None and near is None and not self._above:
@@ -159,7 +159,7 @@ class TestedVotes:
             goal=goal,
         )
 
-    def _first_target(self, settings: Sequence[Settings], answers: float) -> TargetPlan:
+    def _first_target(self, settings: Sequence[Tuning], answers: float) -> TargetPlan:
         """About the least target under which one of some settings gives enough answers."""
         goal, target = replace(self._goal, answers=None, epsilon=_FIRST[0]), self._target
         for epsilon in _FIRST:
@@ -191,7 +191,7 @@ class TestedVotes:
         return Found.of(found, goal, tested=True)
 
     def _most(
-        self, votes: VoteModel, settings: Settings, costs: QueryCosts | None, near: int
+        self, votes: VoteModel, settings: Tuning, costs: QueryCosts | None, near: int
     ) -> tuple[int, float, float]:
         """The rows with the most expected answers, their probability, and the target."""
         target = self._target
@@ -211,7 +211,7 @@ class TestedVotes:
             best, chance = always, 1.0
         return best, chance, target.epsilon
 
-    def _good_answers(self, votes: VoteModel, settings: Settings, near: int) -> Floats:
+    def _good_answers(self, votes: VoteModel, settings: Tuning, near: int) -> Floats:
         """Expected answers of the first rows, next to nothing where too few agree, [rows]."""
         chance = votes.answer_chance(settings)
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * votes.agreement_chance(settings))
@@ -219,7 +219,7 @@ class TestedVotes:
         return np.where(agreeing >= floor * answered, answered, 1e-3 * answered)
 
     def _least(
-        self, votes: VoteModel, settings: Settings, costs: QueryCosts | None, near: int
+        self, votes: VoteModel, settings: Tuning, costs: QueryCosts | None, near: int
     ) -> tuple[int, float, float]:
         """The rows with the least target for the answers, their probability, and the target."""
         del near

@@ -22,8 +22,8 @@ from pate_cli.planning.command import line_of
 from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.sanitized_votes import SanitizedVotes
 from pate_cli.planning.search import Candidate, Search
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tested_votes import TestedVotes
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 from pate_cli.planning.worst_case import CappedVotes
 
@@ -272,7 +272,7 @@ class _Rounds:
         )
         self._pricing = _PRICINGS[goal.release](votes, goal)
         self._search: Search | None = None
-        self._found: dict[Settings, Found] = {}
+        self._found: dict[Tuning, Found] = {}
 
     def run(self) -> None:
         """Search until a round gains nothing, then price the best with care."""
@@ -329,7 +329,7 @@ class _Rounds:
             progress=self._count,
         )
 
-    def _starts(self, search: Search) -> list[Settings]:
+    def _starts(self, search: Search) -> list[Tuning]:
         return search.starts(
             tested=self._mechanism is not MechanismName.GNMAX,
             untested=self._mechanism is not MechanismName.CONFIDENT,

@@ -43,7 +43,7 @@ from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import from_urn
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.votes.checks import with_votes
 from pate_cli.votes.join import shared_out
 
@@ -142,7 +142,7 @@ class VoteModel:
             return np.full((1, self.rows), 1.0 / self.rows)
         return self.weights
 
-    def mechanism(self, settings: Settings) -> ConfidentGNMax | GNMax:
+    def mechanism(self, settings: Tuning) -> ConfidentGNMax | GNMax:
         """The mechanism that a run with these settings uses on such votes."""
         return settings.mechanism(
             teachers=self.teachers,
@@ -192,13 +192,13 @@ class VoteModel:
         """The largest count of each row, [rows]."""
         return plurality(self.counts).astype(np.float64)
 
-    def answer_chance(self, settings: Settings) -> Floats:
+    def answer_chance(self, settings: Tuning) -> Floats:
         """Probability that each row is answered, [rows]."""
         if settings.threshold is None or settings.sigma1 is None:
             return np.ones(self.rows)
         return np.asarray(ndtr((self.plurality - settings.threshold) / settings.sigma1))
 
-    def agreement_chance(self, settings: Settings) -> Floats:
+    def agreement_chance(self, settings: Tuning) -> Floats:
         """Probability that an answer is the plurality of the teachers alone, [rows]."""
         return np.asarray(ndtr(-self._interpolated(settings.sigma2, alone=True)))
 

@@ -26,7 +26,7 @@ from pate_cli.planning.forecast import (
 )
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
@@ -72,7 +72,7 @@ class CappedVotes:
         self._sought = goal
         self._above: dict[bool, float] = {}
 
-    def look(self, settings: Sequence[Settings], near: int | None) -> list[Candidate]:
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates at quick costs, whose rows and caps need no start."""
         del near
         return [self._candidate(each) for each in settings]
@@ -96,7 +96,7 @@ class CappedVotes:
         """Ask for more agreement where it was too little; exact costs have told of themselves."""
         self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
 
-    def _found(self, settings: Settings, rows: int, cap: int, epsilon: float) -> Found:
+    def _found(self, settings: Tuning, rows: int, cap: int, epsilon: float) -> Found:
         votes, goal = self._votes.with_prior_weight(settings.prior_weight), self._goal
         forecast = forecast_of_costs(
             votes,
@@ -108,12 +108,12 @@ class CappedVotes:
         )
         return Found.of(forecast, goal, max_answers=cap if cap < rows else None)
 
-    def _candidate(self, settings: Settings) -> Candidate:
+    def _candidate(self, settings: Tuning) -> Candidate:
         rows, _, merit, holds = self._best(self._few, settings, self._quick(settings))
         return Candidate(settings, merit, rows, holds)
 
     def _best(
-        self, votes: VoteModel, settings: Settings, costs: _Costs, *, strictly: bool = False
+        self, votes: VoteModel, settings: Tuning, costs: _Costs, *, strictly: bool = False
     ) -> tuple[int, int, float, bool]:
         """The best numbers of rows and answers, how well they serve, and whether they agree enough.
 
@@ -142,7 +142,7 @@ class CappedVotes:
             rows = np.unique(np.append(np.linspace(low, high, _ROWS).astype(np.int64), rows[best]))
         return found
 
-    def _caps(self, votes: VoteModel, settings: Settings, rows: Ints, costs: _Costs) -> Floats:
+    def _caps(self, votes: VoteModel, settings: Tuning, rows: Ints, costs: _Costs) -> Floats:
         """The most answers under ε, or the fewest that give as many as are wanted, [rows].
 
         None of the rows may give so many: 0 stands there.
@@ -158,14 +158,14 @@ class CappedVotes:
         return np.where(enough.any(axis=1), np.where(enough, caps, np.inf).min(axis=1), 0.0)
 
     def _expected(
-        self, votes: VoteModel, settings: Settings, rows: Ints, caps: Floats
+        self, votes: VoteModel, settings: Tuning, rows: Ints, caps: Floats
     ) -> tuple[Floats, Floats]:
         """Expected answers under caps, and the share equal to the plurality, [rows] each."""
         mean, sd, agreement = self._moments(votes, settings, rows)
         return np.where(caps >= rows, mean, capped_mean(mean, sd, caps)), agreement
 
     def _moments(
-        self, votes: VoteModel, settings: Settings, rows: Ints
+        self, votes: VoteModel, settings: Tuning, rows: Ints
     ) -> tuple[Floats, Floats, Floats]:
         """Mean and standard deviation of the answers of the first rows, and their agreement."""
         votes = votes.with_prior_weight(settings.prior_weight)
@@ -177,7 +177,7 @@ class CappedVotes:
         agreement = agreeing / np.maximum(mean, 1e-300)
         return mean * scale, np.sqrt(variance * scale), agreement
 
-    def _quick(self, settings: Settings) -> _Costs:
+    def _quick(self, settings: Tuning) -> _Costs:
         """The costs where a vote moves every coin by little: by its Fisher information.
 
         A fair coin costs λ/(πσ1²) for a test and 2λ/(πσ2²) for an answer, others less.
@@ -195,7 +195,7 @@ class CappedVotes:
         row = slope * float(whole.max()) * self._above.get(settings.threshold is not None, 1.0)
         return _Costs(conversion, slope * test, slope * answer, row)
 
-    def _exact(self, settings: Settings) -> _Costs:
+    def _exact(self, settings: Tuning) -> _Costs:
         """The costs that a run is charged, at the orders around the best one by quick costs."""
         quick = self._quick(settings)
         rows, cap, *_ = self._best(self._few, settings, quick)
@@ -203,7 +203,7 @@ class CappedVotes:
         centre = int(np.argmin(rdp + quick.conversion))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
         mechanism, orders = self._votes.mechanism(settings), _ORDERS[near]
-        argmax = self._votes.mechanism(Settings(None, None, settings.sigma2, settings.prior_weight))
+        argmax = self._votes.mechanism(Tuning(None, None, settings.sigma2, settings.prior_weight))
         whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
         answer = argmax.worst_rdp(queries=1, answers=1, orders=orders)
         test = np.zeros(orders.size)

@@ -19,8 +19,8 @@ from pate_cli.core.errors import PateError
 from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, ReleaseKind
 from pate_cli.planning.goal import Goal
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tune import Tuned, tune
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import of_file
 from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
 from pate_cli.reproduction.table import ResultTable, RowResult, Status, Step, Steps, attempt
@@ -96,10 +96,10 @@ class _Cell:
         return f"{self.answers:.1f}" if self.answers > 0.0 else "-"
 
 
-def settings_for(teachers: int) -> list[Settings]:
+def settings_for(teachers: int) -> list[Tuning]:
     """The settings at which the published analysis is tried, in votes."""
     shares = np.array(list(itertools.product(_THRESHOLDS, _SIGMAS1, _SIGMAS2)))
-    return [Settings(t, one, two) for t, one, two in (shares * teachers).round(6).tolist()]
+    return [Tuning(t, one, two) for t, one, two in (shares * teachers).round(6).tolist()]
 
 
 def answers(
@@ -108,7 +108,7 @@ def answers(
     progress: Advance = unseen,
     notes: Sequence[str] = (),
     targets: Sequence[float] = TARGETS,
-    settings: Callable[[int], Sequence[Settings]] = settings_for,
+    settings: Callable[[int], Sequence[Tuning]] = settings_for,
 ) -> ResultTable:
     """Compute every row.
 
@@ -148,7 +148,7 @@ def _result(
     *,
     step: Step,
     targets: Sequence[float],
-    settings: Callable[[int], Sequence[Settings]],
+    settings: Callable[[int], Sequence[Tuning]],
 ) -> RowResult:
     votes = row.folder.read(row.name, None)
     sample = of_file(votes.counts, votes.teachers)

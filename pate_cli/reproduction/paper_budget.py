@@ -20,7 +20,7 @@ from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.planning.forecast import expected_by_rows
 from pate_cli.planning.sanitized import BestRelease, best_release
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 from pate_cli.published.account import PublishedAccount, PublishedPlan
 
@@ -45,7 +45,7 @@ class PaperOutcome:
         agreement: which share of them is expected to equal the plurality.
     """
 
-    setting: Settings
+    setting: Tuning
     queries: int
     release: BestRelease
     answers: float
@@ -55,7 +55,7 @@ class PaperOutcome:
 class PaperBudget:
     """Some settings at nine orders, priced once for all targets."""
 
-    def __init__(self, sample: VoteModel, settings: Sequence[Settings], *, delta: float) -> None:
+    def __init__(self, sample: VoteModel, settings: Sequence[Tuning], *, delta: float) -> None:
         """Settings at which C5 or C6 fails are passed over."""
         self._sample, self._delta = sample, delta
         self._known = [
@@ -67,7 +67,7 @@ class PaperBudget:
 
     def best(self, target: float, *, min_agreement: float) -> PaperOutcome | None:
         """The most expected answers within ε; None if no setting has any that agree enough."""
-        ranked: list[tuple[float, Settings, float, int]] = []
+        ranked: list[tuple[float, Tuning, float, int]] = []
         for setting, order, values in self._known:
             shares = _SHARES[np.array(values) <= target]
             if shares.size == 0:
@@ -85,13 +85,13 @@ class PaperBudget:
         ]
         return max(found, key=lambda outcome: outcome.answers, default=None)
 
-    def _expected(self, setting: Settings, rows: int) -> tuple[float, float]:
+    def _expected(self, setting: Tuning, rows: int) -> tuple[float, float]:
         """Expected answers of the first rows, and the share equal to the plurality."""
         asked = np.array([rows])
         answers, agreeing = expected_by_rows(self._sample, setting, asked, self._sample.rows)
         return float(answers[0, 0]), float(agreeing[0, 0] / answers[0, 0])
 
-    def _values(self, setting: Settings, order: float) -> Sequence[float] | None:
+    def _values(self, setting: Tuning, order: float) -> Sequence[float] | None:
         """What each share of the rows would publish; None where a condition fails."""
         try:
             price = self._price(setting, order, self._sample.rows)
@@ -101,7 +101,7 @@ class PaperBudget:
         return [math.inf if release is None else release.value for release in found]
 
     def _exact(
-        self, setting: Settings, order: float, target: float, *, start: int
+        self, setting: Tuning, order: float, target: float, *, start: int
     ) -> PaperOutcome | None:
         """The most first rows whose own price is within the target; it grows with the rows."""
         low, high, rows = 0, self._sample.rows + 1, start
@@ -118,7 +118,7 @@ class PaperBudget:
             return None
         return PaperOutcome(setting, low, fits, *self._expected(setting, low))
 
-    def _price(self, setting: Settings, order: float, rows: int) -> Price:
+    def _price(self, setting: Tuning, order: float, rows: int) -> Price:
         mechanism = self._sample.mechanism(setting)
         plan = PublishedPlan.of(
             ReleasePlan(ReleaseKind.NONE, self._delta, order, _NO_BETA, _NO_SIGMA)

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, Analysis, Bound, MechanismName, ReleaseKind
@@ -37,6 +37,8 @@ Votes: TypeAlias = Any
 Progress: TypeAlias = Callable[..., None]
 
 _WHOLE: Final = ("max_queries", "max_answers", "workers")
+# Answers of the rule's own settings are so much better than guesses, where all votes agree.
+_LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
 _PRICES: Final = ("max_epsilon", "budget")
 
@@ -134,6 +136,8 @@ class Request:
                 tested=choice.name is MechanismName.CONFIDENT,
                 untested=choice.name is MechanismName.GNMAX,
             )
+            if asked is None:
+                _refuse_useless(chosen.mechanism, plan)
             rows = chosen.rows
             values = {name: Amount(each) for name, each in chosen.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
@@ -284,6 +288,18 @@ def opened(
             file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
         yield file, place
+
+
+def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
+    """UnreachableError where even unanimous teachers are hardly better than guesses."""
+    _, right = mechanism.unanimous()
+    if right - 1.0 / mechanism.classes >= _LEAST_GAIN * (1.0 - 1.0 / mechanism.classes):
+        return
+    raise UnreachableError(
+        f"a target of {plan.epsilon:g} takes so much noise that even where all votes agree an "
+        f"answer is right with probability {right:.2f} only; nothing was drawn or spent. Take a "
+        "larger `target_epsilon`; settings that are given are run all the same"
+    )
 
 
 def check_numbers(asked: Mapping[str, Any]) -> None:

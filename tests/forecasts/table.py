@@ -29,7 +29,7 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.forecast import forecast, worst_case_epsilon
 from pate_cli.planning.query_costs import exact_costs
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import KINDS, VoteModel, made_up
 from pate_cli.votes.checks import with_votes
 
@@ -106,7 +106,7 @@ class Setting:
         if self.mechanism == "interactive":
             threshold, sigma1, sigma2 = values
             return InteractiveGNMax(**shape, threshold=threshold, sigma1=sigma1, sigma2=sigma2)
-        settings = Settings(*((None, None, *values) if len(values) == 1 else values), 0)
+        settings = Tuning(*((None, None, *values) if len(values) == 1 else values), 0)
         settings = replace(settings, prior_weight=self.prior_weight)
         together = self.per_record == 1 and max(self.sizes) > 1
         return settings.mechanism(

@@ -18,7 +18,7 @@ from pate_cli.planning.forecast import (
     what_would_pass,
     worst_case_epsilon,
 )
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import of_file
 from slices import whole
 
@@ -87,7 +87,7 @@ def test_what_would_pass_does(mechanism):
 
 def test_what_no_votes_could_cost_passes_without_a_test():
     for epsilon, rows in itertools.product((0.01, 0.02, 0.03, 0.05), (1, 50)):
-        mechanism = Settings(None, None, 4000.0).mechanism(teachers=1000, classes=3)
+        mechanism = Tuning(None, None, 4000.0).mechanism(teachers=1000, classes=3)
         target = TargetPlan.of(epsilon, delta=1e-5)
         found = public_forecast(mechanism, target, rows=rows)
         surely = worst_case_epsilon(mechanism, rows=rows, delta=1e-5) <= epsilon
@@ -110,7 +110,7 @@ def test_more_epsilon_more_teachers_and_fewer_rows_never_hurt(classes, delta):
     """With noise in proportion to the teachers."""
 
     def chances(teachers, epsilon, rows):
-        shares = Settings(0.8 * teachers, 0.5 * teachers, 0.25 * teachers)
+        shares = Tuning(0.8 * teachers, 0.5 * teachers, 0.25 * teachers)
         mechanism = shares.mechanism(teachers=teachers, classes=classes)
         return best(mechanism, epsilon, rows, delta).mean()
 
@@ -152,6 +152,6 @@ def test_agreement_is_with_the_teachers_and_not_with_the_prior():
     """A prior that has more votes than the teachers decides, and they do not agree with it."""
     counts = np.array([[40, 20, 0, 0]])
     votes = of_file(counts, 60, guesses=np.array([1]))
-    mechanism = Settings(None, None, 3.0, 100).mechanism(teachers=60, classes=4)
+    mechanism = Tuning(None, None, 3.0, 100).mechanism(teachers=60, classes=4)
     found = forecast(votes, mechanism, TargetPlan.of(9.0, delta=1e-5), rows=1)
     assert found.agreement[0] < 0.01

@@ -14,8 +14,8 @@ from pate_cli.planning.forecast import forecast
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.recipe import made_up_votes
 from pate_cli.planning.search import Candidate, Search
-from pate_cli.planning.settings import Settings
 from pate_cli.planning.tune import tune
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import of_file
 
 TARGET, NONE, UPPER = ReleaseKind.TARGET, ReleaseKind.NONE, ReleaseKind.UPPER
@@ -124,7 +124,7 @@ def test_a_prior_of_probabilities_is_weighed_as_a_run_weighs_it():
 def test_what_is_given_stays_as_it_is():
     given = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 12.0}
     found = tune(votes_of(), [Goal(NONE, epsilon=8.0, min_agreement=0.5)], given=given)
-    assert found.best.forecast.settings == Settings(40.0, 30.0, 12.0)
+    assert found.best.forecast.settings == Tuning(40.0, 30.0, 12.0)
     goal = Goal(NONE, epsilon=8.0, min_agreement=0.5)
     found = tune(votes_of(), [goal], mechanism=MechanismName.GNMAX)
     assert found.best.forecast.settings.threshold is None
@@ -198,8 +198,8 @@ def test_the_search_goes_to_the_best_and_meets_floors_first():
     best = search.run(search.starts(untested=False), strides=3, halvings=4).settings
     assert best.threshold == pytest.approx(60.0, rel=0.03)
     assert best.sigma2 == pytest.approx(10.0, rel=0.03)
-    held = Candidate(Settings(50.0, 30.0, 10.0), -1.0, 1)
-    missed = Candidate(Settings(60.0, 30.0, 10.0), 0.0, 1, holds=False)
+    held = Candidate(Tuning(50.0, 30.0, 10.0), -1.0, 1)
+    missed = Candidate(Tuning(60.0, 30.0, 10.0), 0.0, 1, holds=False)
     search.seen = {each.settings: each for each in (held, missed)}
     assert search.best is held
 

@@ -8,7 +8,7 @@ import pytest
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import KINDS, agreement_levels, like, made_up
 
 
@@ -100,9 +100,7 @@ def test_very_many_classes_are_kept_by_their_votes():
 
 
 def test_a_model_like_a_mechanism_has_its_shape():
-    mechanism = Settings(30.0, 20.0, 8.0, 10).mechanism(
-        teachers=40, classes=3, teachers_per_record=2
-    )
+    mechanism = Tuning(30.0, 20.0, 8.0, 10).mechanism(teachers=40, classes=3, teachers_per_record=2)
     model = like(mechanism)
     assert (model.teachers, model.classes, model.teachers_per_record) == (40, 3, 2)
     assert model.prior_weight == 10

@@ -10,7 +10,7 @@ import pytest
 
 from pate_cli import published
 from pate_cli.accounting.gnss import gnss_rdp
-from pate_cli.planning.settings import Settings
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import of_file
 from pate_cli.reproduction.answers import VotesOf, answers, settings_for
 from pate_cli.reproduction.paper_budget import PaperBudget
@@ -20,7 +20,7 @@ WAYS = ["tested target", "worst case", "upper release", "published, corrected"]
 
 
 def one_setting(teachers):
-    return [Settings(0.6 * teachers, 0.6 * teachers, 0.25 * teachers)]
+    return [Tuning(0.6 * teachers, 0.6 * teachers, 0.25 * teachers)]
 
 
 @pytest.fixture

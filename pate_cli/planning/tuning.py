@@ -17,7 +17,7 @@ def three_digits(value: float) -> float:
 
 
 @dataclass(frozen=True)
-class Settings:
+class Tuning:
     """Threshold and noise of one run, in votes; without a threshold every query is answered.
 
     Attributes:
@@ -54,13 +54,13 @@ class Settings:
         values = {"threshold": self.threshold, "sigma1": self.sigma1, "sigma2": self.sigma2}
         return {name: value for name, value in values.items() if value is not None}
 
-    def times(self, **factors: float) -> Settings:
+    def times(self, **factors: float) -> Tuning:
         """The settings with some of its parameters multiplied, each rounded to three digits."""
         values = self.parameters
         changed = {
             name: three_digits(values[name] * by) for name, by in factors.items() if name in values
         }
-        return Settings(
+        return Tuning(
             changed.get("threshold", self.threshold),
             changed.get("sigma1", self.sigma1),
             changed.get("sigma2", self.sigma2),

@@ -169,7 +169,7 @@ class SanitizedVotes:
             rows = min(rows - 1.0, 0.999 * rows)
         return None
 
-    def _agreeing(self, votes: VoteModel, settings: Settings, rows: int) -> float:
+    def _agreeing(self, votes: VoteModel, settings: Tuning, rows: int) -> float:
         """The most rows, up to so many, whose answers agree often enough; all if none do."""
         chance = votes.answer_chance(settings)[:rows]
         agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])

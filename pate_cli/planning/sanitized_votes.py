@@ -10,7 +10,7 @@ priced on the lattice of a run.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -18,10 +18,16 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Price, Tally
 from pate_cli.accounting.score_grid import FINE, QUICK, Resolution
 from pate_cli.accounting.sensitivity import distances_for, sparse_distances
+from pate_cli.core.arrays import Ints
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
-from pate_cli.planning.forecast import Forecast, expected_by_rows, expected_labels
+from pate_cli.planning.forecast import (
+    Forecast,
+    agreement_error,
+    expected_by_rows,
+    expected_labels,
+)
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.sanitized import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.planning.search import Candidate
@@ -33,7 +39,7 @@ _FIRST_ORDERS, _STEP = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12
 _LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
 _DISTANCES, _FEW_DISTANCES = 24, 11
 _ROUNDS, _MOST_ROWS = 6, 10_000
-_OUT_OF_REACH = -9.0
+_OUT_OF_REACH, _NEARLY = -9.0, 1.05
 
 
 class SanitizedVotes:
@@ -44,7 +50,7 @@ class SanitizedVotes:
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
         self._votes, self._few, self._goal = votes, votes.thinned(_MOST_ROWS), goal
-        self._sought, self._resolution = goal, QUICK
+        self._sought = goal
         self._order: float | None = None
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
@@ -67,7 +73,6 @@ class SanitizedVotes:
     def learn(self, best: Found) -> None:
         """Look at the order that is best for the best settings, and at the rows they ask."""
         self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
-        self._resolution = FINE
         settings, rows = best.forecast.settings, best.forecast.rows
         for step in (_STEP, 1.0 / _STEP):
             while True:
@@ -83,36 +88,57 @@ class SanitizedVotes:
         order = three_digits(order)
         if not _LEAST_ORDER <= order <= _MOST_ORDER:
             return Candidate(settings, -math.inf, 1, False)
-        betas = candidate_betas(order)
-        few = sparse_distances(float(betas.min()), teachers=votes.teachers, most=_FEW_DISTANCES)
-        price = _Prices(votes, settings, order, self._resolution).price(votes.rows, few)
+        prices = _Prices(votes, settings, order, QUICK)
+        price = prices.price(votes.rows, _few(order, votes.teachers, _FEW_DISTANCES))
         price = price.scaled(1.0 / votes.rows)
         rows = float(near or self._votes.rows)
         if goal.answers is not None:
             rows = self._rows_for(settings)
             if rows == 0.0:
-                return Candidate(settings, _OUT_OF_REACH, 1, False)
-        best = best_release(price.scaled(rows), order=order, delta=goal.delta)
-        for _ in range(_ROUNDS if goal.answers is None else 0):
-            plan = None if best is None else _plan(best, goal.delta)
-            rows = self._filling(price, plan, rows)
-            best = best_release(price.scaled(rows), order=order, delta=goal.delta)
-        if best is None or (goal.epsilon is not None and best.value > 1.05 * goal.epsilon):
-            return Candidate(settings, _OUT_OF_REACH, 1, False)
+                return Candidate(settings, _OUT_OF_REACH, 1, holds=False)
+        best, rows = self._settled(price.scaled, prices.worst, order, rows)
+        epsilon = math.inf
+        if best is not None:
+            overhead = _plan(best, goal.delta).overhead
+            epsilon = min(best.value, rows * prices.worst + overhead)
+        if epsilon > _NEARLY * (goal.epsilon or math.inf) or math.isinf(epsilon):
+            return Candidate(settings, _OUT_OF_REACH, 1, holds=False)
         asked = np.array([max(int(rows), 1)])
         answers, agreeing = expected_by_rows(votes, settings, asked, self._votes.rows)
         agreement = agreeing[0] / np.maximum(answers[0], 1e-300)
-        merit = goal.merit(np.array([best.value]), answers[0], agreement)
+        merit = goal.merit(np.array([epsilon]), answers[0], agreement)
         holds = bool(agreement[0] >= goal.min_agreement)
         return Candidate(settings, float(merit[0]), int(asked[0]), holds)
 
-    def _filling(self, price: Price, plan: ReleasePlan | None, rows: float) -> float:
-        """How many rows ε allows under a plan, by the price of one row."""
+    def _settled(
+        self, price: Callable[[float], Price], worst: float, order: float, rows: float
+    ) -> tuple[BestRelease | None, float]:
+        """The release and the rows that suit each other; the rows stay where answers are wanted.
+
+        Args:
+            price: of so many rows.
+            worst: what a row costs at most whatever its votes, nats.
+            order: λ.
+            rows: where to begin.
+        """
+        delta, best = self._goal.delta, None
+        for _ in range(_ROUNDS):
+            best, before = best_release(price(rows), order=order, delta=delta), rows
+            if self._goal.answers is not None:
+                break
+            plan = None if best is None else _plan(best, delta)
+            rows = self._filling(price(rows).scaled(1.0 / int(rows)), plan, worst, rows)
+            if int(rows) == int(before):
+                break
+        return best, rows
+
+    def _filling(self, price: Price, plan: ReleasePlan | None, worst: float, rows: float) -> float:
+        """How many rows ε allows under a plan, by the price of one row; half where it has none."""
         room = -1.0 if plan is None else (self._goal.epsilon or 0.0) - plan.overhead
         if plan is None or room <= 0.0:
             return max(rows / 2.0, 1.0)
         smooth = float(price.discounted(plan.beta).max())
-        each = price.rdp + smooth * (plan.shift + SPREADS * plan.sigma)
+        each = min(price.rdp + smooth * (plan.shift + SPREADS * plan.sigma), worst)
         return min(max(room / each, 1.0), float(self._votes.rows))
 
     def _rows_for(self, settings: Tuning) -> float:
@@ -130,23 +156,26 @@ class SanitizedVotes:
         if not _LEAST_ORDER <= order <= _MOST_ORDER or rows == 0.0:
             return None
         prices = _Prices(votes, settings, order, FINE)
-        few = sparse_distances(
-            float(candidate_betas(order).min()), teachers=votes.teachers, most=_DISTANCES
+        few = _few(order, votes.teachers, _DISTANCES)
+        best, rows = self._settled(
+            lambda rows: prices.price(int(rows), few), prices.worst, order, rows
         )
-        best = best_release(prices.price(int(rows), few), order=order, delta=goal.delta)
-        for _ in range(_ROUNDS if goal.answers is None else 0):
-            plan = None if best is None else _plan(best, goal.delta)
-            price, before = prices.price(int(rows), few).scaled(1.0 / int(rows)), rows
-            rows = self._filling(price, plan, rows)
-            best = best_release(prices.price(int(rows), few), order=order, delta=goal.delta)
-            if int(rows) == int(before):
-                break
+        if goal.answers is None:
+            rows = self._agreeing(votes, settings, int(rows))
         while best is not None and rows >= 1.0:
             found = self._found(votes, settings, prices, _plan(best, goal.delta), int(rows))
             if goal.epsilon is None or found.forecast.epsilon <= goal.epsilon:
                 return found
             rows = min(rows - 1.0, 0.999 * rows)
         return None
+
+    def _agreeing(self, votes: VoteModel, settings: Tuning, rows: int) -> float:
+        """The most rows, up to so many, whose answers agree often enough; all if none do."""
+        chance = votes.answer_chance(settings)[:rows]
+        agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])
+        floor = self._goal.min_agreement + agreement_error(votes, settings, rows=rows)
+        enough = np.flatnonzero(agreeing >= floor * np.cumsum(chance))
+        return float(enough[-1] + 1 if enough.size else rows)
 
     def _found(
         self, votes: VoteModel, settings: Tuning, prices: _Prices, plan: ReleasePlan, rows: int
@@ -176,19 +205,29 @@ class SanitizedVotes:
 
 
 class _Prices:
-    """Costs and sensitivities of the first rows of a file at one order."""
+    """Costs and sensitivities of the first rows of a file at one order.
+
+    Attributes:
+        worst: what a row costs at most whatever its votes, nats.
+    """
 
     def __init__(
         self, votes: VoteModel, settings: Tuning, order: float, resolution: Resolution
     ) -> None:
         """The lattice and the cells of all rows; no sensitivities yet."""
         mechanism = votes.mechanism(settings)
+        self.worst = float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])
         self._table = mechanism.cost_table(order, resolution)
         self._cells = mechanism.cells_of(votes.counts, self._table.grid)
 
-    def price(self, rows: int, distances: np.ndarray) -> Price:
+    def price(self, rows: int, distances: Ints) -> Price:
         """The price of the first rows, with sensitivities at some distances."""
         return self._table.price(Tally.of(self._cells[:rows]), distances)
+
+
+def _few(order: float, teachers: int, number: int) -> Ints:
+    """About so many distances, which are enough to choose β at an order."""
+    return sparse_distances(float(candidate_betas(order).min()), teachers=teachers, most=number)
 
 
 def _plan(best: BestRelease, delta: float) -> ReleasePlan:

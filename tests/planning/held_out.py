@@ -7,7 +7,7 @@ of those that `tune` finds on the very votes at the same agreement.
 
     PYTHONPATH=.:tests python tests/planning/held_out.py [NAME ...]
 
-It prints one line of JSON for each ensemble, and mean and median share at the end.
+It prints one line of JSON for each ensemble, and mean and median of shares, at most 1, at the end.
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ def main(names):
             continue
         found.append(judged(case))
         print(json.dumps(found[-1]), flush=True)  # noqa: T201 - a tool
-    shares = [each["share"] for each in found]
+    shares = [min(each["share"], 1.0) for each in found]
     told = {"mean": float(np.mean(shares)), "median": float(np.median(shares))}
     print(json.dumps(told))  # noqa: T201 - a tool
 

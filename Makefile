@@ -49,6 +49,18 @@ test: $(STAMP)
 test-all: $(STAMP)
 	PATE_EVERY=1 $(PYTEST) tests
 
+# Forecasts beside what happens to runs of made-up votes, a line for each setting; .02 is too far off.
+.PHONY: forecasts
+
+forecasts: $(STAMP)
+	PYTHONPATH=tests:tests/support $(BIN)/python -m forecasts.table
+
+# What the public rule gives beside `tune`, on ensembles that it was not chosen on: some minutes.
+.PHONY: held-out
+
+held-out: $(STAMP)
+	PYTHONPATH=tests:tests/support $(BIN)/python tests/planning/held_out.py
+
 lint: $(LINTS)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .

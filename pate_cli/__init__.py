@@ -35,10 +35,8 @@ if TYPE_CHECKING:
     from pate_cli.run.publication import Destination as Destination
     from pate_cli.verbs.aggregate import aggregate as aggregate
     from pate_cli.verbs.explain import explain as explain
-    from pate_cli.verbs.measure import accuracy as accuracy
     from pate_cli.verbs.measure import compare as compare
     from pate_cli.verbs.measure import cost as cost
-    from pate_cli.verbs.measure import growth as growth
     from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
     from pate_cli.verbs.plan import plan as plan
     from pate_cli.verbs.quote import quote as quote
@@ -46,7 +44,6 @@ if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask as Ask
     from pate_cli.verbs.session import Session as Session
     from pate_cli.verbs.spent import spent as spent
-    from pate_cli.verbs.tune import rule_of_thumb as rule_of_thumb
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.verbs.verify import verify as verify
     from pate_cli.votes.groups import TeacherGroups as TeacherGroups
@@ -66,20 +63,17 @@ _HOMES = {
     "SpendRecord": "disclosure.record",
     "SyntheticEnsemble": "mechanisms.synthetic",
     "TeacherGroups": "votes.groups",
-    "accuracy": "verbs.measure",
     "aggregate": "verbs.aggregate",
     "compare": "verbs.measure",
     "coordinated_choice": "mechanisms.coordinated",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
     "explain": "verbs.explain",
-    "growth": "verbs.measure",
     "open_votes": "votes.opening",
     "plan": "verbs.plan",
     "quote": "verbs.quote",
     "rdp_curve": "disclosure.exchange",
     "release": "verbs.release",
-    "rule_of_thumb": "verbs.tune",
     "smooth_sensitivity": "verbs.measure",
     "spent": "verbs.spent",
     "tune": "verbs.tune",

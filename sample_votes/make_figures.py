@@ -15,7 +15,7 @@ import prior
 import tokens
 from ensembles import FOLDER
 
-from pate_cli.pricing.plots import encode_figure
+from pate_cli.planning.pictures import encode_figure
 
 PICTURES = {
     "adult_cost.png": "cost adult --threshold 300 --sigma1 200 --sigma2 40 --max-queries 1500",
@@ -23,13 +23,7 @@ PICTURES = {
     "demo_cost.svg": "cost demo",
     "adult_sensitivity.png": "smooth-sensitivity adult",
     "digits_sensitivity.png": "smooth-sensitivity digits",
-    "adult_growth.png": "aggregate adult --report report.json --output labels.csv",
-    "demo_growth.png": "aggregate demo --report report.json --output labels.csv",
-    "adult_accuracy.png": "cost adult --accuracy --truth adult_truth",
-    "digits_accuracy.png": "cost digits --accuracy --truth digits_truth",
     "glyph_like_cost.png": "cost glyph_like --delta 1e-8",
-    "glyph_like_growth.png": "aggregate glyph_like --delta 1e-8 --report report.json "
-    "--output labels.csv --max-queries 4000",
 }
 
 

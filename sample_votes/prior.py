@@ -84,12 +84,10 @@ def alone() -> float:
 
 def figure(points: dict[int, list[Point]]) -> Any:
     """The share of right labels against epsilon, a curve a weight, and the guesses alone."""
-    from matplotlib import rc_context
+    from pate_cli.planning.pictures import legend_below, new_figure
 
-    from pate_cli.pricing.plots import STYLE, legend_below, new_axes
-
-    drawing, axes = new_axes("Digits: public guesses that the teachers correct", secret=False)
-    with rc_context(STYLE):
+    title = "Digits: public guesses that the teachers correct"
+    with new_figure(title, secret=False) as (drawing, (axes,)):
         for (weight, curve), look in zip(points.items(), _LOOKS, strict=True):
             colour, line, marker = look
             axes.plot(

@@ -149,17 +149,13 @@ def price(sigma: float) -> float:
 
 def figure(points: list[Point]) -> Any:
     """Shares of votes and of asks against how far teachers are apart, both ways to draw."""
-    from matplotlib import rc_context
-
-    from pate_cli.pricing.plots import STYLE, legend_below, new_axes
+    from pate_cli.planning.pictures import legend_below, new_figure
 
     title = f"{TEACHERS} teachers, {VOCABULARY:,} tokens: who votes alike, and what is released"
-    drawing, upper = new_axes(title, secret=False, panels=2)
-    lower = drawing.axes[1]
     distances = [one.apart for one in points]
     looks = (("shared", "#0072B2", "-", "o"), ("alone", "#D55E00", "--", "s"))
     named = {"shared": "clocks that all share", "alone": "each teacher by itself"}
-    with rc_context(STYLE):
+    with new_figure(title, secret=False, below=2) as (drawing, (upper, lower)):
         for way, colour, line, marker in looks:
             found = [getattr(one, way) for one in points]
             for axes, values in (

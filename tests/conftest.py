@@ -14,8 +14,6 @@ from hypothesis import settings
 from pyarrow import fs
 
 from pate_cli.mechanisms import gnmax
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.planning.sample import VoteSample
 from slices import EVERY
 
 # How long an example takes says nothing on a machine that is shared.
@@ -121,17 +119,3 @@ def s3_server():
     )
     yield f"endpoint_override={host}%3A{port}&scheme=http&region=us-east-1", client
     server.stop()
-
-
-@pytest.fixture
-def drawn():
-    """A sample by its seed: 40 teachers, 3 classes and 80 queries unless said otherwise."""
-
-    def draw(seed, *, teachers=40, classes=3, queries=80, agreement=0.85):
-        ensemble = SyntheticEnsemble(
-            teachers=teachers, classes=classes, queries=queries, agreement=agreement
-        )
-        counts, truth = ensemble.draw(seed)
-        return VoteSample(counts, teachers, truth=truth)
-
-    return draw

@@ -89,6 +89,7 @@ def test_tests_mirror_the_tree():
         "audit",
         "benchmarks",
         "face",
+        "forecasts",
         "forgeries",
         "fuzz",
         "golden",

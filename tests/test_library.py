@@ -23,7 +23,6 @@ from pate_cli.core.errors import OutputError, ParameterError, SpentError, UsageE
 from pate_cli.core.words import MechanismName
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import MechanismChoice
-from pate_cli.pricing import accuracy as label_accuracy
 from slices import EVERY
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -63,7 +62,7 @@ def taken_apart(text):
 SHOWN = set(pate.__all__) - {"Destination"}
 # The dearest examples, which the page has much alike.
 ON_THE_PAGE = {
-    "Ledger", "Session", "accuracy", "compare", "cost", "release", "smooth_sensitivity", "tune",
+    "Ledger", "Session", "compare", "cost", "release", "smooth_sensitivity", "tune",
 }  # fmt: skip
 
 
@@ -154,7 +153,14 @@ def test_a_run_imports_what_it_needs(tmp_path, counts):
     assert ran.returncode == 0, ran.stderr
     known = ran.stdout.splitlines()[-1].split()
     assert "pate_cli.mechanisms.confident" in known
-    for other in ("mechanisms.lnmax", "published", "pricing", "tuning", "plots", "reproduction"):
+    for other in (
+        "mechanisms.lnmax",
+        "published",
+        "planning.cost",
+        "planning.tune",
+        "plots",
+        "reproduction",
+    ):
         assert not [name for name in known if name.startswith(f"pate_cli.{other}")]
 
 
@@ -241,32 +247,27 @@ def test_fresh_noise_by_default(counts):
 
 @pytest.fixture(scope="module")
 def results(counts, done):
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(label_accuracy, "NOISE_SHARES", (0.5,))  # one of six, for time
-        accuracy = pate.accuracy(counts[:20], np.zeros(20, dtype=np.int64), **SHAPE)
     found = [
         done.labels,
         done.report,
         pate.quote(counts, **SHAPE, **CONFIDENT),
         pate.cost(counts, **SHAPE, **CONFIDENT),
         pate.compare(counts[:10], **SHAPE, **CONFIDENT),
-        accuracy,
         pate.smooth_sensitivity(counts, **SHAPE, **CONFIDENT),
         pate.tune(
             synthetic="teachers=60,classes=3,queries=40",
             target_epsilon=8.0,
             release="none",
-            front=True,
-            thresholds=[40.0],
-            sigmas1=[30.0],
-            sigmas2=[14.0],
+            threshold=40.0,
+            sigma1=30.0,
+            sigma2=14.0,
         ),
     ]
     return {type(result).__name__: result for result in found}
 
 
 PUBLIC = {"Labels", "Report", "Quote", "Tuned"}
-NAMES = [*sorted(PUBLIC), "VoteCost", "Compared", "Accuracy", "Sensitivity"]
+NAMES = [*sorted(PUBLIC), "VoteCost", "Compared", "Sensitivity"]
 
 
 @pytest.mark.parametrize("name", NAMES)

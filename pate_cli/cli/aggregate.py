@@ -22,10 +22,8 @@ from pate_cli.cli.options import (
     ReleaseOptions,
     ReportOptions,
     RunTargetOptions,
-    ViewOptions,
     VoteOptions,
     Votes,
-    Without,
     in_panel,
     spread,
 )
@@ -109,7 +107,6 @@ def aggregate(
             help="Check votes and outputs, print the data-independent price, spend nothing.",
         ),
     ] = False,
-    view: Annotated[ViewOptions, Without("as_json", "as_table")],
     engine: EngineOptions,
     output: OutputOptions,
 ) -> None:
@@ -147,13 +144,8 @@ def aggregate(
         escape_formulas=labels.escape_formulas,
         force=output.force,
     )
-    if dry_run:
-        for flag, given, why in (
-            ("--plot", view.plot, "publishes its price"),
-            ("--checkpoint", engine.checkpoint, "draws nothing"),
-        ):
-            if given is not None:
-                raise UsageError(f"{flag} does not go with --dry-run, which {why}")
+    if dry_run and engine.checkpoint is not None:
+        raise UsageError("--checkpoint does not go with --dry-run, which draws nothing")
     tested = target.target_epsilon is not None
     asked = {
         **account.keywords,
@@ -172,9 +164,9 @@ def aggregate(
     asked["record"] = kept.places(votes, seed=report.seed)
     run = _CommandLine(votes, to, report, reading, target, output, choice, asked)
     if dry_run:
-        run.price(view)
+        run.price()
     else:
-        run.label(view, engine)
+        run.label(engine)
 
 
 @dataclass(frozen=True)
@@ -219,13 +211,13 @@ class _CommandLine:
         """Whether a person reads a summary on standard output."""
         return self.report.summed_up and self.to.labels != "-"
 
-    def price(self, view: ViewOptions) -> None:
+    def price(self) -> None:
         """Look whether it could be done, and say what it would cost for all votes."""
         import pate_cli as pate
 
         output, report = self.output, self.report
         place = self.report_path if report.report is not None else self._copy
-        with output.outputs() as out, self._opened(out, view, to_look=True, resumed=True) as opened:
+        with output.outputs() as out, self._opened(out, to_look=True, resumed=True) as opened:
             file, rows, _ = opened
             with output.progress("pricing", rows) as advance:
                 quote = pate.quote(file, self.choice, progress=advance, **self.asked)
@@ -237,7 +229,7 @@ class _CommandLine:
             for warning in quote.warnings:
                 output.note(f"warning: {warning}")
 
-    def label(self, view: ViewOptions, engine: EngineOptions) -> None:
+    def label(self, engine: EngineOptions) -> None:
         """Draw the labels and publish them."""
         import pate_cli as pate
         from pate_cli.run.checkpoint import reached
@@ -249,7 +241,7 @@ class _CommandLine:
         row = reached(engine.checkpoint)
         with (
             output.outputs() as out,
-            self._opened(out, view, resumed=row is not None) as opened,
+            self._opened(out, resumed=row is not None) as opened,
         ):
             file, rows, place = opened
             twin = self.asked["record"].twin(file.teachers, flag="--ensemble NAME")
@@ -318,7 +310,6 @@ class _CommandLine:
     def _opened(
         self,
         out: Outputs,
-        view: ViewOptions,
         *,
         to_look: bool = False,
         resumed: bool = False,
@@ -329,7 +320,6 @@ class _CommandLine:
             note("the record of what was spent", record)
         # A dry run looks whether there could be such files, and minds none that are there.
         self.report.reserve(out, self._copy)
-        view.reserve(out)
         asked = self.report.report is not None
         publication = self.to.reserve(out, keeps_report=asked or not to_look, resumed=resumed)
         with reading.open(self.votes, output, any_name=not self.choice.listed) as file:
@@ -346,23 +336,7 @@ class _CommandLine:
                     patience = self.target.patience(file, self.choice, rows)
                     if patience is not None:
                         output.note(patience)
-            view.draw(out, lambda: self._growth(file))
             yield file, known, publication
-
-    def _growth(self, file: VoteFile) -> Any:
-        """The figure of cumulative costs, for every aggregator with a Rényi cost."""
-        import pate_cli as pate
-        from pate_cli.pricing.plots import growth_figure
-
-        curves = pate.growth(
-            file,
-            self.choice,
-            delta=self.delta,
-            max_queries=self.reading.max_queries,
-            prior=self.asked["prior"],
-            prior_weight=self.asked["prior_weight"],
-        )
-        return growth_figure(curves, delta=self.delta)
 
     @property
     def _secret(self) -> list[str]:
@@ -393,10 +367,10 @@ class _CommandLine:
 
         found = elsewhere(public, available)
         if found is not None:
-            planned, least = found
+            command, least = found
             self.output.note(
                 f"other settings are expected to give {least:.0f} answers or more at this epsilon, "
-                f"stated in advance as a target: {planned.command}"
+                f"stated in advance as a target: {command}"
             )
 
     def _tell(self, public: Report, available: int) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pate_cli.cli.options import (
     AccountOptions,
     EngineOptions,
-    MechanismOptions,
     OutputOptions,
     PriorOptions,
     RenyiOptions,
@@ -21,16 +20,21 @@ from pate_cli.cli.options import (
     Without,
     spread,
 )
-from pate_cli.cli.tables import print_accuracy, print_compare, print_cost
+from pate_cli.cli.tables import print_compare, print_cost
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import refuse_escapes
-from pate_cli.core.words import Analysis, LabelFormat, OrderChoice
+from pate_cli.core.words import LabelFormat, OrderChoice
+from pate_cli.files.results import columns_in
+
+if TYPE_CHECKING:
+    from pate_cli.files.outputs import Outputs
+    from pate_cli.planning.cost import VoteCost
 
 
 @dataclass(frozen=True)
 class QuestionOptions:
-    """Options on the question about cost: orders, queries, other mechanisms, or accuracy."""
+    """Options on the question about cost: orders, queries, or other mechanisms."""
 
     order: Annotated[
         float | None, typer.Option("--order", help="One Renyi order only. Default: many.")
@@ -62,21 +66,6 @@ class QuestionOptions:
             "also the cap on answers of their worst cases.",
         ),
     ] = False
-    accuracy: Annotated[
-        bool,
-        typer.Option(
-            "--accuracy",
-            help="How often labels are right and what they cost, over a range of noise.",
-        ),
-    ] = False
-    truth: Annotated[
-        str | None,
-        typer.Option(
-            "--truth",
-            metavar="FILE",
-            help="True labels of the queries: an array, or a table with `label`.",
-        ),
-    ] = None
 
     def __post_init__(self) -> None:
         if self.order is not None and self.orders is not OrderChoice.DEFAULT:
@@ -85,43 +74,34 @@ class QuestionOptions:
             raise UsageError("--per-query does not go with --compare, which describes no queries")
         if self.escape_formulas and self.per_query is None:
             raise UsageError("--escape-formulas goes with --per-query FILE")
-        if self.accuracy != (self.truth is not None):
-            raise UsageError("--accuracy and --truth FILE go together")
-        if not self.accuracy:
-            return
-        for flag, given in (
-            ("--compare", self.compare),
-            ("--per-query", self.per_query is not None),
-            ("--order", self.order is not None),
-            ("--orders", self.orders is not OrderChoice.DEFAULT),
-        ):
-            if given:
-                raise UsageError(f"{flag} does not go with --accuracy")
-
-    def check(
-        self,
-        described: MechanismOptions,
-        reading: VoteOptions,
-        account: AccountOptions,
-        view: ViewOptions,
-    ) -> None:
-        """Refuse options of other groups that the answer would silently ignore."""
-        if self.compare and view.plot is not None:
-            raise UsageError("--plot does not go with --compare, which has no picture")
-        if not self.accuracy:
-            return
-        if described.given or account.analysis is not Analysis.TIGHT:
-            raise UsageError(
-                "--accuracy prices gnmax and lnmax over its own range of noise, by the tight "
-                "analysis; leave out the mechanism's flags and --analysis"
-            )
-        if reading.max_answers is not None:
-            raise UsageError("--max-answers does not go with --accuracy")
 
     @property
     def tried(self) -> list[float] | OrderChoice:
         """The Rényi orders to try."""
         return self.orders if self.order is None else [self.order]
+
+    def refuse_beside(self, target: TargetOptions, view: ViewOptions) -> None:
+        """Refuse options of other groups that the answer would silently ignore."""
+        if self.compare and view.plot is not None:
+            raise UsageError("--plot does not go with --compare, which has no picture")
+        if self.compare and target != TargetOptions():
+            raise UsageError("--target-epsilon does not go with --compare")
+
+    def reserve(self, out: Outputs) -> None:
+        """Promise the table by query, where one is wanted, before any work is done."""
+        if self.per_query is None:
+            return
+        kind = LabelFormat.from_path(self.per_query)
+        if self.escape_formulas:
+            refuse_escapes(kind)
+        like = columns_in(kind, "query_id", "plurality")
+        out.reserve(self.per_query, mode=0o600, replaces=like)
+
+    def write(self, out: Outputs, found: VoteCost) -> None:
+        """Write the table by query, where one is wanted."""
+        if self.per_query is not None:
+            with out.open(self.per_query) as draft:
+                found.write(draft, self.per_query, escape_formulas=self.escape_formulas)
 
 
 @spread
@@ -142,71 +122,38 @@ def cost(
     tight sums the Renyi cost of every query; paper repeats the published expected cost.
     """
     import pate_cli as pate
-    from pate_cli.files.results import columns_in
-    from pate_cli.pricing import plots
 
-    question.check(described, reading, account, view)
-    if target != TargetOptions() and (question.compare or question.accuracy):
-        raise UsageError("--target-epsilon does not go with --compare or --accuracy")
+    question.refuse_beside(target, view)
     choice = described.choice()
-    delta = account.delta
+    asked: dict[str, Any] = {"orders": question.tried, **account.keywords, **reading.caps}
+    asked |= prior.keywords | engine.keywords
     with output.outputs() as out:
         view.reserve(out)
-        if question.per_query is not None:
-            kind = LabelFormat.from_path(question.per_query)  # refused before any work is done
-            if question.escape_formulas:
-                refuse_escapes(kind)
-            like = columns_in(kind, "query_id", "plurality")
-            out.reserve(question.per_query, mode=0o600, replaces=like)
+        question.reserve(out)
         with reading.open(votes, output, any_name=not choice.listed) as file:
             output.note_votes(file, reading.rows(file))
-            if question.truth is not None:
-                if prior != PriorOptions():
-                    raise UsageError("--prior does not go with --accuracy: it prices votes alone")
-                accuracy = pate.accuracy(
-                    file,
-                    question.truth,
-                    delta=delta,
-                    max_queries=reading.max_queries,
-                    teachers_per_record=described.teachers_per_record,
-                    **engine.keywords,
-                )
-                view.draw(
-                    out,
-                    lambda: plots.accuracy_figure(
-                        accuracy.points, queries=accuracy.queries, delta=delta
-                    ),
-                )
-                view.show(accuracy.to_dict(), print_accuracy)
-                return
-            asked: dict[str, Any] = {"orders": question.tried, **account.keywords, **reading.caps}
-            asked |= prior.keywords
-            asked |= engine.keywords
             if question.compare:
                 view.show(pate.compare(file, choice, **asked).to_dict(), print_compare)
                 return
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
                 output.note(f"{told} at a time")
-            found = pate.cost(
-                file,
-                choice,
-                per_query=question.per_query is not None,
-                **asked,
-                **target.keywords,
-            )
-            if question.per_query is not None:
-                path, escaped = question.per_query, question.escape_formulas
-                with out.open(path) as draft:
-                    found.write(draft, path, escape_formulas=escaped)
-            view.draw(
-                out,
-                lambda: plots.cost_figure(
-                    found.series,
-                    mechanism=choice.name,
-                    order=found.summary.order,
-                    teachers=file.teachers,
-                    prior_weight=found.most_votes - file.teachers,
-                ),
-            )
+            by_query = question.per_query is not None
+            found = pate.cost(file, choice, per_query=by_query, **asked, **target.keywords)
+            question.write(out, found)
+            view.draw(out, lambda: _picture(found))
     view.show(found.to_dict(), print_cost)
+
+
+def _picture(found: VoteCost) -> Any:
+    """The figure of queries by plurality."""
+    from pate_cli.planning.pictures import cost_figure
+
+    teachers = int(found.mechanism["teachers"])
+    return cost_figure(
+        found.series,
+        mechanism=found.mechanism["name"],
+        order=found.order,
+        teachers=teachers,
+        prior_weight=found.most_votes - teachers,
+    )

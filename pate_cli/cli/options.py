@@ -45,6 +45,7 @@ from pate_cli.core.words import (
     CONFIDENCE,
     DELTA,
     LAPLACE_SHARE,
+    MIN_PASS,
     PRIOR_SHARE,
     REFUSALS,
     SIGMA1_SHARE,
@@ -591,8 +592,8 @@ class ReleaseOptions:
         float | None,
         _tests(
             "--order",
-            help="Renyi order. Default: a public rule. Rounds need one for all: the rule's at all "
-            "their rows, which pate tune --rule-of-thumb prints.",
+            help="Renyi order. Default: a public rule. Rounds that are released together need one "
+            "order for all.",
         ),
     ] = None
     beta: Annotated[
@@ -681,6 +682,16 @@ class RunTargetOptions(TargetOptions):
             "asked.",
         ),
     ] = None
+    min_pass: Annotated[
+        float,
+        _target(
+            "--min-pass",
+            help="Refuse (exit 5), before anything is drawn or spent, a run that would pass the "
+            "test with a smaller probability even if teachers agreed as favourably as is assumed.",
+            min=0.0,
+            max=1.0,
+        ),
+    ] = MIN_PASS
 
     @property
     def keywords(self) -> dict[str, Any]:
@@ -905,7 +916,7 @@ class ViewOptions:
         """Promise the picture, where one is wanted; it shows votes, so to its owner alone."""
         if self.plot is None:
             return
-        from pate_cli.pricing.plots import check_plot
+        from pate_cli.planning.pictures import check_plot
 
         check_plot(self.plot)
         out.reserve(self.plot, mode=mode, replaces=PICTURE)
@@ -914,7 +925,7 @@ class ViewOptions:
         """Write the picture, where one is wanted; only then is it drawn."""
         if self.plot is None:
             return
-        from pate_cli.pricing.plots import encode_figure
+        from pate_cli.planning.pictures import encode_figure
 
         out.write(self.plot, encode_figure(figure(), self.plot))
 

@@ -120,7 +120,7 @@ def plan(
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
     """
     import pate_cli as pate
-    from pate_cli.planning.solve import POINTS, points
+    from pate_cli.planning.plan import POINTS, points
 
     with output.outputs() as out:
         view.reserve(out, mode=0o644)
@@ -140,9 +140,18 @@ def plan(
             mechanism=asked.mechanism,
         )
         if view.plot is not None:
-            from pate_cli.pricing.plan_picture import plan_figure
+            from pate_cli.planning.pictures import plan_figure
 
             with output.progress("drawing", POINTS) as progress:
                 around = points(planned, lambda done: progress(done, POINTS))
-            view.draw(out, lambda: plan_figure(planned, around))
+            figure = plan_figure(
+                around,
+                levels=[row["agreement"] for row in planned.by_agreement],
+                teachers=planned.known.teachers or 1,
+                epsilon=planned.known.epsilon or 1.0,
+                answers=planned.answers,
+                wanted=planned.question.answers or max(planned.answers, 1.0),
+                delta=planned.known.delta,
+            )
+            view.draw(out, lambda: figure)
     view.show(planned.to_dict(), print_plan)

@@ -39,7 +39,7 @@ def smooth_sensitivity(
     paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
     """
     import pate_cli as pate
-    from pate_cli.pricing import plots
+    from pate_cli.planning.pictures import sensitivity_figure
 
     choice = described.choice()
     with output.outputs() as out, reading.open(votes, output, any_name=not choice.listed) as file:
@@ -57,7 +57,7 @@ def smooth_sensitivity(
         )
         view.draw(
             out,
-            lambda: plots.sensitivity_figure(
+            lambda: sensitivity_figure(
                 found.price.curve,
                 found.discounted,
                 found.within,

@@ -72,7 +72,7 @@ def spent(
 
     with output.outputs() as out:
         if picture is not None:
-            from pate_cli.pricing.plots import check_plot
+            from pate_cli.planning.pictures import check_plot
 
             check_plot(picture)
             out.reserve(picture, replaces=PICTURE)
@@ -85,7 +85,7 @@ def spent(
             reports=verify,
         )
         if picture is not None:
-            from pate_cli.pricing.plots import encode_figure, spent_figure
+            from pate_cli.planning.pictures import encode_figure, spent_figure
 
             limit = None if found.budget is None else found.budget.epsilon
             figure = spent_figure(list(found.rows()), budget=limit)

@@ -139,26 +139,6 @@ def _by_plurality(result: dict[str, Any]) -> TableGrid:
     return table
 
 
-def print_accuracy(result: dict[str, Any]) -> None:
-    """`pate cost --accuracy` for a person."""
-    console = printer()
-    console.print(_WARNING)
-    table = TableGrid(
-        f"Labels for all {result['queries']} queries, delta {result['delta']:g}",
-        ["mechanism", "noise (sd, votes)", "parameter", "right", "epsilon"],
-        named=True,
-    )
-    for row in result["accuracy"]:
-        table.add_row(
-            row["mechanism"],
-            f"{row['deviation']:.3g}",
-            f"{row['parameter']:.3g}",
-            f"{row['accuracy']:.1%}",
-            f"{row['epsilon']:.4f}",
-        )
-    console.print(table)
-
-
 def print_smooth(result: dict[str, Any]) -> None:
     """`pate smooth-sensitivity` for a person."""
     console = printer()
@@ -233,190 +213,9 @@ def print_compare(result: dict[str, Any]) -> None:
     )
 
 
-def print_tuned(result: dict[str, Any]) -> None:
-    """`pate tune` for a person: the winner with its command line, and the Pareto front."""
-    console = printer()
-    if not result["complete"]:
-        console.print("[bold red]INCOMPLETE[/]: the best so far")
-    if not result["releasable"]:
-        console.print("[bold red]NOT RELEASABLE[/]: these settings were chosen on the votes")
-    if result["basis"]["votes"] != "file":
-        console.print(f"answers and agreement are those of {result['basis']['votes']} votes")
-    winner = result["winner"]
-    if winner is not None:
-        _print_winner(console, result, winner)
-    if result["pareto"]:
-        console.print(_front(result))
-    if result["floor"] is not None:
-        wanted = result["goal"]["answers"]
-        what = "one expected answer" if wanted is None else f"{wanted:g} expected answers"
-        console.print(f"least epsilon that was found for {what}: {result['floor']:.4f}")
-
-
-def _print_winner(console: Console, result: dict[str, Any], winner: dict[str, Any]) -> None:
-    console.print(
-        (
-            "\nno test (gnmax), "
-            if winner["threshold"] is None
-            else f"\nT [bold]{winner['threshold']:g}[/], sigma1 [bold]{winner['sigma1']:g}[/], "
-        )
-        + f"sigma2 [bold]{winner['sigma2']:g}[/], "
-        + (f"prior weight [bold]{winner['prior_weight']}[/], " if "prior" in result else "")
-        + f"{winner['queries']} queries"
-        + (f", at most {winner['max_answers']} answers" if winner["max_answers"] else "")
-    )
-    console.print(_winners_epsilon(winner, result["goal"]["delta"]))
-    console.print(
-        f"[bold]{winner['expected_answers']:.1f}[/] expected answers, "
-        f"{winner['agreement']:.2%} of them equal to the "
-        + ("teachers' plurality" if "prior" in result else "plurality")
-        + (
-            f", at least {winner['accuracy_at_least']:.2%} right"
-            if winner["accuracy_at_least"] is not None
-            else ""
-        )
-    )
-    shares = winner["cost_shares"]
-    console.print(
-        f"{shares['selecting']:.0%} of the cost selects queries, "
-        f"{shares['answering']:.0%} answers them"
-    )
-    if result.get("prior", {}).get("without") is not None:
-        console.print(_bought(result["prior"], winner))
-    for line in _other_ways(result, winner):
-        console.print(line)
-    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
-
-
-def _bought(prior: dict[str, Any], winner: dict[str, Any]) -> str:
-    """What a prior buys, by the best without it."""
-    without = prior["without"]
-    if not winner["prior_weight"]:
-        return "the prior buys nothing here: the best weight is 0"
-    best = (
-        f"{without['expected_answers']:.1f} answers at epsilon {without['epsilon']:.4f}, "
-        f"{without['agreement']:.2%} of them equal to the plurality"
-    )
-    if without["meets_goal"]:
-        return f"without the prior: {best}"
-    about = "" if without["exact"] else " about"
-    return f"without the prior the goal is out of reach; closest is{about} {best}"
-
-
-def _winners_epsilon(winner: dict[str, Any], delta: float) -> str:
-    """What is published, in a sentence in which every number says what it is."""
-    epsilon = f"epsilon [bold]{winner['epsilon']:.4f}[/]"
-    if winner["release"] == "none":
-        return f"{epsilon} at delta {delta:g}, for all votes"
-    if winner["release"] == "target":
-        return (
-            f"{epsilon} at delta {delta:g}, for all votes, as a stated target: the labels pass "
-            f"with probability {'about ' if winner['pass_probability_estimated'] else ''}"
-            f"{_floored(winner['pass_probability'])}, by which the answers here "
-            f"count; a refusal costs {winner['refusal_epsilon']:.4f}"
-        )
-    drawn = f"{winner['epsilon_mean']:.4f} on average over the draw (sd {winner['epsilon_sd']:.4f})"
-    if winner["epsilon_holds_with_probability"] == 1.0:
-        return (
-            f"{epsilon} at delta {delta:g}, for all votes; the release is of no use here: the "
-            f"sanitized epsilon is larger, {drawn}"
-        )
-    return (
-        f"published epsilon {drawn}, at most {epsilon.removeprefix('epsilon ')} with probability "
-        f"97.7%, at delta {delta:g}; for all votes {winner['data_independent_epsilon']:.4f}"
-    )
-
-
 def _floored(share: float) -> str:
     """A share in percent, rounded down, so that what is almost sure does not read as sure."""
     return f"{math.floor(1e3 * share) / 10:g}%"
-
-
-_WAYS = {
-    "none": "--release none",
-    "upper": "--release upper",
-    "target": "--release target",
-}
-
-
-def _other_ways(result: dict[str, Any], winner: dict[str, Any]) -> list[str]:
-    """What else there is: the best of other ways that were tried, and ways that were not."""
-    lines = [
-        f"tried as well: {_WAYS[other['release']]}, {other['expected_answers']:.1f} answers at "
-        f"epsilon {other['epsilon']:.4f}"
-        for other in result["other_ways"]
-    ]
-    labels = winner["labels_data_independent_epsilon"]
-    if winner["release"] == "upper" and labels < winner["epsilon"]:
-        lines.append(
-            f"without the release (--release none) the same labels have epsilon {labels:.4f} for "
-            "all votes"
-        )
-    return lines
-
-
-def _front(result: dict[str, Any]) -> TableGrid:
-    ways = _WAYS[result["goal"]["release"]]
-    if "prior" in result:
-        ways += f", prior weight {result['pareto'][0]['prior_weight']}"
-    table = TableGrid(
-        f"Settings that no other one beats ({ways}); * is the winner",
-        ["epsilon", "answers", "agreement", "T", "sigma1", "sigma2", "queries", "cap", ""],
-    )
-    winner = result["winner"] or {}
-    chosen = {name: value for name, value in winner.items() if name != "cost_shares"}
-    for point in result["pareto"]:
-        table.add_row(
-            f"{point['epsilon']:.4f}",
-            f"{point['expected_answers']:.1f}",
-            f"{point['agreement']:.2%}",
-            *(
-                "-" if point[name] is None else f"{point[name]:g}"
-                for name in ("threshold", "sigma1")
-            ),
-            f"{point['sigma2']:g}",
-            str(point["queries"]),
-            "-" if point["max_answers"] is None else str(point["max_answers"]),
-            "*" if point == chosen else "",
-            style="bold" if point == chosen else "",
-        )
-    return table
-
-
-def print_rule(result: dict[str, Any]) -> None:
-    """`pate tune --rule-of-thumb` for a person: both rules side by side, and what they cost."""
-    console = printer()
-    target = result["target_epsilon"]
-    table = TableGrid(
-        "Release parameters by rule, and the epsilon they publish",
-        ["rule", "order", "beta", "sigma-release", "on made-up votes", "for all votes"],
-        named=True,
-    )
-    for name, label in (("rule_of_thumb", f"for {target:g}"), ("public_rule", "public")):
-        rule = result[name]
-        table.add_row(
-            label,
-            *(f"{rule[column]:g}" for column in ("order", "beta", "sigma_release")),
-            *(f"{rule[column]:.4f}" for column in ("made_up_epsilon", "data_independent_epsilon")),
-        )
-    console.print(table)
-    console.print("The public rule is what pate aggregate takes without flags.")
-    console.print(
-        f"Rounds with {result['queries']} rows in all: --order "
-        f"{result['public_rule']['order']:g}, the public one, for every round."
-    )
-    rule = result["rule_of_thumb"]
-    verdict = (
-        f"meets {target:g} on made-up votes; a rule cannot promise it on yours"
-        if result["meets_target"]
-        else f"[bold]misses {target:g}[/]: {rule['made_up_epsilon']:.4f} even on made-up votes"
-    )
-    console.print(
-        f"The rule of thumb {verdict}. At most {rule['data_independent_epsilon']:.4f} on any:"
-    )
-    console.print("\n" + result["command"] + "\n", soft_wrap=True, highlight=False, markup=False)
-    console.print(f"To find settings that meet {target:g} on any votes, if there are some:")
-    console.print("\n" + result["plan_command"], soft_wrap=True, highlight=False, markup=False)
 
 
 def print_plan(result: dict[str, Any]) -> None:
@@ -446,22 +245,21 @@ def print_plan(result: dict[str, Any]) -> None:
             f"{row['answers']:.1f}",
             f"{row['equal_to_plurality']:.1%}",
             _floored(row["pass_probability"]),
-            _floored(row["worst_pass_probability"]),
+            _floored(row["least_pass_probability"]),
         )
     console.print(table)
     worst = result["pass_probability"]["worst"]
     console.print(
-        f"worst: they pass with probability {_floored(worst['chance'])} where "
-        f"{worst['agreement']:.0%} are right and queries are {worst['queries']}; a refusal costs "
-        f"{settings['refusal_epsilon']:g}. Without the test these rows have epsilon "
-        f"{result['untested_epsilon']:.4f} for all votes",
+        f"Worst case tried: {worst['agreement']:.0%} are right and queries are {worst['queries']}; "
+        f"runs pass with probability {_floored(worst['chance'])}, the others give no labels and "
+        f"spend epsilon {settings['refusal_epsilon']:g}. Published untested, these rows would cost "
+        f"epsilon {result['untested_epsilon']:.4f}",
         highlight=False,
     )
-    for row in result["needed"]:
-        value = row[result["found"]]
-        needed = "out of reach" if value is None else f"about {value:g} {result['found']}"
-        console.print(f"if they are right {row['agreement']:.1%} of the time: {needed}")
-    console.print("\n" + result["command"], soft_wrap=True, highlight=False, markup=False)
+    console.print(f"The least target that is of use is about {result['least_epsilon']:g}")
+    for line in (result["other"], result["command"]):
+        if line is not None:
+            console.print("\n" + line, soft_wrap=True, highlight=False, markup=False)
 
 
 def print_bill(bill: RecordCost) -> None:

@@ -13,7 +13,15 @@ GONE: Final = {
     "exponential_scale": (
         "use `mechanism` lnmax with `laplace_scale`, which has the same epsilon an answer"
     ),
+    "front": "tune tells the best of each mechanism; ask for several targets to see what each buys",
+    "objective": "raise `min_agreement` for answers that agree more often",
     "pool": "put the queries of a cluster into one row before aggregating",
+    "prior_weights": "give one `prior_weight`, or none: tune searches for the best",
+    "rule_of_thumb": "left out, `order`, `beta` and `sigma_release` follow from a public rule",
+    "sigmas1": "give one `sigma1`, or none: tune searches for the best",
+    "sigmas2": "give one `sigma2`, or none: tune searches for the best",
+    "thresholds": "give one `threshold`, or none: tune searches for the best",
+    "truth": "compare the labels to the truth once they are released",
     "voting": (
         "every label is asked by itself; to vote on sets of labels, number the sets and give them "
         "as classes with `label_names`"

@@ -1,5 +1,6 @@
 """The special functions of scipy that bounds are made of, by the names that modules know."""
 
+from scipy.special import betainc as betainc
 from scipy.special import expit as expit
 from scipy.special import gammaln as gammaln
 from scipy.special import log_expit as log_expit

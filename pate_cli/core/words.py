@@ -26,6 +26,8 @@ BUDGET_DELTA: Final = 100 * DELTA
 MIN_AGREEMENT: Final = 0.9
 # The ε above which practically nothing is promised; what costs more has to be asked for by name.
 CEILING: Final = 10.0
+MIN_PASS: Final = 0.5
+"""A run that passes its release test with a smaller probability is not started."""
 
 
 class _Word(enum.StrEnum):

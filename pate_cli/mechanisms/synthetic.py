@@ -15,6 +15,7 @@ the same law (Blackwell and MacQueen 1973), in memory that grows with the teache
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, Ints, SparseCounts
 from pate_cli.core.checks import check_nonnegative, check_positive
@@ -99,21 +100,39 @@ class SyntheticEnsemble:
         return random.multinomial(self.teachers, chances).astype(np.int64), truth
 
     def _by_urn(self, random: np.random.Generator, truth: Ints, right: Floats) -> SparseCounts:
-        """Votes teacher by teacher: who errs repeats an earlier error or makes a fresh one."""
-        rows = np.arange(self.queries)
+        """Histograms of very many classes, whose wrong votes are drawn from an urn."""
         others = self.classes - 1
         fresh = random.integers(others, size=(self.queries, self.teachers))
         errs = random.random((self.queries, self.teachers)) >= right[:, None]
-        errors = np.zeros((self.queries, self.teachers), dtype=np.int64)
-        made = np.zeros(self.queries, dtype=np.int64)
-        votes = np.empty((self.queries, self.teachers), dtype=np.int64)
-        for teacher in range(self.teachers):
-            # A place among the errors so far, or, as often as all fresh ones weigh, beyond them.
-            place = random.random(self.queries) * (made + self.confusion * others)
-            earlier = errors[rows, np.minimum(place, self.teachers - 1).astype(np.int64)]
-            other = np.where(place < made, earlier, fresh[:, teacher])
-            errors[rows, made] = other
-            made += errs[:, teacher]
-            # Numbered without the true class, which they pass over.
-            votes[:, teacher] = np.where(errs[:, teacher], other + (other >= truth), truth)
+        wrong = from_urn(random, fresh, errs, weight=self.confusion * others)
+        # Numbered without the true class, which they pass over.
+        votes = np.where(errs, wrong + (wrong >= truth[:, None]), truth[:, None])
         return SparseCounts.of_votes(votes, self.classes)
+
+
+def from_urn(
+    random: np.random.Generator, fresh: Ints, errs: NDArray[np.bool_], *, weight: float
+) -> Ints:
+    """Wrong votes from an urn, teacher by teacher: each repeats an earlier error or is a fresh one.
+
+    Args:
+        random: what they are drawn from.
+        fresh: the error that each teacher makes if it repeats none, [queries, teachers].
+        errs: who votes wrong.
+        weight: how much fresh errors weigh beside one earlier error.
+
+    Returns:
+        The wrong class of each teacher, [queries, teachers]; those of teachers who do not err say
+        nothing.
+    """
+    queries, teachers = fresh.shape
+    rows, made = np.arange(queries), np.zeros(queries, dtype=np.int64)
+    errors, found = np.zeros_like(fresh), np.empty_like(fresh)
+    for teacher in range(teachers):
+        # A place among the errors so far, or, as often as all fresh ones weigh, beyond them.
+        place = random.random(queries) * (made + weight)
+        earlier = errors[rows, np.minimum(place, teachers - 1).astype(np.int64)]
+        found[:, teacher] = np.where(place < made, earlier, fresh[:, teacher])
+        errors[rows, made] = found[:, teacher]
+        made += errs[:, teacher]
+    return found

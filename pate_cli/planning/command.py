@@ -2,71 +2,60 @@
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pate_cli.core.words import CEILING, Bound, ReleaseKind
-from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.planning.setting import Setting
+from pate_cli.planning.tuning import Tuning
 
 
-def aggregate_command(
-    setting: Setting,
-    plan: ReleasePlan | None,
-    *,
-    queries: int,
-    max_answers: int | None,
-    delta: float,
-    votes: str = "VOTES",
-    words: Sequence[str] = (),
-    target: TargetPlan | None = None,
-    bound: Bound = Bound.AUTO,
-    prior: str = "PRIOR",
-    epsilon: float = 0.0,
-) -> str:
-    """The `pate aggregate` line that runs a setting.
+def in_votes(value: float) -> str:
+    """An amount as the command line reads it back as votes: it takes amounts below 1 for shares."""
+    return repr(value).removesuffix(".0") if value >= 1.0 else f"{value:g}votes"
+
+
+def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> str:
+    """The `pate aggregate` line with these keywords of `aggregate`.
 
     Args:
-        setting: T, σ1, σ2; or σ2 alone.
-        plan: how ε is sanitized; None for no release.
-        queries, max_answers: k1 and, if there is a cap, k2.
-        delta: δ.
-        votes, words: as in `Tuned`.
-        target: a target that is tested in place of a release.
-        bound: how its test bounds what votes cost.
-        prior: a file of guesses, for a setting in which they vote.
-        epsilon: for all votes; without a release a large one has to be asked for by name.
+        votes: the file of votes.
+        words: options that come first, such as `--prior PRIOR`.
+        keywords: numbers and words by name; numbers are read back as the very same ones.
     """
     line = ["pate", "aggregate", votes, *words]
-    if setting.threshold is None or setting.sigma1 is None:
-        line += ["--mechanism", setting.name]
-    else:
-        line += ["--threshold", number(setting.threshold), "--sigma1", number(setting.sigma1)]
-    line += ["--sigma2", number(setting.sigma2)]
-    if setting.prior_weight:
-        line += ["--prior", prior, "--prior-weight", str(setting.prior_weight)]
-    line += ["--max-queries", str(queries)]
-    if max_answers is not None:
-        line += ["--max-answers", str(max_answers)]
-    if target is not None:
-        line += ["--delta", number(delta), "--target-epsilon", number(target.epsilon)]
-        line += ["--refusal-epsilon", number(target.refusal_epsilon)]
-        if target.epsilon > CEILING:
-            line += ["--max-epsilon", number(target.epsilon)]
-        return shlex.join(line if bound is Bound.AUTO else [*line, "--bound", bound.value])
-    kind = ReleaseKind.NONE if plan is None else plan.kind
-    line += ["--delta", number(delta), "--release", kind.value]
-    if plan is not None:
-        line += ["--order", number(plan.order), "--beta", number(plan.beta)]
-        line += ["--sigma-release", number(plan.sigma)]
-    elif CEILING < epsilon < math.inf:
-        line += ["--max-epsilon", shown(epsilon)]
+    for name, value in keywords.items():
+        text = repr(value).removesuffix(".0") if isinstance(value, int | float) else str(value)
+        line += [f"--{name.replace('_', '-')}", text]
     return shlex.join(line)
 
 
-def number(value: float) -> str:
-    """The number, read back as the very same one: 12 rather than 12.0."""
-    return repr(value).removesuffix(".0")
+def aggregate_command(
+    settings: Tuning,
+    rows: int,
+    target: TargetPlan,
+    *,
+    votes: str = "VOTES",
+    words: Sequence[str] = (),
+    prior: str = "PRIOR",
+) -> str:
+    """The `pate aggregate` line for settings, rows and a target.
+
+    Args:
+        settings: threshold, noise and weight of the prior.
+        rows: how many queries are asked.
+        target: ε, δ and the price of failing.
+        votes: the file of votes.
+        words: more options, such as `--teachers-per-record 2`.
+        prior: the file of the prior's guesses.
+    """
+    line = ["pate", "aggregate", votes, *words]
+    if settings.threshold is None:
+        line += ["--mechanism", settings.mechanism_name.value]
+    for name, value in settings.parameters.items():
+        line += [f"--{name}", in_votes(value)]
+    if settings.prior_weight:
+        line += ["--prior", prior, "--prior-weight", str(settings.prior_weight)]
+    line += ["--max-queries", str(rows), "--delta", repr(target.delta)]
+    line += ["--target-epsilon", f"{target.epsilon:g}"]
+    return shlex.join([*line, "--refusal-epsilon", f"{target.refusal_epsilon:g}"])

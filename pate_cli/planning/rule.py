@@ -1,288 +1,345 @@
-"""Settings and rows for a target, by public numbers alone: good over a range of ensembles.
+"""The public rule: settings and rows for a target, by public numbers alone.
 
-How well the teachers agree is not known before the first vote, and no public rule may look. So the
-rule takes what does best over the whole range of `ensembles`. For each of them it asks how many
-answers a setting is expected to give, by the chance that they pass, as a share of the most that any
-of the settings that were looked at would give it. It maximises the mean of those shares, under
-three conditions: one run in twenty is refused at most, 88% of all answers equal the plurality, and
-65% of every single ensemble.
-
-It looks at a dozen settings and climbs from the best of them by single steps. The dozen was picked
-greedily from 160 on a hundred shapes: 20 to 1,500 teachers, 2 to 40 classes, 40 to 5,000 queries, ε
-from .5 to 5. The best of the 160 comes to .91 on average, and .64 at worst, of what is best for
-each ensemble alone; the dozen to .86, before the climb. How it fares on ensembles that it was not
-picked on, and on real votes, is in docs/evidence.md.
+Nobody may look at the votes before they choose. So the rule runs the search over made-up ensembles,
+from hard to easy, at quick costs, and takes what serves them all well: the largest geometric mean
+of expected answers, such that the plurality is nearly always the answer and that runs at the middle
+level of agreement pass nine times in ten. Where not even one row does, it says so.
 """
 
 from __future__ import annotations
 
-import math
+import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from pate_cli.core.arrays import Floats, Ints, each_once
+from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.profile import settled_bound
+from pate_cli.disclosure.target import TargetPlan, most_rows
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.chances import MadeUpCosts, passing
-from pate_cli.planning.ensembles import Ensembles
-from pate_cli.planning.forecast import Forecast
-from pate_cli.planning.pairs import PairTable
-from pate_cli.planning.sample import VoteSample
-from pate_cli.planning.setting import Setting, three_digits
+from pate_cli.planning.forecast import expected_labels, worst_case_epsilon
+from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above, quick_costs
+from pate_cli.planning.search import Candidate, Search
+from pate_cli.planning.tested_target import TestedTarget
+from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.vote_model import VoteModel, made_up
 
-# (T, σ1, σ2) as shares of the teachers, in the order in which they were picked.
-_CANDIDATES: Final = (
-    (0.4, 0.25, 0.15),
-    (0.8, 0.4, 0.2),
-    (1.2, 0.6, 0.27),
-    (0.4, 0.15, 0.15),
-    (0.6, 0.4, 0.2),
-    (0.4, 0.9, 0.27),
-    (1.0, 0.6, 0.2),
-    (0.4, 0.4, 0.2),
-    (1.2, 0.6, 0.36),
-    (0.8, 0.6, 0.27),
-    (0.6, 0.6, 0.2),
-    (1.0, 0.9, 0.15),
-)
-# σ2 alone, without a test.
-_UNTESTED: Final = (0.05, 0.08, 0.11, 0.15, 0.2, 0.27, 0.36)
-_STEPS: Final = {"threshold": 1.15, "sigma1": 1.3, "sigma2": 1.15}
-_MOST_STEPS = 3
-_REFUSED, _AGREE, _EACH_AGREES = 0.05, 0.88, 0.65
-# How much of a share of the answers a share above or below those limits costs.
-_PENALTY = 5.0
-_LEAST_CHANCE = 0.5
-_CLOSE, _SPAN = 10, 1.6
 MOST_ROWS: Final = 1_000_000
+"""How many queries there are where nobody says."""
+
+SEARCHED_ROWS: Final = 450
+"""Rows of a made-up model, for a search."""
+
+LEAST_CHANCE: Final = 0.9
+"""Runs of the rule pass with this probability at the middle level of agreement, or more."""
+
+# Quick costs are sought to pass with more, for they may be off. Of fewer teachers than these the
+# accountant's own costs decide about the rows.
+_SURE, _FEW = 0.95, 60
+_MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.88, 1, 1
+# Where nothing is likely to pass, starts have so many times the noise.
+_NOISIER = (1.0, 1.0, 2.0, 4.0, 8.0)
+_USUAL_SIGMA2, _USUAL_ROWS = 0.2, 300
+# Numbers of rows that are looked at in the end: all over the range, and around the best.
+_COARSE, _FINE, _AROUND = 40, 17, 1.25
+# The looser bound is tried where there are so many times the rows that the sharper has time for.
+_MANY_MORE = 4
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Rule:
     """What the rule settles on. Public.
 
     Attributes:
-        setting: T, σ1 and σ2.
-        queries: the rows to ask.
-        forecast: what made-up teachers would give.
+        mechanism: the aggregator with its settings.
+        rows: how many queries are asked; 0 where not even one is within reach.
+        answers: expected answers at the middle level of agreement, about.
+        chance: pass probability at the middle level of agreement, about.
     """
 
-    setting: Setting
-    queries: int
-    forecast: Forecast
+    mechanism: ScoredMechanism
+    rows: int
+    answers: float
+    chance: float
+
+    @property
+    def settings(self) -> Tuning:
+        """Threshold, noise and weight of the prior; TypeError for a mechanism with others."""
+        found = Tuning.of(self.mechanism)
+        if found is None:
+            raise TypeError(f"{self.mechanism.name} has settings of its own")
+        return found
+
+    @property
+    def likely(self) -> bool:
+        """Whether runs pass nine times in ten at the middle level of agreement."""
+        return self.chance >= LEAST_CHANCE
 
 
-@dataclass(frozen=True, eq=False)
-class Looked:
-    """A run over several numbers of rows, for every made-up ensemble.
+def public_votes(
+    teachers: int,
+    classes: int,
+    *,
+    levels: Sequence[float] | None = None,
+    teachers_per_record: int = 1,
+    prior_accuracy: float | None = None,
+    rows: int = SEARCHED_ROWS,
+) -> VoteModel:
+    """Made-up ensembles over a range of agreement, of every kind of queries."""
+    return made_up(
+        teachers=teachers,
+        classes=classes,
+        levels=levels,
+        rows=rows,
+        teachers_per_record=teachers_per_record,
+        prior_accuracy=prior_accuracy,
+    )
+
+
+@dataclass(eq=False)
+class _PublicGoal(TestedTarget):
+    """Looks at settings for the rule: of few teachers by what rows cost at most indeed.
 
     Attributes:
-        rows: how many are asked, [rows].
-        chances: that the labels pass, [ensembles, rows].
-        answered: expected share of the rows that are answered, [ensembles].
-        agreeing: and with the plurality, [ensembles].
+        exactly: whether only that counts, found at all orders: the search is for noise that
+            needs no test.
     """
 
-    rows: Ints
-    chances: Floats
-    answered: Floats
-    agreeing: Floats
+    exactly: bool = False
 
-    @property
-    def expected(self) -> Floats:
-        """Expected answers, [ensembles, rows]."""
-        return np.outer(self.answered, self.rows) * self.chances
-
-    @property
-    def agreement(self) -> Floats:
-        """Share of the answers that equal the plurality, [ensembles]."""
-        return self.agreeing / np.maximum(self.answered, 1e-300)
-
-    def most(self) -> Floats:
-        """The most answers of each ensemble by itself, if enough of them agree, [ensembles]."""
-        return np.where(self.agreement >= _AGREE, self.expected.max(axis=1), 0.0)
-
-    def merits(self, best_each: Floats) -> Floats:
-        """How well each number of rows serves, [rows]."""
-        # A tiny chance at very many rows is no answer.
-        expected = np.where(self.chances >= _LEAST_CHANCE, self.expected, 0.0)
-        shares = np.minimum(expected / np.maximum(best_each, 1e-9)[:, None], 1.0)
-        agree = self.agreeing.sum() / max(self.answered.sum(), 1e-300)
-        missed = np.maximum(1.0 - self.chances.mean(axis=0) - _REFUSED, 0.0)
-        missed = missed + max(_AGREE - agree, 0.0)
-        missed = missed + max(_EACH_AGREES - float(self.agreement.min()), 0.0)
-        return np.asarray(shares.mean(axis=0) - _PENALTY * missed)
-
-    def best_place(self) -> int:
-        """Which number of rows serves best, with nothing else to choose."""
-        return int(np.argmax(self.merits(self.expected.max(axis=1))))
-
-    def forecast(self, ensembles: Ensembles, place: int) -> Forecast:
-        """That of one number of rows."""
-        return Forecast(
-            ensembles.levels,
-            ensembles.kinds,
-            self.answered * int(self.rows[place]),
-            self.agreement,
-            self.chances[:, place],
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class _Lookout:
-    """Looks at settings for one target, and keeps what they share."""
-
-    ensembles: Ensembles
-    plan: TargetPlan
-    bound: Bound
-    tables: dict[float, PairTable] = field(default_factory=dict)
-
-    def look(
-        self, settings: Sequence[Setting], rows: Ints, ceiling: Floats | None = None
-    ) -> dict[Setting, Looked]:
-        """What settings give at several numbers of rows; a ceiling, if one is known, is theirs."""
-        if not settings:
-            return {}
-        costs = MadeUpCosts.by_pairs(
-            self.ensembles, settings, self.plan, bound=self.bound, known=self.tables
-        )
-        if ceiling is not None:
-            costs = [replace(each, ceiling=ceiling) for each in costs]
-        chances = passing(costs, self.plan, rows)
-        return {
-            setting: looked(self.ensembles, setting, each, rows)
-            for setting, each in zip(settings, chances, strict=True)
-        }
-
-
-def ceiling_of(mechanism: ScoredMechanism, plan: TargetPlan) -> Floats:
-    """What a row costs whatever its votes at the orders that decide, [orders], nats.
-
-    At one of them, and in proportion at the others: near enough for a choice, and quick.
-    """
-    orders = plan.decisive_orders
-    middle = orders[orders.size // 2 : orders.size // 2 + 1]
-    return np.asarray(mechanism.worst_rdp(queries=1, answers=1, orders=middle) / middle * orders)
-
-
-def looked(ensembles: Ensembles, setting: Setting, chances: Floats, rows: Ints) -> Looked:
-    """What a setting with such chances gives."""
-    sample = ensembles.sample
-    answered, agreeing = (
-        ensembles.by_ensemble(values).mean(axis=1)
-        for values in (sample.answer_chance(setting), sample.agreeing_chance(setting))
-    )
-    return Looked(rows, chances, answered, agreeing)
+    def serve(
+        self,
+        votes: VoteModel,
+        settings: Tuning,
+        costs: QueryCosts,
+        near: int | None,
+        *,
+        closer: bool = False,
+    ) -> Candidate:
+        """Settings at quick costs, with the best number of rows."""
+        if self.exactly:
+            mechanism = votes.mechanism(settings)
+            worst = mechanism.worst_rdp(queries=1, answers=1, orders=costs.orders)
+            dear = np.broadcast_to(worst[:, None, None], costs.costs.shape)
+            costs = replace(costs, worst=worst, costs=dear)
+        elif votes.most_votes < _FEW:  # where the guess of the worst case is far off
+            middle = costs.orders[costs.orders.size // 2 :][:1]
+            worst = votes.mechanism(settings).worst_rdp(queries=1, answers=1, orders=middle)
+            # About in proportion to the order.
+            costs = replace(costs, worst=worst / middle * costs.orders)
+        return super().serve(votes, settings, costs, near, closer=closer)
 
 
 def choose(
-    ensembles: Ensembles,
-    plan: TargetPlan,
+    votes: VoteModel,
+    target: TargetPlan,
     *,
-    bound: Bound,
     available: int = MOST_ROWS,
     asked: int | None = None,
     given: Mapping[str, float] | None = None,
     tested: bool = True,
-    start: Setting | None = None,
-) -> Chosen:
-    """The settings, and the rows to ask.
+    untested: bool = True,
+    bound: Bound = Bound.AUTO,
+    starts: Sequence[Tuning] | None = None,
+) -> Rule:
+    """Settings and rows for a target, by public ensembles.
 
     Args:
-        ensembles: the made-up queries, of the run's shape.
-        plan: the target.
-        bound: how the run will bound what votes cost: conditional or two-tail.
+        votes: public ensembles, with the prior weight of the run.
+        target: ε, δ and the price of failing.
         available: how many rows there are.
-        asked: so many of them, if that is settled.
-        given: threshold, sigma1 or sigma2 (votes), as far as they are settled.
-        tested: whether queries are tested first; else all are answered.
-        start: settings to look at as well, where good ones are known; it climbs nowhere then.
+        asked: how many rows are asked, where that is settled.
+        given: threshold, sigma1 or sigma2 in votes, where they are settled.
+        tested, untested: which mechanisms may be chosen, Confident and GNMax.
+        bound: as a run is asked for.
+        starts: settings near which the best are; None where nothing is known.
     """
-    given = dict(given or {})
-    lookout = _Lookout(ensembles, plan, bound)
-    rows = spread(1, available, _coarse(available)) if asked is None else np.array([asked])
-    shares = _CANDIDATES if tested else [(None, None, sigma2) for sigma2 in _UNTESTED]
-    settings = dict.fromkeys(_settled(each, ensembles.sample, given) for each in shares)
-    if start is not None:
-        settings |= dict.fromkeys([start, *_near(start, given)])
-    seen = lookout.look(list(settings), rows)
-    best_each = np.max([found.most() for found in seen.values()], axis=0)
-    if not best_each.any():
-        best_each = np.max([found.expected.max(axis=1) for found in seen.values()], axis=0)
-    here = _best(seen, best_each)
-    for _ in range(_MOST_STEPS if start is None else 0):
-        close = rows if asked is not None else _around(_rows_of(seen[here], best_each), available)
-        near = [setting for setting in _near(here, given) if setting not in seen]
-        tried = lookout.look([here, *near], close)
-        seen.update(tried)
-        before, here = here, _best(tried, best_each)
-        if here == before:
-            break
-    if start is not None:
-        return _chosen(ensembles, here, seen[here], best_each)
-    ceiling = ceiling_of(ensembles.sample.mechanism(here), plan)
-    if asked is None:
-        rows = _around(_rows_of(seen[here], best_each), available)
-    return _chosen(ensembles, here, lookout.look([here], rows, ceiling)[here], best_each)
-
-
-def _chosen(ensembles: Ensembles, setting: Setting, found: Looked, best_each: Floats) -> Chosen:
-    """A setting with the rows at which it serves best."""
-    place = int(np.argmax(found.merits(best_each)))
-    return Chosen(setting, int(found.rows[place]), found.forecast(ensembles, place))
-
-
-def _best(found: Mapping[Setting, Looked], best_each: Floats) -> Setting:
-    """The setting that serves best."""
-    return max(found, key=lambda setting: float(found[setting].merits(best_each).max()))
-
-
-def _rows_of(found: Looked, best_each: Floats) -> int:
-    """The number of rows at which it does."""
-    return int(found.rows[np.argmax(found.merits(best_each))])
-
-
-def _settled(
-    shares: tuple[float | None, float | None, float],
-    sample: VoteSample,
-    given: Mapping[str, float],
-) -> Setting:
-    """A candidate in votes; what is given stands in for its own."""
-    names = ("threshold", "sigma1", "sigma2")
-    values = (
-        None if share is None else given.get(name, three_digits(share * sample.most_votes))
-        for name, share in zip(names, shares, strict=True)
+    by = functools.partial(
+        _chosen,
+        votes,
+        target,
+        available=available,
+        asked=asked,
+        given=given,
+        tested=tested,
+        untested=untested,
+        starts=starts,
     )
-    threshold, sigma1, sigma2 = values
-    if sigma2 is None:
-        raise TypeError("every setting has a sigma2")
-    return Setting(threshold, sigma1, sigma2, sample.prior_weight)
+    found = by(bound=bound)
+    sharp = _most_rows(found.mechanism, target, bound, available)
+    enough = found.rows < sharp or _MANY_MORE * sharp > available
+    if bound is not Bound.AUTO or asked is not None or enough:
+        return found
+    # The sharper bound has time for so many rows only, and the looser one may give more of more.
+    more = by(bound=Bound.TWO_TAIL)
+    return more if more.likely and more.answers > found.answers else found
 
 
-def _near(setting: Setting, given: Mapping[str, float]) -> list[Setting]:
-    """One step away in any of the numbers that are not given."""
-    return [
-        setting.with_value(name, three_digits(moved))
-        for name, value in setting.parameters.items()
-        if name not in given
-        for moved in (value * _STEPS[name], value / _STEPS[name])
-    ]
+def _chosen(
+    votes: VoteModel,
+    target: TargetPlan,
+    *,
+    available: int,
+    asked: int | None,
+    given: Mapping[str, float] | None,
+    tested: bool,
+    untested: bool,
+    bound: Bound,
+    starts: Sequence[Tuning] | None,
+) -> Rule:
+    """Settings and rows for a target under one bound, as `choose` takes them."""
+    goal = _PublicGoal(
+        votes,
+        target,
+        available,
+        _MIN_AGREEMENT,
+        usual_bound(votes, target, bound, rows=1),
+        stays_auto=bound is Bound.AUTO,
+        asked=asked,
+        least_chance=_SURE,
+    )
+    if starts is None:
+        fresh = Search(goal.look, votes=votes.teachers, given=given)
+        starts = fresh.starts(tested=tested, untested=untested)
+    starts = [replace(each, prior_weight=votes.prior_weight) for each in starts]
+    for more in _NOISIER:
+        noisier = dict.fromkeys({"sigma1", "sigma2"} - set(given or {}), more)
+        search = Search(goal.look, votes=votes.teachers, given=given, pairs=False)
+        around = [each.times(**noisier) for each in starts]
+        best = search.run(around, climbs=_CLIMBS, halvings=_HALVINGS)
+        found = rows_for(
+            votes,
+            votes.mechanism(best.settings),
+            target,
+            available=available,
+            asked=asked,
+            bound=bound,
+        )
+        if found.likely:
+            break
+        goal.exactly = True
+    return found
 
 
-def _coarse(available: int) -> int:
-    """How many numbers of rows are looked at first: each is `_SPAN` times the one before."""
-    return 2 + math.ceil(math.log(available) / math.log(_SPAN))
+def rows_for(
+    votes: VoteModel,
+    mechanism: ScoredMechanism,
+    target: TargetPlan,
+    *,
+    available: int = MOST_ROWS,
+    asked: int | None = None,
+    bound: Bound = Bound.AUTO,
+) -> Rule:
+    """How many rows to ask with a mechanism whose settings are settled.
+
+    Args:
+        votes: public ensembles of its shape.
+        mechanism: the aggregator.
+        target: ε, δ and the price of failing.
+        available: how many rows there are.
+        asked: how many rows are asked, where that is settled.
+        bound: as a run is asked for.
+    """
+    within = rows_within(mechanism, target, most=asked or available)
+    if asked is not None and within >= asked:
+        return _ruled(votes, mechanism, asked, 1.0)
+    if not target.reachable:
+        return _ruled(votes, mechanism, asked or within, 0.0 if asked else 1.0)
+    most = asked or _most_rows(mechanism, target, bound, available)
+    costs = _costs(votes, mechanism, target, bound=bound, rows=min(most, _USUAL_ROWS))
+    share, _ = expected_labels(votes, mechanism, rows=1)
+    least = LEAST_CHANCE if votes.most_votes < _FEW else _SURE
+
+    def best(rows: Ints) -> tuple[int, float]:
+        chances = costs.pass_probability(target, rows, quick=True)
+        expected = share[:, None] * rows * chances
+        merit = np.log(expected + expected.mean(axis=0) + 1e-3).mean(axis=0)
+        middle = chances[votes.middle].mean(axis=0)
+        place = int(np.argmax(np.where(middle >= min(least, middle.max()), merit, -np.inf)))
+        return int(rows[place]), float(middle[place])
+
+    rows, chance = best(_spread(1, most, _COARSE) if asked is None else np.array([asked]))
+    if asked is None:
+        low, high = max(int(rows / _AROUND), 1), min(int(rows * _AROUND) + 1, most)
+        rows, chance = best(_spread(low, high, _FINE))
+        if within >= rows:
+            rows, chance = within, 1.0
+    return _ruled(votes, mechanism, rows, chance)
 
 
-def _around(rows: int, available: int) -> Ints:
-    return spread(max(int(rows / _SPAN), 1), min(math.ceil(rows * _SPAN), available), _CLOSE)
+def _ruled(votes: VoteModel, mechanism: ScoredMechanism, rows: int, chance: float) -> Rule:
+    """The rule's answer, with what it gives at the middle level of agreement."""
+    answers, _ = expected_labels(votes, mechanism, rows=rows)
+    return Rule(mechanism, rows, float(answers[votes.middle].mean()) * chance, chance)
 
 
-def spread(low: int, high: int, number: int) -> Ints:
+def quick_answers(
+    votes: VoteModel, rule: Rule, target: TargetPlan, *, bound: Bound = Bound.AUTO
+) -> Floats:
+    """Expected answers of what the rule settles on, counted by pass probability, [ensembles].
+
+    They are those of quick costs, which are about the accountant's; `forecast` has these.
+    """
+    if not rule.rows:
+        return np.zeros(votes.ensembles)
+    answers, _ = expected_labels(votes, rule.mechanism, rows=rule.rows)
+    if rows_within(rule.mechanism, target, most=rule.rows) >= rule.rows:
+        return answers
+    costs = _costs(votes, rule.mechanism, target, bound=bound, rows=rule.rows)
+    return answers * costs.pass_probability(target, np.array([rule.rows]), quick=True)[:, 0]
+
+
+def _costs(
+    votes: VoteModel, mechanism: ScoredMechanism, target: TargetPlan, *, bound: Bound, rows: int
+) -> QueryCosts:
+    """Costs of rows: quick ones where the accountant's own would take long."""
+    settings = Tuning.of(mechanism)
+    settled = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+    if settings is None or votes.most_votes < _FEW:
+        return exact_costs(votes, mechanism, target, bound=settled, rows=rows, rough=True)
+    above: dict[bool, Floats] = {}
+    if settled is Bound.TWO_TAIL:  # one look at the accountant's costs takes little here
+        costs = exact_costs(votes, mechanism, target, bound=settled, rows=rows)
+        above[settings.threshold is not None] = measured_above(votes, settings, costs)
+    (quick,) = quick_costs(votes, [settings], target, bound=settled, above=above)
+    worst = mechanism.worst_rdp(queries=1, answers=1, orders=quick.orders)
+    return replace(quick, worst=worst)
+
+
+def _most_rows(mechanism: ScoredMechanism, target: TargetPlan, bound: Bound, available: int) -> int:
+    """As many rows as there are; of more than these `auto` takes the looser bound."""
+
+    def sharp(rows: int) -> bool:
+        found = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+        return found is Bound.CONDITIONAL
+
+    if sharp(available) or not sharp(1):
+        return available
+    return most_rows(sharp, available=available)
+
+
+def _spread(low: int, high: int, number: int) -> Ints:
     """So many whole numbers at most from one to another, on a geometric scale."""
-    return each_once(np.geomspace(low, high, number).round().astype(np.int64))
+    return np.unique(np.geomspace(low, high, number).round().astype(np.int64))
+
+
+def rows_within(mechanism: ScoredMechanism, target: TargetPlan, *, most: int) -> int:
+    """The most rows that cannot cost more than the target whatever the votes; 0 if none."""
+
+    def within(rows: int) -> bool:
+        spent = worst_case_epsilon(mechanism, rows=rows, delta=target.delta)
+        return spent <= target.epsilon
+
+    return most_rows(within, available=most)
+
+
+def usual_bound(votes: VoteModel, target: TargetPlan, bound: Bound, *, rows: int) -> Bound:
+    """The bound that `auto` comes to for usual settings of such votes."""
+    most = float(votes.most_votes)
+    usual = Tuning(0.6 * most, 0.4 * most, _USUAL_SIGMA2 * most, votes.prior_weight)
+    rows = min(rows, _USUAL_ROWS)
+    return settled_bound(bound, votes.mechanism(usual), rows=rows, orders=target.orders)

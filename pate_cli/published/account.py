@@ -22,7 +22,7 @@ from pate_cli.core.words import Analysis, MechanismName
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.pricing.cost import Priced, price_rows
+from pate_cli.planning.cost import Priced, price_rows
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import AskedRows, OnCounts
 

@@ -1,4 +1,4 @@
-"""The published analysis as a whole, as `pricing.analysis` has the tight one; never a bound."""
+"""The published analysis as a whole; never a bound."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from pate_cli.core.errors import ValidityError
 from pate_cli.core.words import Analysis, OrderChoice
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.pricing.cost import MOMENT_ORDERS
-from pate_cli.pricing.sensitivity import Sensitivity
+from pate_cli.planning.cost import MOMENT_ORDERS
+from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.published.account import (
     PublishedAccount,
     PublishedCost,

@@ -56,7 +56,7 @@ def laplace_rdp(counts: ArrayLike, scale: float, orders: ArrayLike) -> Floats:
     Args:
         counts: votes [queries, classes], finite and at least 0.
         scale: b > 0, the scale of the Laplace noise on each count, in votes.
-        orders: Rényi orders λ > 1; `pricing.cost.MOMENT_ORDERS` for the 2017 paper's moments.
+        orders: Rényi orders λ > 1; `planning.cost.MOMENT_ORDERS` for the 2017 paper's moments.
 
     Returns:
         [orders, queries], nats, at most 2/b. Secret: it depends on the votes.

@@ -1,30 +1,35 @@
 """How many answers an ε buys, by each way to an ε that may be published: a table of its own.
 
-Every way is tuned on the votes themselves over one small grid of settings, so the figures compare
-the ways and promise nothing: on private votes they would be secret, and settings fixed beforehand
-do worse.
+Every way is tuned on the votes themselves, so the figures compare the ways and promise nothing: on
+private votes they would be secret, and settings fixed beforehand do worse.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
 
+import numpy as np
+
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError
 from pate_cli.core.progress import Advance, unseen
-from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
+from pate_cli.core.words import DELTA, MIN_AGREEMENT, ReleaseKind
+from pate_cli.planning.goal import Goal
+from pate_cli.planning.tune import Tuned, tune
+from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.vote_model import of_file
 from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
 from pate_cli.reproduction.table import ResultTable, RowResult, Status, Step, Steps, attempt
 from pate_cli.reproduction.vote_folder import VoteFolder
-from pate_cli.tuning import Costed, Goal, Grid, Search, VoteSample
 
 TARGETS: Final = (1.0, 1.5, 2.0, 3.0)
 """The ε's of the table."""
 
-# In units of the number of teachers; few enough that a search prices all of them.
+# Settings of the published analysis, in units of the number of teachers.
 _THRESHOLDS = (0.4, 1.0)
 _SIGMAS1 = (0.2, 0.5, 0.9)
 _SIGMAS2 = (0.12, 0.16, 0.24, 0.32)
@@ -39,16 +44,15 @@ _WAYS = {
 _NOTES = (
     f"Expected answers at an epsilon of at most so much, delta {DELTA:g}, at least "
     f"{MIN_AGREEMENT:.0%} of them equal to the plurality. A dash: nothing on the grid gives any.",
-    "Each figure is the best over rows and "
-    f"{len(_THRESHOLDS) * len(_SIGMAS1) * len(_SIGMAS2)} settings, T = "
+    "Each figure is the best that pate tune finds on these very votes, of the published analysis "
+    f"the best over rows and {len(_THRESHOLDS) * len(_SIGMAS1) * len(_SIGMAS2)} settings, T = "
     f"{'|'.join(map(str, _THRESHOLDS))}, sigma1 = {'|'.join(map(str, _SIGMAS1))}, sigma2 = "
-    f"{'|'.join(map(str, _SIGMAS2))} times the number of teachers, tuned on these very votes: "
-    "optimistic, and secret where the votes are private. What is found at a smaller epsilon counts "
-    "at a larger one.",
+    f"{'|'.join(map(str, _SIGMAS2))} times the number of teachers: optimistic, and secret where "
+    "the votes are private. What is found at a smaller epsilon counts at a larger one.",
     "Tested target (--target-epsilon): answers times the chance that they pass; a refusal costs "
     "half the target. Holds for all votes. Where the worst case allows more, it always passes. By "
     "the bound that a run takes by itself (--bound auto): conditional where the public shape says "
-    "about a minute at most, else two-tail; a line of each file says which.",
+    "about a minute at most, else two-tail.",
     "Worst case (--release none): labels alone, for all votes, with a public cap on answers "
     "(--max-answers) where it helps.",
     "Upper release (--release upper): mean plus two standard deviations of what is released; about "
@@ -92,13 +96,10 @@ class _Cell:
         return f"{self.answers:.1f}" if self.answers > 0.0 else "-"
 
 
-def grid_for(teachers: int) -> Grid:
-    """The settings that are tried, in votes."""
-
-    def scaled(shares: tuple[float, ...]) -> tuple[float, ...]:
-        return tuple(round(share * teachers, 6) for share in shares)
-
-    return Grid(scaled(_THRESHOLDS), scaled(_SIGMAS1), scaled(_SIGMAS2))
+def settings_for(teachers: int) -> list[Tuning]:
+    """The settings at which the published analysis is tried, in votes."""
+    shares = np.array(list(itertools.product(_THRESHOLDS, _SIGMAS1, _SIGMAS2)))
+    return [Tuning(t, one, two) for t, one, two in (shares * teachers).round(6).tolist()]
 
 
 def answers(
@@ -107,7 +108,7 @@ def answers(
     progress: Advance = unseen,
     notes: Sequence[str] = (),
     targets: Sequence[float] = TARGETS,
-    grid: Callable[[int], Grid] = grid_for,
+    settings: Callable[[int], Sequence[Tuning]] = settings_for,
 ) -> ResultTable:
     """Compute every row.
 
@@ -116,7 +117,7 @@ def answers(
         progress: told of the searches that are done, and of the one at hand.
         notes: what else the reader has to know.
         targets: ε's, ascending.
-        grid: the settings for a number of teachers.
+        settings: those of the published analysis for a number of teachers.
     """
     results = []
     # A search each for a way and a target; one for all targets where nothing is searched anew.
@@ -130,7 +131,7 @@ def answers(
                     kind="answers",
                     rest=(),
                     folder=row.folder,
-                    compute=partial(_result, row, step=step, targets=targets, grid=grid),
+                    compute=partial(_result, row, step=step, targets=targets, settings=settings),
                 )
             )
     return ResultTable(
@@ -143,26 +144,28 @@ def answers(
 
 
 def _result(
-    row: VotesOf, *, step: Step, targets: Sequence[float], grid: Callable[[int], Grid]
+    row: VotesOf,
+    *,
+    step: Step,
+    targets: Sequence[float],
+    settings: Callable[[int], Sequence[Tuning]],
 ) -> RowResult:
     votes = row.folder.read(row.name, None)
-    sample, settings = VoteSample(votes.counts, votes.teachers), grid(votes.teachers)
+    sample = of_file(votes.counts, votes.teachers)
 
     def searched(way: str, target: float) -> _Cell:
         step(f"{way}, epsilon {target:g}")
-        goal = Goal(release=_WAYS[way], target_epsilon=target)
-        winner = Search(sample, settings, goal).run(extras=False).winner
-        return _Cell.without("nothing was found") if winner is None else _tuned(winner)
+        return _tuned(tune(sample, [Goal(_WAYS[way], epsilon=target)]))
 
     found = {way: _ascending(partial(searched, way), targets) for way in _WAYS}
     # A target that labels meet whatever the votes passes always.
     pairs = zip(found[_TESTED], found[_WORST], strict=True)
     found[_TESTED] = [max(pair, key=lambda cell: cell.answers) for pair in pairs]
     step(_PAPER)
-    paper = PaperBudget(sample, settings, delta=DELTA)
+    paper = PaperBudget(sample, settings(votes.teachers), delta=DELTA)
 
     def published(target: float) -> _Cell:
-        best = paper.best(Goal(target_epsilon=target))
+        best = paper.best(target, min_agreement=MIN_AGREEMENT)
         return (
             _Cell.without("no setting of the grid gives an answer")
             if best is None
@@ -185,7 +188,7 @@ def _result(
             for name, (way, cells) in zip(names, found.items(), strict=True)
         ),
         data={
-            "queries": sample.queries,
+            "queries": sample.rows,
             "teachers": sample.teachers,
             "classes": sample.classes,
             "delta": DELTA,
@@ -200,26 +203,9 @@ def _result(
         },
         notes=(
             *(f"{row.name}: {remark}" for remark in votes.remarks),
-            *_bounds(row.name, targets, found[_TESTED]),
             *missing,
         ),
     )
-
-
-def _bounds(name: str, targets: Sequence[float], tested: Sequence[_Cell]) -> list[str]:
-    """A note on which bound each target was tested by."""
-    by = [
-        f"{bound} at {', '.join(at)}"
-        for bound in Bound
-        if (
-            at := [
-                f"{target:g}"
-                for target, cell in zip(targets, tested, strict=True)
-                if cell.how.get("bound") == bound.value
-            ]
-        )
-    ]
-    return [f"{name}, {_TESTED}: {'; '.join(by)}"] if by else []
 
 
 def _ascending(cell_of: Callable[[float], _Cell], targets: Sequence[float]) -> list[_Cell]:
@@ -236,17 +222,16 @@ def _ascending(cell_of: Callable[[float], _Cell], targets: Sequence[float]) -> l
     return cells
 
 
-def _tuned(winner: Costed) -> _Cell:
+def _tuned(found: Tuned) -> _Cell:
+    forecast = found.best.forecast
     how = {
-        **asdict(winner.setting),
-        "queries": winner.queries,
-        "max_answers": winner.max_answers,
-        "pass_probability": winner.chance,
-        "agreement": winner.expected.agreement,
+        **asdict(forecast.settings),
+        "queries": forecast.rows,
+        "max_answers": found.best.max_answers,
+        "pass_probability": float(forecast.pass_probability[0]),
+        "agreement": float(forecast.agreement[0]),
     }
-    if winner.target is not None:
-        how["bound"] = winner.bound.value
-    return _Cell(winner.expected.answers, how)
+    return _Cell(float(forecast.expected_answers[0]), how)
 
 
 def _as_in_paper(best: PaperOutcome) -> _Cell:
@@ -258,6 +243,6 @@ def _as_in_paper(best: PaperOutcome) -> _Cell:
         "sigma_release": best.release.sigma,
         "mean": best.release.mean,
         "sd": best.release.sd,
-        "agreement": best.expected.agreement,
+        "agreement": best.agreement,
     }
-    return _Cell(best.expected.answers, how)
+    return _Cell(best.answers, how)

@@ -16,12 +16,12 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
-from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.pricing.prospect import Chances, smallest_target
+from pate_cli.planning.sanitized import choose_plan_for
+from pate_cli.planning.target_on_votes import PassProbability
 from pate_cli.reproduction.table import Step
 from pate_cli.reproduction.vote_folder import Asked
 
@@ -137,8 +137,8 @@ def _targets(
         highest = float(plan.at(_LEAST_SHARE * always).orders[-1])
         profile = VoteProfile(states_for(bound, mechanism, highest_order=highest))
         profile.add(mechanism, counts)
-        chances = Chances(mechanism, profile, queries=len(counts), max_answers=len(counts))
-        found[bound] = near = smallest_target(chances, plan, LIKELY, always=always)
+        chances = PassProbability(mechanism, profile, len(counts), len(counts))
+        found[bound] = near = chances.least_target(plan, LIKELY, always=always)
     return found
 
 

@@ -17,10 +17,12 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ValidityError
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.best import BestRelease, best_release
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.planning.forecast import expected_by_rows
+from pate_cli.planning.sanitized import BestRelease, best_release
+from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.vote_model import VoteModel
 from pate_cli.published.account import PublishedAccount, PublishedPlan
-from pate_cli.tuning import Goal, Grid, Setting, VoteSample, Yield
 
 _ORDERS = (3.0, 4.0, 5.5, 7.5, 10.0, 14.0, 20.0, 28.0, 40.0)
 # Shares of the rows at which a release is priced as if all rows were alike, to choose by.
@@ -39,63 +41,70 @@ class PaperOutcome:
         setting: T, σ1, σ2.
         queries: rows that are asked.
         release: λ, β, σ_SS, mean and standard deviation of what is published.
-        expected: the labels it is expected to give.
+        answers: how many are expected.
+        agreement: which share of them is expected to equal the plurality.
     """
 
-    setting: Setting
+    setting: Tuning
     queries: int
     release: BestRelease
-    expected: Yield
+    answers: float
+    agreement: float
 
 
 class PaperBudget:
-    """Every setting of a grid at nine orders, priced once for all targets."""
+    """Some settings at nine orders, priced once for all targets."""
 
-    def __init__(self, sample: VoteSample, grid: Grid, *, delta: float) -> None:
+    def __init__(self, sample: VoteModel, settings: Sequence[Tuning], *, delta: float) -> None:
         """Settings at which C5 or C6 fails are passed over."""
         self._sample, self._delta = sample, delta
         self._known = [
             (setting, order, values)
-            for setting in map(grid.at, grid.places())
+            for setting in settings
             for order in _ORDERS
             if (values := self._values(setting, order)) is not None
         ]
 
-    def best(self, goal: Goal) -> PaperOutcome | None:
-        """The most expected answers within the goal's target; None if no setting has any."""
-        target = goal.target_epsilon or 0.0
-        ranked: list[tuple[float, Setting, float, int]] = []
+    def best(self, target: float, *, min_agreement: float) -> PaperOutcome | None:
+        """The most expected answers within ε; None if no setting has any that agree enough."""
+        ranked: list[tuple[float, Tuning, float, int]] = []
         for setting, order, values in self._known:
             shares = _SHARES[np.array(values) <= target]
             if shares.size == 0:
                 continue
-            rows = max(int(shares[-1] * self._sample.queries), 1)
-            expected = self._sample.yields(setting, rows)
-            if expected.agreement >= goal.min_agreement:
-                ranked.append((expected.answers, setting, order, rows))
+            rows = max(int(shares[-1] * self._sample.rows), 1)
+            answers, agreement = self._expected(setting, rows)
+            if agreement >= min_agreement:
+                ranked.append((answers, setting, order, rows))
         ranked.sort(key=lambda choice: choice[0], reverse=True)
         found = [
             outcome
             for _, setting, order, rows in ranked[:_FINALISTS]
             if (outcome := self._exact(setting, order, target, start=rows)) is not None
-            and outcome.expected.agreement >= goal.min_agreement
+            and outcome.agreement >= min_agreement
         ]
-        return max(found, key=lambda outcome: outcome.expected.answers, default=None)
+        return max(found, key=lambda outcome: outcome.answers, default=None)
 
-    def _values(self, setting: Setting, order: float) -> Sequence[float] | None:
+    def _expected(self, setting: Tuning, rows: int) -> tuple[float, float]:
+        """Expected answers of the first rows, and the share equal to the plurality."""
+        asked = np.array([rows])
+        answers, agreeing = expected_by_rows(self._sample, setting, asked, self._sample.rows)
+        return float(answers[0, 0]), float(agreeing[0, 0] / answers[0, 0])
+
+    def _values(self, setting: Tuning, order: float) -> Sequence[float] | None:
         """What each share of the rows would publish; None where a condition fails."""
         try:
-            price = self._price(setting, order, self._sample.queries)
+            price = self._price(setting, order, self._sample.rows)
         except ValidityError:
             return None
         found = [self._release(price.scaled(share), order) for share in _SHARES.tolist()]
         return [math.inf if release is None else release.value for release in found]
 
     def _exact(
-        self, setting: Setting, order: float, target: float, *, start: int
+        self, setting: Tuning, order: float, target: float, *, start: int
     ) -> PaperOutcome | None:
         """The most first rows whose own price is within the target; it grows with the rows."""
-        low, high, rows = 0, self._sample.queries + 1, start
+        low, high, rows = 0, self._sample.rows + 1, start
         fits: BestRelease | None = None
         while high - low > max(1, low // 200):
             release = self._release(self._price(setting, order, rows), order)
@@ -107,9 +116,9 @@ class PaperBudget:
                 rows = (low + high) // 2
         if fits is None:
             return None
-        return PaperOutcome(setting, low, fits, self._sample.yields(setting, low))
+        return PaperOutcome(setting, low, fits, *self._expected(setting, low))
 
-    def _price(self, setting: Setting, order: float, rows: int) -> Price:
+    def _price(self, setting: Tuning, order: float, rows: int) -> Price:
         mechanism = self._sample.mechanism(setting)
         plan = PublishedPlan.of(
             ReleasePlan(ReleaseKind.NONE, self._delta, order, _NO_BETA, _NO_SIGMA)

@@ -10,7 +10,7 @@ import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.progress import Advance, unseen
-from pate_cli.pricing.cost import MOMENT_ORDERS
+from pate_cli.planning.cost import MOMENT_ORDERS
 from pate_cli.published import (
     TABLE_ORDERS,
     confident_expected_cost,

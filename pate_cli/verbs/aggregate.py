@@ -30,6 +30,7 @@ from pate_cli.verbs.keywords import AggregateWords, budget_of, takes_keywords
 from pate_cli.verbs.promise import (
     account_of,
     record_of,
+    refuse_hopeless,
     refuse_unnamed,
     run_of,
     settled,
@@ -127,6 +128,8 @@ def _labelled(
         request, settings = settled(request, asked, target)
         if not seeded:
             refuse_unnamed(settings, asked["max_epsilon"])
+        if not resumed:
+            refuse_hopeless(request, settings, asked["min_pass"])
         account, tested = account_of(request, settings), settings.tested is not None
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.

@@ -4,17 +4,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pate_cli.core.words import Analysis
+import numpy as np
+
+from pate_cli.core.words import Analysis, OrderChoice
 
 if TYPE_CHECKING:
-    from pate_cli.pricing.analysis import FullAnalysis
+    from pate_cli.core.arrays import Floats
+    from pate_cli.disclosure.plan import ReleasePlan
+    from pate_cli.mechanisms.base import ScoredMechanism
+    from pate_cli.planning.cost import TightCost
+    from pate_cli.planning.sensitivity import Sensitivity
+    from pate_cli.published.analysis import PublishedAnalysis
+    from pate_cli.run.accounts import TightAccount
+    from pate_cli.run.fold import AskedRows
 
 
-def analysis_of(name: Analysis | str) -> FullAnalysis:
+class TightAnalysis:
+    """The analysis that is sharp and sound; what it needs is loaded when it is asked for."""
+
+    name = Analysis.TIGHT
+
+    @property
+    def cost(self) -> TightCost:
+        """What queries cost: Rényi divergences."""
+        from pate_cli.planning.cost import TightCost
+
+        return TightCost()
+
+    def plan(self, plan: ReleasePlan) -> ReleasePlan:
+        """Return a sound plan as it is: a draw has one charge."""
+        return plan
+
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> TightAccount:
+        """Return what a run keeps of the votes: a tally of scores."""
+        from pate_cli.run.accounts import TightAccount
+
+        return TightAccount(mechanism, plan)
+
+    def orders(self, choice: OrderChoice) -> Floats:
+        """Rényi orders to try, so many that ε is found to a few digits; or those of the moments."""
+        from pate_cli.planning.cost import MOMENT_ORDERS, TIGHT_ORDERS
+
+        return np.array(MOMENT_ORDERS) if choice is OrderChoice.MOMENTS else TIGHT_ORDERS
+
+    def sensitivity(
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+    ) -> Sensitivity:
+        """How far one record could move the cost of the votes at the plan's order. SECRET.
+
+        Args:
+            votes: over the queries.
+            mechanism: the aggregator.
+            plan: a sound one.
+            queries: how many there are.
+        """
+        from pate_cli.planning.sensitivity import Sensitivity, price_votes
+
+        price, within = price_votes(votes, mechanism, order=plan.order, beta=plan.beta)
+        return Sensitivity.of(price, plan, mechanism, queries=queries, within=within)
+
+
+def analysis_of(name: Analysis | str) -> TightAnalysis | PublishedAnalysis:
     """Return how votes are charged under a name; the published way is loaded for that alone."""
     if Analysis(name) is Analysis.TIGHT:
-        from pate_cli.pricing.analysis import TightAnalysis
-
         return TightAnalysis()
     from pate_cli.published.analysis import PublishedAnalysis
 

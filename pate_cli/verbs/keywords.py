@@ -14,7 +14,7 @@ import inspect
 import textwrap
 import types
 import typing
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from numbers import Integral, Real
 from os import PathLike
 from typing import Annotated, Any, Final, ParamSpec, TypedDict, TypeVar, get_args, get_origin
@@ -24,7 +24,16 @@ import numpy as np
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.gone import GONE
-from pate_cli.core.words import BUDGET_DELTA, CEILING, DELTA, Analysis, Bound, Layout, ReleaseKind
+from pate_cli.core.words import (
+    BUDGET_DELTA,
+    CEILING,
+    DELTA,
+    MIN_PASS,
+    Analysis,
+    Bound,
+    Layout,
+    ReleaseKind,
+)
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.mechanisms.amounts import Amount
@@ -126,8 +135,8 @@ class CapWords(TypedDict, total=False):
     ]
 
 
-class ParameterWords(TypedDict, total=False):
-    """Parameters of a mechanism given by name; in proportion to the teachers where left out."""
+class NoiseWords(TypedDict, total=False):
+    """Threshold and noise, in votes or as in `80%` of the teachers."""
 
     threshold: Annotated[
         Amount | float | str | None,
@@ -139,6 +148,11 @@ class ParameterWords(TypedDict, total=False):
     sigma2: Annotated[
         Amount | float | str | None, Says("noise on each count of the argmax, likewise.")
     ]
+
+
+class ParameterWords(NoiseWords, total=False):
+    """Of a mechanism given by name; in proportion to the teachers where left out."""
+
     laplace_scale: Annotated[
         Amount | float | str | None, Says("b of lnmax: Laplace noise on each count, likewise.")
     ]
@@ -293,6 +307,14 @@ class SpendingWords(TypedDict, total=False):
             "case."
         ),
     ]
+    min_pass: Annotated[
+        float,
+        Says(
+            "refuse, before anything is drawn or spent, a run that would pass its release test "
+            "with a smaller probability even if teachers agreed as favourably as is assumed.",
+            MIN_PASS,
+        ),
+    ]
     keep_ledger: Annotated[
         bool, Says("keep an account of the votes for a later `release`. SECRET.", False)
     ]
@@ -392,36 +414,15 @@ class CompareWords(MechanismWords, CapWords, AnalysisWords, total=False):
     """Keywords of `compare`."""
 
 
-class GridWords(TypedDict, total=False):
-    """Values to try, in votes or as in `80%` of the teachers; a grid in proportion if left out."""
-
-    thresholds: Annotated[
-        Sequence[Amount | float | str] | None,
-        Says(
-            "T. For a target what lies between is tried, too, and no test at all (gnmax) unless "
-            "some are given."
-        ),
-    ]
-    sigmas1: Annotated[Sequence[Amount | float | str] | None, Says("sigma1, likewise.")]
-    sigmas2: Annotated[Sequence[Amount | float | str] | None, Says("sigma2.")]
-    prior_weights: Annotated[
-        Sequence[Amount | float | str] | None, Says("B of the prior, whole votes, none among them.")
-    ]
-
-
-class TuneWords(GridWords, VotesWords, RowWords, EnsembleWords, GuaranteeWords, total=False):
-    """Keywords of `tune`."""
-
-    queries: Annotated[
-        Queries | int | None,
-        Says("without votes, how many there are; with votes in long form, the ids to ask."),
-    ]
+class TuneWords(
+    ReadingWords, RowWords, NoiseWords, PriorWords, EnsembleWords, GuaranteeWords, total=False
+):
+    """Keywords of `tune`: parameters that are given stay as they are, all others are searched."""
 
 
 GROUPS: Final = (
     ReadingWords,
     RowWords,
-    GridWords,
     CapWords,
     EnsembleWords,
     ParameterWords,

@@ -1,4 +1,4 @@
-"""The verbs that look at votes and print nothing public: cost, compare, accuracy and so on."""
+"""The verbs that look at votes and print nothing public: cost, compare, smooth_sensitivity."""
 
 from __future__ import annotations
 
@@ -11,26 +11,25 @@ from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis, Bound, MechanismName, OrderChoice, ReleaseKind
 from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.rule import choose_plan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism
-from pate_cli.pricing.accuracy import Accuracy, measure_accuracy
-from pate_cli.pricing.compare import Compared, Comparison, compare_composed, compare_scored
-from pate_cli.pricing.cost import VoteCost, measure_cost, rows_at
-from pate_cli.pricing.growth import CostCurve, measure_growth
-from pate_cli.pricing.prospect import Prospect, measure_prospect
-from pate_cli.pricing.sensitivity import Sensitivity
-from pate_cli.run.fold import AskedRows
+from pate_cli.planning.comparison import (
+    Compared,
+    Comparison,
+    compare_composed,
+    compare_scored,
+)
+from pate_cli.planning.cost import VoteCost, measure_cost
+from pate_cli.planning.sanitized import choose_plan
+from pate_cli.planning.sensitivity import Sensitivity
+from pate_cli.planning.target_on_votes import TargetOnVotes, measure_target
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     CompareWords,
     CostWords,
-    MechanismWords,
     ParameterWords,
     SensitivityWords,
-    VoteWords,
     nothing,
     takes_keywords,
 )
@@ -38,14 +37,9 @@ from pate_cli.verbs.request import (
     Request,
     Votes,
     mechanism_of,
-    opened,
     requested,
-    votes_per_record,
-    weight_of,
-    with_prior,
 )
 from pate_cli.votes.join import student
-from pate_cli.votes.join import truth as truth_of
 from pate_cli.votes.unmatched import Unmatched
 
 # Rows beyond those asked that are looked at, to see how many would pass.
@@ -90,23 +84,18 @@ def cost(
             request = request.by_rule(
                 plan, bound=Bound(asked["bound"]), rows_given=asked["max_queries"] is not None
             )
-        scored = request.scored
-        wanted, charged = _orders(orders, analysis), analysis_of(analysis).cost
-        summary = measure_cost(request.rows, scored, orders=wanted, delta=delta, analysis=charged)
-        rows = None
-        if per_query:
-            rows = rows_at(charged, request.rows, scored, order=summary.order)
-        spent = [Spending(scored, request.queries, request.max_answers)]
-        return VoteCost(
-            summary=summary,
-            analysis=charged.name,
-            mechanism=scored.parameters(),
-            max_answers=request.max_answers,
+        found = measure_cost(
+            request.rows,
+            request.scored,
+            orders=_orders(orders, analysis),
             delta=delta,
-            for_all_votes=data_independent_cost(spent, delta=delta, plan=None),
-            rows=rows,
-            target=None if plan is None else _prospect(request, plan, Bound(asked["bound"])),
-            prior=weight_of(request.file) > 0,
+            max_answers=request.max_answers,
+            analysis=analysis_of(analysis).cost,
+            per_query=per_query,
+        )
+        return replace(
+            found,
+            target=None if plan is None else _on_target(request, plan, Bound(asked["bound"])),
             unmatched=_unmatched(request),
         )
 
@@ -154,74 +143,6 @@ def compare(
 
 
 @takes_keywords
-def accuracy(votes: Votes, truth: Any, **asked: Unpack[VoteWords]) -> Accuracy:
-    """How often labels of gnmax and lnmax are right and what they cost, over a range of noise.
-
-    SECRET. For choosing noise where true labels of some queries are known.
-
-        >>> truth = "sample_votes/adult_truth.parquet"
-        >>> pate.accuracy("sample_votes/adult.parquet", truth, max_queries=20)
-        <Accuracy: 12 noise levels on 20 queries; SECRET>
-
-    Args:
-        votes: the teachers' votes.
-        truth: the true labels of the queries: an array, a table, a data frame, or a file of them.
-
-    Raises:
-        PateError: votes or truth that cannot be read, or do not fit each other.
-    """
-    with opened(votes, asked) as (file, place):
-        rows = file.rows_for("max_queries", asked["max_queries"])
-        points = measure_accuracy(
-            AskedRows(file, rows, place),
-            truth_of(truth, file, rows),
-            teachers=file.teachers,
-            classes=file.classes,
-            delta=asked["delta"],
-            teachers_per_record=votes_per_record(file, asked["teachers_per_record"]),
-        )
-        return Accuracy(tuple(points), rows, asked["delta"])
-
-
-@takes_keywords
-def growth(
-    votes: Votes,
-    mechanism: MechanismChoice | str = MechanismName.CONFIDENT,
-    **asked: Unpack[MechanismWords],
-) -> dict[str, CostCurve]:
-    """How the cost grows with the answers, for every mechanism with a Rényi cost. SECRET.
-
-    What `--plot` of the command line draws.
-
-        >>> sorted(pate.growth("sample_votes/demo.parquet", max_queries=50))
-        ['confident', 'gnmax', 'lnmax']
-
-    Args:
-        votes: the teachers' votes.
-        mechanism: as in `compare`.
-
-    Raises:
-        PateError: as `cost`.
-    """
-    choice = mechanism_of(mechanism, asked)
-    with opened(votes, asked) as (file, place):
-        rows = file.rows_for("max_queries", asked["max_queries"])
-        file = with_prior(file, asked, rows)
-        choice = replace(choice, prior_weight=weight_of(file))
-        choice = choice.with_student(lambda given: student(given, file))
-        whole = Request(file, choice, rows, rows, asked["delta"], place)
-        curves = {}
-        for name in CLASSES:
-            other = choice.among(name)
-            request = whole.under(other)
-            if other.takes(file.classes) and not other.composed:
-                curves[name.value] = measure_growth(
-                    request.rows, request.scored, delta=request.delta
-                )
-        return curves
-
-
-@takes_keywords
 def smooth_sensitivity(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
@@ -266,13 +187,13 @@ def _unmatched(request: Request) -> Unmatched | None:
     return found if found.cast else None
 
 
-def _prospect(request: Request, plan: TargetPlan, bound: Bound) -> Prospect:
-    """How a target would fare on the rows that are asked, and on some times as many."""
+def _on_target(request: Request, plan: TargetPlan, bound: Bound) -> TargetOnVotes:
+    """How a target fares on the rows that are asked, and on some times as many."""
     scored = request.scored
     bound = settled_bound(bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
     rows = min(further * request.queries, request.file.queries)
-    return measure_prospect(
+    return measure_target(
         replace(request, queries=rows).rows,
         scored,
         plan,

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from os import PathLike
-from typing import Any
 
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import DELTA, PRIOR_SHARE, MechanismName
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, scored_from_parameters
 from pate_cli.mechanisms.amounts import Amount
-from pate_cli.planning.ensembles import PRIOR_ACCURACY, Agreement
-from pate_cli.planning.outlook import settings_for
-from pate_cli.planning.planned import Planned
-from pate_cli.planning.question import Question
-from pate_cli.planning.solve import solve
+from pate_cli.planning import plan as planning
+from pate_cli.planning.command import aggregate_command
+from pate_cli.planning.plan import Plan, Question
+from pate_cli.planning.vote_model import PRIOR_ACCURACY, agreement_levels
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.join import teacher_groups
 
@@ -32,13 +29,13 @@ def plan(
     answers: int | None = None,
     queries: int | None = None,
     delta: float = DELTA,
-    agreement: Agreement | tuple[float, float] | float | str | None = None,
+    agreement: tuple[float, float] | float | str | None = None,
     groups: TeacherGroups | str | PathLike[str] | None = None,
     teachers_per_record: int = 1,
     prior_accuracy: float | None = None,
     prior_weight: Amount | float | str | None = None,
     mechanism: MechanismName | str = MechanismName.CONFIDENT,
-) -> Planned:
+) -> Plan:
     """Before the first vote: which settings, and how many answers, teachers or epsilon. Public.
 
     Of `teachers`, `target_epsilon` and `answers` one is left out and found; with all three the
@@ -82,16 +79,17 @@ def plan(
     if prior_weight is not None and prior_accuracy is None:
         raise UsageError("`prior_weight` goes with `prior_accuracy`")
     weight = PRIOR_SHARE if prior_weight is None else prior_weight
-    return solve(
+    count = 2 if classes is None else classes
+    return planning.plan(
         Question(
-            classes=2 if classes is None else classes,
+            classes=count,
             teachers=teachers,
             epsilon=target_epsilon,
             answers=answers,
             queries=queries,
             labels=labels or 1,
             delta=delta,
-            range=None if agreement is None else _agreement(agreement),
+            levels=None if agreement is None else agreement_levels(agreement, count),
             weights=weights,
             teachers_per_record=teachers_per_record,
             prior_weight=None if prior_accuracy is None else Amount.of("prior_weight", weight),
@@ -101,7 +99,7 @@ def plan(
     )
 
 
-def elsewhere(report: Report, available: int) -> tuple[Planned, float] | None:
+def elsewhere(report: Report, available: int) -> tuple[str, float] | None:
     """What other settings are expected to give at the ε of a report, where it is much more.
 
     Args:
@@ -109,14 +107,15 @@ def elsewhere(report: Report, available: int) -> tuple[Planned, float] | None:
         available: how many rows there were to ask.
 
     Returns:
-        The plan, and what it is expected to give where teachers agree least; None where that is
-        not half as much again as was answered.
+        The line that runs them, and what they are expected to give where teachers agree least;
+        None where that is not half as much again as was answered.
     """
-    name = report.mechanism.get("name")
+    name = str(report.mechanism.get("name"))
     if name not in RULED or report.epsilon <= 0.0 or not available:
         return None
     mechanism = scored_from_parameters(report.mechanism)
     labels = 1 if report.label_set is None else report.label_set.count
+    weight = mechanism.prior_weight
     known = Question(
         classes=mechanism.classes,
         teachers=mechanism.teachers,
@@ -125,22 +124,13 @@ def elsewhere(report: Report, available: int) -> tuple[Planned, float] | None:
         labels=labels,
         delta=report.delta,
         teachers_per_record=mechanism.teachers_per_record,
-        prior_weight=Amount(float(mechanism.prior_weight)) if mechanism.prior_weight else None,
+        prior_weight=Amount(float(weight)) if weight else None,
+        mechanism=MechanismName(name),
     )
-    chosen = settings_for(
-        known.ensembles(),
-        TargetPlan.of(report.epsilon, delta=report.delta),
-        available=known.rows,
-    )
-    planned = Planned(known, known, chosen)
-    least = planned.by_agreement[0]["answers"]
-    return (planned, least) if least > _MUCH_MORE * max(report.answers, 1) else None
-
-
-def _agreement(given: Any) -> Agreement:
-    if isinstance(given, Agreement):
-        return given
-    if isinstance(given, str):
-        return Agreement.parse(given)
-    low, high = given if isinstance(given, tuple | list) else (given, given)
-    return Agreement(float(low), float(high))
+    rule = known.rule()
+    levels = agreement_levels(None, known.classes)
+    (least,) = known.answers_at(rule, levels[:1])
+    if not rule.likely or least <= _MUCH_MORE * max(report.answers, 1):
+        return None
+    rows = max(rule.rows // labels, 1)
+    return aggregate_command(rule.settings, rows, known.target, words=known.words), least

@@ -70,6 +70,8 @@ def target_of(
         ParameterError, UsageError: a target out of range, or what makes no sense without one.
     """
     epsilon, refusal, bound = asked["target_epsilon"], asked["refusal_epsilon"], asked["bound"]
+    if not 0.0 <= asked["min_pass"] <= 1.0:
+        raise ParameterError(f"`min_pass` must be in [0, 1], got {asked['min_pass']:g}")
     if epsilon is None and budget is not None and record.file is not None:
         epsilon = _left(mechanism, asked, budget, record)
     if epsilon is not None:
@@ -173,6 +175,22 @@ def refuse_unnamed(settings: Settings, max_epsilon: float | None) -> None:
         )
 
 
+def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
+    """UnreachableError for a run that would hardly pass its release test; see `min_pass`."""
+    target = settings.tested
+    if target is None or least == 0.0:
+        return
+    from pate_cli.planning import passing
+
+    passing.refuse_hopeless(
+        request.scored,
+        target,
+        rows=request.queries,
+        max_answers=request.max_answers,
+        least=least,
+    )
+
+
 def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
     """Return what is published beside the labels: a sanitized bound or nothing.
 
@@ -271,7 +289,7 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
         return None
     if kind is ReleaseKind.NONE and plain and not asked["keep_ledger"]:
         return None
-    from pate_cli.disclosure.rule import choose_plan
+    from pate_cli.planning.sanitized import choose_plan
 
     plan = choose_plan(
         kind,

@@ -48,7 +48,6 @@ from pate_cli.disclosure.record_place import (
 )
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE
@@ -56,6 +55,7 @@ from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.reading import LARGEST, reading
 from pate_cli.mechanisms import scored_from_parameters
+from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     ReleaseWords,

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
@@ -35,6 +35,8 @@ Votes: TypeAlias = Any
 Progress: TypeAlias = Callable[..., None]
 
 _WHOLE: Final = ("max_queries", "max_answers", "workers")
+# Answers of the rule's own settings are so much better than guesses, where all votes agree.
+_LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
 _PRICES: Final = ("max_epsilon", "budget")
 
@@ -103,24 +105,30 @@ class Request:
 
         Rows are those of whole queries.
         """
-        from pate_cli.planning.outlook import ensembles_for, likely_rows, settings_for
+        from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+        from pate_cli.planning.vote_model import like
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
         if isinstance(choice, MechanismChoice) and choice.left_open:
-            chosen = settings_for(
-                ensembles_for(self.scored),
+            chosen = choose(
+                like(self.scored, rows=SEARCHED_ROWS),
                 plan,
                 bound=bound,
                 available=self.queries,
                 asked=asked,
                 given=in_votes(choice.given, self.file.teachers),
                 tested=choice.name is MechanismName.CONFIDENT,
+                untested=choice.name is MechanismName.GNMAX,
             )
-            rows, values = chosen.queries, chosen.setting.parameters
+            if asked is None:
+                _refuse_useless(chosen.mechanism, plan)
+            rows = chosen.rows
+            values = {name: Amount(each) for name, each in chosen.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
         elif not rows_given:
-            rows = likely_rows(self.scored, plan, bound=bound, available=self.queries)
+            votes = like(self.scored, rows=SEARCHED_ROWS)
+            rows = rows_for(votes, self.scored, plan, bound=bound, available=self.queries).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)
@@ -232,6 +240,18 @@ def opened(
         yield file, place
 
 
+def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
+    """UnreachableError where even unanimous teachers are hardly better than guesses."""
+    _, right = mechanism.unanimous()
+    if right - 1.0 / mechanism.classes >= _LEAST_GAIN * (1.0 - 1.0 / mechanism.classes):
+        return
+    raise UnreachableError(
+        f"a target of {plan.epsilon:g} takes so much noise that even where all votes agree an "
+        f"answer is right with probability {right:.2f} only; nothing was drawn or spent. Take a "
+        "larger `target_epsilon`; settings that are given are run all the same"
+    )
+
+
 def check_numbers(asked: Mapping[str, Any]) -> None:
     """ParameterError for a number of a run that is wrong whatever the votes.
 
@@ -248,7 +268,7 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
     release = (asked["order"], asked["beta"], asked["sigma_release"])
     if release != (None, None, None):
-        from pate_cli.disclosure.rule import check_given
+        from pate_cli.planning.sanitized import check_given
 
         order, beta, sigma = release
         check_given(delta=asked["delta"], order=order, beta=beta, sigma=sigma)

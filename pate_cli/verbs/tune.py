@@ -1,33 +1,31 @@
-"""The verb that searches for parameters, and the rule that does without votes."""
+"""The verb that searches for settings on votes, before any of them are spent."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
+from os import PathLike
 from typing import Any, Unpack
 
+import numpy as np
+
+from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, Objective, ReleaseKind
+from pate_cli.core.words import MIN_AGREEMENT, Bound, MechanismName, ReleaseKind
+from pate_cli.files.addresses import public_name
 from pate_cli.mechanisms.amounts import Amount, in_votes
-from pate_cli.mechanisms.base import RunShape
-from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.tuning import (
-    Goal,
-    Grid,
-    PriorSearch,
-    PriorWeights,
-    RuleOfThumb,
-    Search,
-    Tuned,
-    VoteSample,
-    Ways,
-)
-from pate_cli.tuning import rule_of_thumb as by_rule_of_thumb
-from pate_cli.tuning.result import PriorTried
-from pate_cli.tuning.source import TuneSource
-from pate_cli.tuning.ways import OneWay
+from pate_cli.planning.goal import Goal
+from pate_cli.planning.recipe import made_up_votes
+from pate_cli.planning.tune import Tuned
+from pate_cli.planning.tune import tune as tuned_on
+from pate_cli.planning.vote_model import VoteModel, of_file
 from pate_cli.verbs.keywords import ReadingWords, TuneWords, only, takes_keywords
 from pate_cli.verbs.request import Votes
+from pate_cli.votes.join import classes_or_shares
+from pate_cli.votes.join import prior as prior_of
+from pate_cli.votes.opening import open_votes
+
+_MECHANISMS = (MechanismName.CONFIDENT, MechanismName.GNMAX)
 
 
 @takes_keywords
@@ -36,189 +34,157 @@ def tune(
     *,
     target_epsilon: float | None = None,
     answers: float | None = None,
-    objective: Objective | str = Objective.ANSWERS,
     min_agreement: float = MIN_AGREEMENT,
     release: ReleaseKind | str | None = None,
     bound: Bound | str = Bound.AUTO,
-    prior: Any | None = None,
+    mechanism: MechanismName | str | None = None,
     synthetic: str | None = None,
     public_votes: bool = False,
-    truth: Any = None,
-    front: bool = False,
-    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    progress: Callable[[int], None] = lambda _looked_at: None,
     interrupted: Callable[[], None] = lambda: None,
     **asked: Unpack[TuneWords],
 ) -> Tuned:
-    """Find threshold, noise and release parameters for a goal, before any votes are spent.
+    """Find the settings that give the most answers for an epsilon, or cost the least for so many.
 
-    SECRET, unless the votes are public or made up: settings chosen on votes tell about them.
+    Use it on public or made-up votes. On private ones the result is SECRET: settings chosen on
+    votes tell about them. Before there are votes, `plan` answers.
     `aggregate(votes, **tuned.settings)` runs what was found.
 
         >>> pate.tune(synthetic="teachers=100,classes=4,queries=400", target_epsilon=4,
-        ...           release="none", thresholds=[60, 80], sigmas1=[40], sigmas2=[15])
-        <Tuned: 173.6 expected answers at epsilon 3.9880>
+        ...           release="none", mechanism="gnmax")
+        <Tuned: 400.0 expected answers at epsilon 3.9865>
 
     Args:
-        votes: the votes; None with `synthetic`. Before there are any, `plan` answers.
-        target_epsilon, answers: most expected answers at this published ε or less; least ε for so
-            many; or with both the best agreement.
-        objective: with only a target, `answers` or `agreement`.
+        votes: the votes; None with `synthetic`.
+        target_epsilon: find the most expected answers at this epsilon or less.
+        answers: find the least epsilon for so many expected answers.
         min_agreement: least expected share of answers that equal the plurality.
-        release: what is published, one way to an ε; if left out, `target` (stated in advance, and
-            tested) and `none` (for all votes, met always by a cap on answers), whichever serves the
-            goal better. `upper` publishes a sanitized bound.
-        bound: with `release` target: how the cost of the votes is bounded, as in `aggregate`.
-        prior: as in `aggregate`; its weight is searched, and the result says what it buys.
+        release: how the epsilon becomes publishable: `target` is stated in advance and tested,
+            `none` holds whatever the votes, by the rows and a cap on answers, `upper` publishes a
+            sanitized bound. Left out, the better one of `target` and `none`.
+        bound: how a tested run bounds the cost of its votes, as in `aggregate`.
+        mechanism: `confident` or `gnmax`; left out, the better one.
         synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`; with
             `prior=0.85` among it made-up guesses, so many of them right.
         public_votes: the caller asserts that the votes are public.
-        truth: true labels, to estimate accuracy from below.
-        front: also find the Pareto front, and the least ε for as many answers as are wanted.
-        progress: called after every step with 1 and with how many there are at most.
+        progress: called with how many settings were looked at since the last call.
         interrupted: called when a search is broken off, before its best so far is priced.
 
     Raises:
-        UnreachableError: no setting meets the goal; the message says what can be had.
+        UnreachableError: no settings meet the goal; the message says what comes closest.
     """
-    kinds = _kinds(release, open_goal=target_epsilon is None and answers is None)
-    by_target = ReleaseKind.TARGET in kinds
-    if not by_target and Bound(bound) is not Bound.AUTO:
-        raise UsageError("`bound` goes with `release` target")
-    source = TuneSource(
-        votes=votes,
-        synthetic=synthetic,
-        reading=dict(only(ReadingWords, asked)),
-        max_queries=asked["max_queries"],
-        truth=truth,
-        prior=prior,
-        public=public_votes,
-        teachers_per_record=asked["teachers_per_record"],
+    kinds = (ReleaseKind.TARGET, ReleaseKind.NONE) if release is None else (ReleaseKind(release),)
+    goals = [
+        Goal(
+            release=kind,
+            epsilon=target_epsilon,
+            answers=answers,
+            min_agreement=min_agreement,
+            delta=asked["delta"],
+            bound=Bound(bound) if kind is ReleaseKind.TARGET or release is not None else Bound.AUTO,
+        )
+        for kind in kinds
+    ]
+    _check(votes, synthetic, asked, public=public_votes)
+    if mechanism is not None and MechanismName(mechanism) not in _MECHANISMS:
+        raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
+    words = _words(votes, asked)
+    if synthetic is not None:
+        k = asked["teachers_per_record"]
+        model, recipe = made_up_votes(synthetic, teachers_per_record=k)
+        basis: dict[str, Any] = {"votes": "synthetic", **recipe}
+    else:
+        model, basis = _model(votes, asked)
+    found = tuned_on(
+        model,
+        goals,
+        given=_given(asked, model.teachers),
+        mechanism=None if mechanism is None else MechanismName(mechanism),
+        progress=progress,
+        interrupted=interrupted,
     )
-    source.check()
-    goal = Goal(
-        delta=asked["delta"],
-        release=kinds[0],
-        bound=Bound(bound),
-        target_epsilon=target_epsilon,
-        answers=answers,
-        objective=Objective(objective),
-        min_agreement=min_agreement,
-    )
-    sample, basis = source.sample()
-    grid = Grid.for_teachers(
-        sample.teachers,
-        thresholds=asked["thresholds"],
-        sigmas1=asked["sigmas1"],
-        sigmas2=asked["sigmas2"],
-        untested=by_target,
-    )
-    goals = [replace(goal, release=kind) for kind in kinds]
-    weights = asked["prior_weights"]
-    ways = Ways(_searches(sample, grid, goals, weights))
-    found = _searched(ways, progress, interrupted, front=front or goal.open)
-    if sample.guesses is not None and found.prior is None:
-        values = PriorWeights.for_teachers(sample.teachers, weights).values
-        tried = PriorTried(sample.guesses.name, sample.guesses.number, values)
-        found = replace(found, prior=tried)
     return replace(
         found,
         basis=basis,
-        public=source.releasable,
-        votes=source.name,
-        words=tuple(source.words),
-        teachers_per_record=source.teachers_per_record,
+        public=votes is None or public_votes,
+        votes=public_name(votes) if isinstance(votes, str) else "VOTES",
+        words=(*words, *_prior_words(asked, found)),
+        rows_per_query=basis.get("rows_per_query", 1),
     )
 
 
-def _searches(
-    sample: VoteSample,
-    grid: Grid,
-    goals: Sequence[Goal],
-    prior_weights: Sequence[Amount | float | str] | None,
-) -> list[OneWay]:
-    """One for each goal, over weights of the prior if there is one.
-
-    Settings without a test are for targets.
-    """
-    grids = [
-        replace(grid, untested=grid.untested and goal.release is ReleaseKind.TARGET)
-        for goal in goals
-    ]
-    ways = list(zip(grids, goals, strict=True))
-    if sample.guesses is None:
-        if prior_weights is not None:
-            raise UsageError("`prior_weights` goes with `prior`")
-        return [Search(sample, grid, goal) for grid, goal in ways]
-    weights = PriorWeights.for_teachers(sample.teachers, prior_weights)
-    if not goals[0].open:
-        return [PriorSearch(sample, grid, goal, weights) for grid, goal in ways]
-    if len(weights.values) > 1:
+def _check(votes: Any, synthetic: str | None, asked: Mapping[str, Any], *, public: bool) -> None:
+    """UsageError for what contradicts itself, or leaves open what to search on."""
+    if votes is not None and synthetic is not None:
+        raise UsageError("`synthetic` looks at no votes; leave out VOTES")
+    if votes is None and synthetic is None:
         raise UsageError(
-            "a `prior` needs one of `prior_weights`, or a goal to choose among several: "
-            "`target_epsilon` or `answers`"
+            "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
         )
-    return [Search(sample.under(weights.values[0]), grid, goal) for grid, goal in ways]
+    given = {name: asked[name] for name in (*only(ReadingWords, asked), "max_queries", "prior")}
+    for name, value in {**given, "public_votes": public}.items():
+        if votes is None and value is not None and value is not False:
+            raise UsageError(f"`{name}` needs VOTES; `synthetic` says all of its own")
+    if asked["prior_weight"] is not None and votes is not None and asked["prior"] is None:
+        raise UsageError("`prior_weight` needs `prior`, the guesses that it weighs")
 
 
-def _searched(
-    ways: Ways,
-    progress: Callable[[int, int], None],
-    interrupted: Callable[[], None],
-    *,
-    front: bool,
-) -> Tuned:
-    """The best of all, or of what was looked at before an interruption."""
-    try:
-        return ways.run(lambda done: progress(done, ways.steps), front=front)
-    except KeyboardInterrupt:
-        interrupted()
-        best = ways.best_so_far()
-        if best is None:
-            raise
-        return best
+def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
+    """The votes of a file, with the guesses of a prior, and in numbers what they are."""
+    with open_votes(votes, **only(ReadingWords, asked)) as file:
+        file.refuse_unlisted("what is asked")
+        file.refuse_unmatched()
+        k = asked["teachers_per_record"]
+        if file.groups:
+            if k != 1:
+                raise UsageError("`teachers_per_record` does not go with `groups`")
+            k = max(group.votes_per_record for group in file.groups)
+        queries = file.rows_for("max_queries", asked["max_queries"])
+        prior = None if asked["prior"] is None else prior_of(asked["prior"], file)
+        counts, guesses = [], []
+        for batch in file.batches(limit=queries):
+            counts.append(batch.counts)
+            if prior is not None:
+                guesses.append(classes_or_shares(batch, prior))
+        model = of_file(
+            stacked(counts),
+            file.teachers,
+            teachers_per_record=k,
+            votes_together=bool(file.groups) and file.votes_together,
+            guesses=np.concatenate(guesses) if guesses else None,
+        )
+        basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}
+        if file.rows_per_query > 1:
+            basis["rows_per_query"] = file.rows_per_query
+        return model, {"votes": "file", **basis}
 
 
-def rule_of_thumb(
-    target_epsilon: float,
-    *,
-    teachers: int | None,
-    classes: int | None,
-    queries: int | None,
-    threshold: Amount | float | str | None = None,
-    sigma1: Amount | float | str | None = None,
-    sigma2: Amount | float | str | None = None,
-    delta: float = DELTA,
-    teachers_per_record: int = 1,
-) -> RuleOfThumb:
-    """Parameters of an upper release by rule for a target: no votes, no search; public.
-
-    >>> pate.rule_of_thumb(2.0, teachers=250, classes=10, queries=1000).public.plan.order
-    8.25
-    """
-    source = TuneSource(
-        reading={"teachers": teachers, "classes": classes, "queries": queries},
-        teachers_per_record=teachers_per_record,
-    )
-    settled = {"threshold": threshold, "sigma1": sigma1, "sigma2": sigma2}
-    given = {name: value for name, value in settled.items() if value is not None}
-    tau, m, k1 = source.shape
-    shape = RunShape(
-        teachers=tau,
-        classes=m,
-        queries=k1,
-        delta=delta,
-        teachers_per_record=teachers_per_record,
-    )
-    return by_rule_of_thumb(
-        mechanism=ConfidentGNMax.for_run(shape, in_votes(given, tau)),
-        queries=k1,
-        target_epsilon=target_epsilon,
-        delta=delta,
-    )
+def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
+    """The parameters that are settled, in votes."""
+    named = {name: asked[name] for name in ("threshold", "sigma1", "sigma2")}
+    given = in_votes({name: each for name, each in named.items() if each is not None}, teachers)
+    if asked["prior_weight"] is not None:
+        weight = Amount.of("prior_weight", asked["prior_weight"]).votes(teachers)
+        given["prior_weight"] = round(weight)
+    return given
 
 
-def _kinds(release: ReleaseKind | str | None, *, open_goal: bool) -> tuple[ReleaseKind, ...]:
-    """The ways to an ε that are tried; without a goal, one front of the votes at hand."""
-    if release is not None:
-        return (ReleaseKind(release),)
-    return (ReleaseKind.UPPER,) if open_goal else (ReleaseKind.TARGET, ReleaseKind.NONE)
+def _words(votes: Any, asked: Mapping[str, Any]) -> list[str]:
+    """What an `aggregate` line must say about the votes as well."""
+    words: list[str] = []
+    for name, value in only(ReadingWords, asked).items():
+        if votes is None or value is None or value is False:
+            continue
+        words.append(f"--{name.replace('_', '-')}")
+        if value is not True:
+            plain = isinstance(value, str | PathLike | int)
+            words.append(public_name(str(value)) if plain else name.upper())
+    return words
+
+
+def _prior_words(asked: Mapping[str, Any], found: Tuned) -> list[str]:
+    """The prior on an `aggregate` line, where it has any weight."""
+    if not found.best.forecast.settings.prior_weight:
+        return []
+    prior = asked["prior"]
+    return ["--prior", public_name(prior) if isinstance(prior, str | PathLike) else "PRIOR"]

@@ -160,14 +160,11 @@ def test_every_command_that_reads_votes(command, tmp_path, counts, told, changin
 
 
 @pytest.mark.parametrize("change", CHANGES)
-@pytest.mark.parametrize("option", ["--prior", "--truth"])
-def test_files_beside_the_votes(option, change, tmp_path, votes, counts, told, changing):
+def test_files_beside_the_votes(change, tmp_path, votes, counts, told, changing):
     path = tmp_path / "p.csv"
     path.write_text("label\n" + "".join(f"{label}\n" for label in counts.argmax(axis=1)))
     changing(path, change, Copying, "path", time=1)
-    command = ["aggregate", votes, *OUTPUTS] if option == "--prior" else ["cost", votes]
-    rest = [*NOISE, "--prior-weight", 4] if option == "--prior" else ["--accuracy"]
-    told(path, *command, option, path, *rest)
+    told(path, "aggregate", votes, *OUTPUTS, "--prior", path, *NOISE, "--prior-weight", 4)
 
 
 def test_standard_input_that_is_a_file(tmp_path, counts, shell, patched):

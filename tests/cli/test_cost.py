@@ -17,8 +17,7 @@ from pyarrow import feather
 
 from pate_cli.cli.tables import print_cost
 from pate_cli.core.words import MechanismName
-from pate_cli.pricing import accuracy as label_accuracy
-from pate_cli.pricing.cost import TIGHT_ORDERS
+from pate_cli.planning.cost import TIGHT_ORDERS
 from slices import some
 
 
@@ -400,87 +399,6 @@ def test_one_order_and_the_moments_exclude_each_other(pate, refused, votes):
     refused(result, 2, "give --order or --orders moments, not both")
 
 
-@pytest.fixture
-def truth(tmp_path, counts, monkeypatch):
-    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
-    path = tmp_path / "truth.npy"
-    np.save(path, counts.argmax(axis=1))
-    return path
-
-
-def test_accuracy(pate, votes, truth, folder, monkeypatch):
-    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
-    words = ["cost", votes, "--accuracy", "--truth", truth, "-q"]
-    run = pate(*words, "--max-queries", 30)
-    assert run.exit_code == 0, run.stderr
-    result = json.loads(run.stdout)
-    assert result["releasable"] is False
-    assert result["queries"] == 30
-    rows = result["accuracy"]
-    assert {row["mechanism"] for row in rows} == {"lnmax", "gnmax"}
-    # With next to no noise the label is the plurality, which is the truth here, but for ties.
-    assert rows[1]["accuracy"] > 0.95 > rows[-1]["accuracy"]
-    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02,))
-    fewer = pate(*words, "--max-queries", 10)
-    assert json.loads(fewer.stdout)["accuracy"][0]["epsilon"] < rows[0]["epsilon"]
-
-
-@pytest.mark.parametrize(
-    ("labels", "words", "message"),
-    [
-        (80, [], "there are 80, the votes have 60 queries, of which 60 are asked"),
-        (
-            80,
-            ["--max-queries", 20],
-            "there are 80, the votes have 60 queries, of which 20 are asked",
-        ),
-        (59, [], "there are 59, the votes have 60 queries, of which 60 are asked; give"),
-    ],
-)
-def test_truth_of_other_votes_is_refused(pate, refused, votes, folder, labels, words, message):
-    np.save(folder / "t.npy", np.zeros(labels, dtype=int))
-    for command in (["cost", votes, "--accuracy"], ["tune", votes, "--answers", 5]):
-        line = refused(pate(*command, "--truth", "t.npy", *words), 3)
-        assert line.startswith("pate: the true labels in t.npy: ")
-        assert message in line
-
-
-def test_truth_of_the_rows_that_are_asked_will_do(pate, votes, truth, folder):
-    np.save(folder / "t.npy", np.load(truth)[:20])
-    run = pate("cost", votes, "--accuracy", "--truth", "t.npy", "-q", "--max-queries", 20)
-    assert run.exit_code == 0, run.stderr
-
-
-def test_accuracy_with_a_picture(pate, votes, truth, folder, monkeypatch):
-    monkeypatch.setattr(label_accuracy, "NOISE_SHARES", (0.02, 0.5))
-    pytest.importorskip("matplotlib")
-    run = pate("cost", votes, "--accuracy", "--truth", truth, "--plot", "a.png", "-q")
-    assert run.exit_code == 0, run.stderr
-    assert stat.S_IMODE((folder / "a.png").stat().st_mode) == 0o600
-    assert (folder / "a.png").read_bytes().startswith(b"\x89PNG")
-
-
-IGNORED = (
-    "--accuracy prices gnmax and lnmax over its own range of noise, by the tight analysis; leave "
-    "out the mechanism's flags and --analysis"
-)
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--accuracy"], "--accuracy and --truth FILE go together"),
-        (["--truth", "t.npy"], "--accuracy and --truth FILE go together"),
-        (["--accuracy", "--truth", "t.npy", "--sigma2", 3], IGNORED),
-        (["--accuracy", "--truth", "t.npy", "--mechanism", "gnmax"], IGNORED),
-        (["--accuracy", "--truth", "t.npy", "--analysis", "paper"], IGNORED),
-        (["--accuracy", "--truth", "t.npy", "--compare"], "--compare does not go with --accuracy"),
-        (["--accuracy", "--truth", "t.npy", "--order", 3], "--order does not go with --accuracy"),
-        (
-            ["--compare", "--plot", "a.png"],
-            "--plot does not go with --compare, which has no picture",
-        ),
-    ],
-)
-def test_what_accuracy_would_ignore_is_refused(pate, refused, votes, words, message):
-    refused(pate("cost", votes, *words), 2, message)
+def test_a_comparison_has_no_picture(pate, refused, votes):
+    run = pate("cost", votes, "--compare", "--plot", "a.png")
+    refused(run, 2, "--plot does not go with --compare, which has no picture")

@@ -37,7 +37,6 @@ USUAL = {
 # What is said instead, so that an option is read at all.
 INSTEAD = {
     "aggregate --spend": (*SHARES, *TARGET),
-    "cost --truth": ("--accuracy",),
     "tune --prior": (*TARGET, *SHARES, "--prior-weight", 4),
     "tune --threshold": TARGET,
     "tune --sigma1": TARGET,
@@ -249,7 +248,6 @@ ASKED = {
     "record": lambda address: pate_library.aggregate(
         "votes.npy", target_epsilon=60.0, record=address
     ),
-    "truth": lambda address: pate_library.accuracy("votes.npy", address),
     "ledger": lambda address: pate_library.Ledger.read(address),
     "external": lambda address: pate_library.release(
         [pate_library.Ledger.read("a.ledger")], external=[address]

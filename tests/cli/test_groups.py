@@ -17,8 +17,6 @@ from pate_cli.disclosure.guarantee import adjacency
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import report_schema
 from pate_cli.mechanisms import GNMax, MechanismChoice
-from pate_cli.tuning.source import TuneSource
-from pate_cli.verbs import measure
 from pate_cli.verbs.quote import quote
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
@@ -207,8 +205,6 @@ def test_a_tuned_line_says_the_groups_as_well(pate, words, votes):
     result = pate("tune", *words, "--json")
     assert result.exit_code == 0, result.stderr
     assert f"--groups {words[2]}" in json.loads(result.stdout)["command"]
-    result = pate("tune", "--rule-of-thumb", "--groups", words[2], "--target-epsilon", 4)
-    assert (result.exit_code, "leave out --groups" in result.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("target", "all_alike"), [("3", True), ("90", False)])
@@ -256,22 +252,17 @@ def test_what_does_not_go_with_groups(pate, words, votes, groups):
     assert "row 0 has no weight; give a whole number" in result.stderr
 
 
-def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups, monkeypatch):
+def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups):
     settings = {"layout": "labels", "classes": 4, "groups": groups}
-    asked = []
-    monkeypatch.setattr(measure, "measure_accuracy", lambda *_, **given: asked.append(given) or [])
     with open_votes(labels, **settings) as file:
         found = pate_library.cost(file, "gnmax", orders=[4.0], per_query=False)
         assert found.mechanism["teachers_per_record"] == WEIGHT
-        truth = np.zeros(60, dtype=np.int64)
-        pate_library.accuracy(file, truth)
-        assert (asked[0]["teachers"], asked[0]["teachers_per_record"]) == (70, WEIGHT)
-        sample, _ = TuneSource(votes=file).sample()
-        assert (sample.teachers, sample.teachers_per_record) == (70, WEIGHT)
-        for verb in (pate_library.accuracy, pate_library.tune):
-            extra = (truth,) if verb is pate_library.accuracy else ()
-            text = refusal(UsageError, verb, file, *extra, teachers_per_record=2)
-            assert text.startswith("`teachers_per_record` does not go with `groups`")
+        tuned = pate_library.tune(file, target_epsilon=40.0, release="none", min_agreement=0.5)
+        assert tuned.best.forecast.mechanism.teachers == 70
+        assert tuned.best.forecast.mechanism.teachers_per_record == WEIGHT
+        assert tuned.best.forecast.mechanism.votes_together
+        text = refusal(UsageError, pate_library.tune, file, answers=1, teachers_per_record=2)
+        assert text.startswith("`teachers_per_record` does not go with `groups`")
 
 
 def test_a_mechanism_that_is_given_must_be_for_the_groups(labels, groups):

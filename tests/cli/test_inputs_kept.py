@@ -103,17 +103,13 @@ def test_a_part_that_is_a_link_to_the_output(kept, parts, folder):
     kept("aggregate", "d", "-o", "out.parquet", *OTHER, *NOISE, output="out.parquet")
 
 
-def test_pictures_and_tables_of_rows(kept, npy, folder, counts):
-    np.save(folder / "t.npy", counts.argmax(axis=1))
-    for name, source in (("p.png", "v.npy"), ("q.csv", "v.npy"), ("t.png", "t.npy")):
+def test_pictures_and_tables_of_rows(kept, npy, folder):
+    for name, source in (("p.png", "v.npy"), ("q.csv", "v.npy")):
         (folder / name).hardlink_to(folder / source)
     small = ["--sigma2", 4, "--mechanism", "gnmax", "--force"]
     for verb in ("smooth-sensitivity", "cost"):
         kept(verb, "v.npy", *small, "--plot", "p.png", output="p.png")
-    kept("tune", "v.npy", "--target-epsilon", 3, "--plot", "p.png", "--force", output="p.png")
     kept("cost", "v.npy", *small, "--per-query", "q.csv", output="q.csv")
-    words = ["--accuracy", "--truth", "t.npy", "--plot", "t.png", "--force"]
-    kept("cost", "v.npy", *words, output="t.png", what="the true labels")
 
 
 def test_files_beside_the_votes(kept, npy, folder, counts):

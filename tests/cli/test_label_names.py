@@ -14,8 +14,6 @@ import pytest
 import pate_cli
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
-from pate_cli.pricing import accuracy
-from pate_cli.tuning.source import TuneSource
 from pate_cli.verbs.request import Request
 
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
@@ -95,30 +93,6 @@ def test_numbers_and_words_draw_the_same_labels(numbers):
     assert named.report.to_dict() == {**without.report.to_dict(), "label_names": NAMES}
     assert without.labels.label_names is None
     assert named.labels.label_names == tuple(NAMES)
-
-
-def test_accuracy_against_a_truth_in_words(pate, ballots, tmp_path, monkeypatch):
-    monkeypatch.setattr(accuracy, "NOISE_SHARES", (0.04,))
-    truth = tmp_path / "truth.csv"
-    truth.write_text("label\n" + "\n".join(NAMES[q % 4] for q in range(60)) + "\n")
-    told = ["--label-names", WORDS]
-    words = ["--accuracy", "--truth", truth, "--json"]
-    found = json.loads(pate("cost", ballots, *told, *words).stdout)
-    assert found["accuracy"][0]["accuracy"] > 0.99
-    truth.write_text(truth.read_text().upper().replace("LABEL", "label"))
-    assert pate("cost", ballots, *told, *words).exit_code == 3
-    found = json.loads(pate("cost", ballots, *told, "--normalise", *words).stdout)
-    assert found["accuracy"][0]["accuracy"] > 0.99
-    result = pate("cost", ballots, "--teachers", 40, "--layout", "labels", *words)
-    assert result.exit_code == 3
-    assert "--label-names" in result.stderr
-
-
-def test_tuning_knows_the_truth_by_name(ballots):
-    truth = [NAMES[3 - q % 4] for q in range(60)]
-    with pate_cli.open_votes(ballots, label_names=NAMES) as votes:
-        sample, _ = TuneSource(votes=votes, truth=truth).sample()
-    np.testing.assert_array_equal(sample.truth, 3 - np.arange(60) % 4)
 
 
 def test_a_checkpoint_under_other_names_is_of_another_run(votes):

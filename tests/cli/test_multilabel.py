@@ -13,10 +13,7 @@ import pytest
 
 import pate_cli as library
 from pate_cli.disclosure.report import report_schema
-from pate_cli.pricing import accuracy
 from pate_cli.run import fold
-from pate_cli.votes.join import truth as truth_of
-from pate_cli.votes.opening import open_votes
 from slices import some
 
 QUERIES, TEACHERS, LABELS = 40, 25, 3
@@ -225,31 +222,6 @@ def test_a_student_of_other_labels_is_refused(votes, pate, refused, student, tmp
     ):
         np.save(tmp_path / "s.npy", values)
         assert text in refused(pate(*line, tmp_path / "s.npy"), 3)
-
-
-def test_truth_of_every_label(votes, pate, refused, ballots, tmp_path, monkeypatch):
-    monkeypatch.setattr(accuracy, "NOISE_SHARES", (0.02,))
-    truth = (ballots.mean(axis=1) > 0.5).astype(int)
-    truth[3, 1] = -1
-    name = tmp_path / "t.npy"
-    np.save(name, truth)
-    line = ("cost", votes, *TOLD, "--accuracy", "--json", "--truth")
-    done = pate(*line, name)
-    assert done.exit_code == 0, done.stderr
-    assert all(point["accuracy"] > 0.99 for point in json.loads(done.stdout)["accuracy"])
-    # The same by the query's id, in any order.
-    order = np.random.default_rng(1).permutation(40)
-    named = dict(zip(NAMES.split(","), truth[order].T, strict=True))
-    pq.write_table(pa.table({"query_id": order, **named}), tmp_path / "t.parquet")
-    with open_votes(votes, layout="multilabel", label_names=NAMES) as opened:
-        ids = np.repeat(np.arange(9, 40), 3)[2:-1]
-        for path in (name, tmp_path / "t.parquet"):
-            found = truth_of(path, opened).at(ids, 29, -1)
-            np.testing.assert_array_equal(found, truth.ravel()[29:-1])
-    np.save(name, truth[:, :2])
-    assert "must be [queries, 3 labels]" in refused(pate(*line, name), 3)
-    np.save(name, truth * 2)
-    assert "row 0 has what is none of the 2 classes" in refused(pate(*line, name), 3)
 
 
 def test_tuning_asks_whole_queries_of_the_next_run(votes, pate):

@@ -36,28 +36,7 @@ def test_a_picture_changes_nothing_else(pate, refused, votes, folder, command):
     assert drawn(folder, "a.svg").startswith(b"<?xml")
 
 
-@pytest.mark.parametrize("words", some([[], ["--mechanism", "stability"]], 2), ids=str)
-def test_aggregate_with_a_picture(pate, votes, folder, words):
-    pytest.importorskip("matplotlib")
-    run = pate("aggregate", votes, *words, "-o", "l.csv", "--plot", "a.png", "--seed", 1)
-    assert run.exit_code == 0, run.stderr
-    assert drawn(folder, "a.png").startswith(b"\x89PNG")
-    picture = (folder / "a.png").read_bytes()
-    assert (folder / "l.csv").exists()
-    words = [*words, "--max-epsilon", 1000]
-    unseeded = pate("aggregate", votes, *words, "-o", "m.csv", "--plot", "b.png")
-    assert unseeded.exit_code == 0
-    # The picture shows the votes, not what was drawn.
-    assert drawn(folder, "b.png") == picture
-
-
-def test_a_dry_run_draws_no_picture(pate, refused, votes, leftovers):
-    run = pate("aggregate", votes, "--plot", "a.png", "--dry-run")
-    refused(run, 2, "--plot does not go with --dry-run, which publishes its price")
-    assert leftovers() == []
-
-
-@pytest.mark.parametrize("command", ["aggregate", "cost", "smooth-sensitivity"])
+@pytest.mark.parametrize("command", ["cost", "smooth-sensitivity"])
 def test_without_matplotlib_nothing_is_done(pate, refused, votes, leftovers, monkeypatch, command):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

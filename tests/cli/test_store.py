@@ -175,10 +175,9 @@ def test_a_store_that_takes_nothing_is_known_before_anything_is_paid(store, pate
     assert not list(parts.parent.rglob("*.spent.json"))
 
 
-@pytest.mark.parametrize("flag", ["--ledger", "--plot", "--checkpoint"])
+@pytest.mark.parametrize("flag", ["--ledger", "--checkpoint"])
 def test_secrets_stay_on_disk(flag, store, pate):
     *_, parts = store
-    pytest.importorskip("matplotlib")
     words = ["-o", "l.csv", "--report", "r.json", flag, "s3://k@b/secret.png", *NOISE]
     done = pate("aggregate", parts, *words)
     assert done.exit_code == 2, done.stderr

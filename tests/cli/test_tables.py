@@ -93,63 +93,6 @@ COMPARE = {
         for epsilon, note in ((12345.6789, ""), (None, "1234567 refusals afforded; ends sooner"))
     ],
 }
-ACCURACY = {
-    "delta": 1.25e-15,
-    "queries": 12_000_000,
-    "accuracy": [
-        {
-            "mechanism": "lnmax",
-            "deviation": 1.23e-5,
-            "parameter": 123.456,
-            "accuracy": 0.9876,
-            "epsilon": 12345.6789,
-        }
-    ],
-}
-WINNER = {
-    "threshold": 12345.6,
-    "sigma1": 2345.67,
-    "sigma2": 345.678,
-    "queries": 12_000_000,
-    "max_answers": 11_000_000,
-    "epsilon": 12.3456,
-    "epsilon_mean": 11.2345,
-    "epsilon_sd": 1.2345,
-    "epsilon_holds_with_probability": 0.977,
-    "agreement": 0.98765,
-    "expected_answers": 10_999_999.5,
-    "accuracy_at_least": 0.87654,
-    "cost_shares": {"selecting": 0.37, "answering": 0.63},
-    "labels_data_independent_epsilon": 10.9876,
-    "data_independent_epsilon": 13.5791,
-    "release": "upper",
-}
-TUNED = {
-    "complete": False,
-    "releasable": False,
-    "basis": {"votes": "made-up"},
-    "winner": WINNER,
-    "pareto": [WINNER],
-    "floor": 1.2345,
-    "goal": {
-        "delta": 1.25e-15,
-        "release": "upper",
-        "answers": None,
-        "target_epsilon": 12.5,
-    },
-    "other_ways": [{"release": "none", "expected_answers": 123_456.7, "epsilon": 9.8765}],
-    "command": "pate aggregate VOTES --threshold 12345.6 --sigma1 2345.67 --sigma2 345.678",
-}
-MADE_UP = {"made_up_epsilon": 1234.5678, "data_independent_epsilon": 2345.6789}
-RULE = {
-    "queries": 12_000_000,
-    "meets_target": False,
-    "plan_command": "pate plan --queries 12",
-    "target_epsilon": 1.23456,
-    "rule_of_thumb": {"order": 123.456, "beta": 0.00123456, "sigma_release": 1234.56} | MADE_UP,
-    "public_rule": {"order": 234.567, "beta": 0.00234567, "sigma_release": 2345.67} | MADE_UP,
-    "command": "pate aggregate VOTES --order 123.456",
-}
 
 
 @pytest.mark.parametrize(
@@ -158,9 +101,6 @@ RULE = {
         (tables.print_cost, COST),
         (tables.print_smooth, SMOOTH),
         (tables.print_compare, COMPARE),
-        (tables.print_accuracy, ACCURACY),
-        (tables.print_tuned, TUNED),
-        (tables.print_rule, RULE),
     ],
     ids=lambda given: getattr(given, "__name__", ""),
 )

@@ -13,15 +13,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import pate_cli as library
 import record_files
 from pate_cli.core.codec import encoded
+from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.record import Outcome, SpendRecord
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import ConfidentGNMax
-from pate_cli.planning.outlook import ensembles_for, forecast, likely_rows, settings_for
+from pate_cli.planning.forecast import public_forecast
+from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+from pate_cli.planning.vote_model import like
 from pate_cli.votes.vote_file import VoteFile
 from slices import some
 
@@ -29,8 +33,10 @@ MECHANISM = ConfidentGNMax(40, 4, threshold=32.0, sigma1=24.0, sigma2=6.4)
 RECORD = "votes.spent.json"
 SETTINGS = ("--threshold", 32, "--sigma1", 24, "--sigma2", 6.4)
 ROWS = ("--max-queries", 60, "--bound", "two-tail")
+# Coins are set here, whatever chance they would have.
+START = ("--min-pass", 0)
 BARE = (*ROWS, *SETTINGS)
-ALL = (*BARE, "--spend", RECORD)
+ALL = (*BARE, *START, "--spend", RECORD)
 
 
 @pytest.fixture
@@ -97,7 +103,7 @@ def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, clas
     """Rows, teachers and classes are few enough for the dear one, unless it is refused."""
     heads(refuse=False)
     votes = request.getfixturevalue({2: "two_classes", 4: "votes"}[classes])
-    asked = ("aggregate", votes, "--target-epsilon", 1.5, "--max-queries", 60, "--force")
+    asked = ("aggregate", votes, "--target-epsilon", 1.5, *ROWS[:2], *SETTINGS, *START, "--force")
     report = json.loads(pate(*asked).stdout)
     plan = TargetPlan.of(1.5, delta=1e-5)
     mechanism = replace(MECHANISM, classes=classes)
@@ -105,6 +111,32 @@ def test_the_bound_follows_from_the_shape_and_is_told(pate, request, heads, clas
     assert report["tested"]["bound"] == "conditional"
     assert report["tested"]["orders"] == orders == expected
     assert json.loads(pate(*asked, "--bound", "two-tail").stdout)["tested"]["bound"] == "two-tail"
+
+
+def test_a_run_that_would_hardly_pass_is_not_started(pate, votes, folder, heads):
+    """Nothing is spent or written; what the message says would pass is started."""
+    asked = heads(refuse=False)
+    words = ("aggregate", votes, "--target-epsilon", 1.5, *SETTINGS, "--bound", "two-tail")
+    before = names(folder)
+    done = pate(*words, "--max-queries", 60, "--spend", RECORD)
+    assert done.exit_code == 5
+    assert "--min-pass 0.5; nothing was drawn or spent" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 2
+    assert (names(folder), asked) == (before, [])
+    rows = int(re.search(r"--max-queries (\d+)", done.stderr)[1])
+    assert 1 <= rows < 60
+    assert pate(*words, "--max-queries", rows, "--no-record").exit_code == 0
+    assert len(asked) == 1
+    anyway = ("--min-pass", 0, "--no-record", "--force")
+    assert pate(*words, "--max-queries", 60, *anyway).exit_code == 0
+    warned = json.loads(pate(*words, "--max-queries", 60, "--dry-run").stdout)["warnings"]
+    assert "would not start" in warned[0]
+
+
+@pytest.mark.parametrize("least", [-0.1, 1.5])
+def test_the_least_probability_is_one(least, votes):
+    with pytest.raises(ParameterError, match="min_pass"):
+        library.quote(votes, layout="counts", target_epsilon=1.5, min_pass=least)
 
 
 def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
@@ -138,7 +170,7 @@ def test_nothing_public_depends_on_the_votes_but_the_outcome(pate, votes, counts
     other = tmp_path / "other" / "votes.npy"
     other.parent.mkdir()
     np.save(other, np.sort(counts, axis=1)[::-1])
-    words = ("--target-epsilon", 1.5, *BARE, "--force")
+    words = ("--target-epsilon", 1.5, *BARE, *START, "--force")
     reports = [
         re.sub(r'"(run|id)": "[0-9a-f]{32}"', "", pate("aggregate", *given, *words).stdout)
         for given in ((votes, "--spend", "one.json"), (other, "--spend", "two.json"))
@@ -285,7 +317,7 @@ def test_a_target_out_of_reach_spends_nothing(pate, votes, folder):
 def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkeypatch, heads):
     """The cron job: it runs where it is put, and the account lies beside the votes."""
     heads(refuse=False)
-    given = (*BARE[2:], "--max-queries", 9)
+    given = (*BARE[2:], *START, "--max-queries", 9)
     words = ("aggregate", votes, "--target-epsilon", 0.5, *given, "--budget", 0.6)
     for name, expected in (("monday", 0), ("tuesday", 5)):
         (folder / name).mkdir()
@@ -302,8 +334,9 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(0.6, delta=1e-5)
-    rows = likely_rows(MECHANISM, plan, bound=Bound.TWO_TAIL, available=60)
-    words = ("--target-epsilon", 0.6, *SETTINGS, "--bound", "two-tail")
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    rows = rows_for(model, MECHANISM, plan, bound=Bound.TWO_TAIL, available=60).rows
+    words = ("--target-epsilon", 0.6, *SETTINGS, *START, "--bound", "two-tail")
     report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
 
@@ -312,17 +345,19 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(1.5, delta=1e-5)
     quick = {"bound": Bound.TWO_TAIL}
-    asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail")
-    found = settings_for(ensembles_for(MECHANISM), plan, available=60, **quick)
+    asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
+    model = like(MECHANISM, rows=SEARCHED_ROWS)
+    found = choose(model, plan, available=60, untested=False, **quick)
     report = json.loads(pate(*asked).stdout)
-    assert report["queries"] == found.queries
-    settled = {name: report["mechanism"][name] for name in found.setting.parameters}
-    assert settled == found.setting.parameters
+    assert report["queries"] == found.rows
+    settled = {name: report["mechanism"][name] for name in found.settings.parameters}
+    assert settled == found.settings.parameters
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    found = settings_for(ensembles_for(MECHANISM), plan, asked=20, given={"sigma1": 30.0}, **quick)
-    assert report["mechanism"]["sigma2"] == found.setting.sigma2
+    settled = {"given": {"sigma1": 30.0}, "untested": False, **quick}
+    found = choose(model, plan, asked=20, available=20, **settled)
+    assert report["mechanism"]["sigma2"] == found.settings.sigma2
 
 
 def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
@@ -343,8 +378,8 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "--dry-run")
     found = json.loads(done.stdout)["target"]
     plan = TargetPlan.of(1.5, delta=1e-5)
-    expected = forecast(MECHANISM, plan, bound=Bound.TWO_TAIL, queries=60)
-    assert found["chances"] == expected.named()
+    expected = public_forecast(MECHANISM, plan, bound=Bound.TWO_TAIL, rows=60)
+    assert found["chances"] == expected.named_chances()
     worst, best = (found["chances"][end]["chance"] for end in ("worst", "best"))
     assert worst <= found["chances"]["mean"] <= best
     assert (found["needed"], found["refusal_epsilon"]) == (True, 0.75)
@@ -391,7 +426,7 @@ def test_a_composition_meets_a_target_or_is_refused(pate, votes):
 def test_every_scored_mechanism_takes_a_target(pate, votes, heads, mechanism):
     asked = heads(refuse=False)
     noise = ("--sigma2", 6.4) if mechanism == "gnmax" else ()
-    words = ("--mechanism", mechanism, "--target-epsilon", 1.5, *ROWS, *noise)
+    words = ("--mechanism", mechanism, "--target-epsilon", 1.5, *ROWS, *START, *noise)
     assert pate("aggregate", votes, *words).exit_code == 0
     assert len(asked) == 1
 
@@ -417,30 +452,3 @@ def test_smooth_sensitivity_shows_the_cost_by_distance(pate, votes):
     assert within == sorted(within)
     paper = json.loads(pate("smooth-sensitivity", votes, "--analysis", "paper").stdout)
     assert paper["cost_by_distance"] == []
-
-
-def test_tune_finds_settings_for_a_target(pate, heads, two_classes):
-    synthetic = "teachers=40,classes=2,queries=60,agreement=0.8"
-    grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
-    words = ("--release", "target", "--target-epsilon", 2.0, "--min-agreement", 0)
-    words += ("--bound", "conditional")
-    found = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)
-    winner = found["winner"]
-    assert (found["releasable"], winner["release"], winner["epsilon"]) == (True, "target", 2.0)
-    assert 0.5 < winner["pass_probability"] <= 1.0
-    assert winner["refusal_epsilon"] == 1.0
-    assert "--target-epsilon 2 --refusal-epsilon 1" in found["command"]
-    assert "--bound conditional" in found["command"]
-    heads(refuse=False)
-    line = found["command"].split()[1:]
-    line[line.index("VOTES")] = str(two_classes)
-    assert pate(*line).exit_code == 0
-
-
-def test_tune_finds_the_least_target_for_answers(pate):
-    synthetic = "teachers=40,classes=4,queries=60,agreement=0.8"
-    grid = ("--threshold", "24,32", "--sigma1", "20", "--sigma2", "5,7")
-    words = ("--release", "target", "--answers", 20, "--min-agreement", 0)
-    winner = json.loads(pate("tune", "--synthetic", synthetic, *grid, *words).stdout)["winner"]
-    assert winner["pass_probability"] == 0.977
-    assert winner["expected_answers"] >= 0.977 * 20

@@ -154,7 +154,7 @@ def test_a_file_of_other_words_is_refused_by_every_verb(pate, refused, most, lef
         assert pate(*line, more, *force).exit_code == 0
 
 
-@pytest.mark.parametrize("more", [(), ("--target-epsilon", 3), ("--dry-run",), ("--plot", "p.png")])
+@pytest.mark.parametrize("more", [(), ("--target-epsilon", 3), ("--dry-run",)])
 def test_it_is_refused_before_the_record(pate, refused, most, leftovers, more):
     """Votes that are lost cost nothing, in the first run or in a later one."""
     record = Path(f"{most}.spent.json")

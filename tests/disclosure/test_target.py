@@ -22,7 +22,7 @@ from pate_cli.disclosure.profile import (
 )
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
 from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
-from pate_cli.pricing.prospect import measure_prospect
+from pate_cli.planning.target_on_votes import measure_target
 from refusals import refusal
 from runs import CountsRows
 from slices import some, whole
@@ -53,7 +53,7 @@ def test_costs_by_distance_of_the_mnist_votes(mnist_histograms, order):
 def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     """1.310 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
     plan = TargetPlan(1.32, 1e-5, 1.32)
-    found = measure_prospect(
+    found = measure_target(
         CountsRows(mnist_histograms),
         MNIST,
         plan,
@@ -76,7 +76,7 @@ def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
     """Farther rows are answered as well: a cap is one only where it is stated."""
     mechanism = GNMax(40, 4, sigma2=11.0)
     counts = np.random.default_rng(3).multinomial(40, [0.8, 0.1, 0.05, 0.05], size=60)
-    found = measure_prospect(
+    found = measure_target(
         CountsRows(counts),
         mechanism,
         TargetPlan.of(2.0, delta=1e-5),

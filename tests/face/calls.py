@@ -432,7 +432,7 @@ def _plan(place, folder):
 
 @call("tune: given settings")
 def _tune(place, folder):
-    settings = {"thresholds": [70.0], "sigmas1": [40.0], "sigmas2": [20.0]}
+    settings = {"threshold": 70.0, "sigma1": 40.0, "sigma2": 20.0}
     found = pate.tune(inputs.COUNTS, answers=20, release="none", **settings)
     return meaning.numbers("tune", found.to_dict())
 

@@ -111,7 +111,6 @@ def test_parts_are_read_by_their_numbers(here):
 # tensorflow/privacy#170: three hospitals, a target, and no other flag.
 
 
-@not_yet("noise of .81 votes, which the rule picked itself, is refused as perhaps 81%")
 def test_three_teachers_and_a_target(here):
     said = np.arange(100) % 2
     votes = np.stack([said, said, np.where(np.arange(100) % 10 == 0, 1 - said, said)], axis=1)
@@ -125,7 +124,7 @@ def test_three_teachers_and_a_target(here):
 # record, and the owner says so.
 
 
-@not_yet("a run that no votes pass is started, refused by the test, and charged")
+@not_yet("noise makes labels of little use, and the run is started")
 def test_records_that_reached_all_teachers_cost_nothing(here):
     line = "aggregate v.npy --layout labels --teachers 50 --classes 2 --teachers-per-record 50 "
     line += "--target-epsilon 3 --spend s.json -o l.csv --report r.json"

@@ -10,13 +10,13 @@ from scipy.stats import binom
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey, normal_from_words, smallest_delta
-from pate_cli.disclosure.rule import choose_plan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.pricing.cost import measure_cost
-from pate_cli.pricing.sensitivity import price_votes
+from pate_cli.planning.cost import measure_cost
+from pate_cli.planning.sanitized import choose_plan
+from pate_cli.planning.sensitivity import price_votes
 from refusals import refusal
 from runs import CountsRows
 

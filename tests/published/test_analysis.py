@@ -11,10 +11,10 @@ import pytest
 from pate_cli import published
 from pate_cli.core.errors import UsageError, ValidityError
 from pate_cli.core.words import Analysis, OrderChoice, ReleaseKind
-from pate_cli.disclosure.best import best_release
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.planning.sanitized import best_release
 from pate_cli.published.account import PublishedPlan, published_price
 from pate_cli.published.analysis import PublishedAnalysis
 from refusals import refusal

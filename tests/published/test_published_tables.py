@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pate_cli import published
-from pate_cli.pricing.cost import MOMENT_ORDERS
+from pate_cli.planning.cost import MOMENT_ORDERS
 
 STEPS = {"threshold": 200.0, "sigma1": 150.0, "sigma2": 40.0}
 

@@ -44,7 +44,7 @@ def run(capsys):
 def no_search(monkeypatch):
     """No smallest target is searched for, which takes longer than all the rest of a table."""
     monkeypatch.setattr(
-        "pate_cli.reproduction.offered.smallest_target",
+        "pate_cli.reproduction.offered.PassProbability.least_target",
         lambda _chances, _plan, _likely, *, always: always,
     )
 

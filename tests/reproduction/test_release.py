@@ -14,7 +14,7 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.pricing.prospect import Chances
+from pate_cli.planning.target_on_votes import PassProbability
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, FileVotes
 from runs import CountsRows, aggregated
@@ -86,7 +86,7 @@ def test_targets_are_the_least_that_are_likely_to_pass(draw, classes):
     for bound, target in figures.targets.items():
         profile = VoteProfile(states_for(bound, mechanism, highest_order=100.0))
         profile.add(mechanism, counts)
-        chances = Chances(mechanism, profile, queries=30, max_answers=30)
+        chances = PassProbability(mechanism, profile, 30, 30)
 
         def chance(epsilon, chances=chances):
             return chances.of(TargetPlan.of(epsilon, delta=1e-5, refusal_epsilon=epsilon))

@@ -11,8 +11,8 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.rule import choose_plan_for
 from pate_cli.mechanisms import scored_from_parameters
+from pate_cli.planning.sanitized import choose_plan_for
 
 SEED = 5
 

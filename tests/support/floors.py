@@ -9,11 +9,9 @@ FLOORS = [
     ["labels", "votes"],
     ["mechanisms"],
     ["disclosure"],
-    ["planning"],
     ["run"],
-    ["pricing"],
+    ["planning"],
     ["published"],
-    ["tuning"],
     ["verbs"],
     ["cli", "reproduction"],
 ]

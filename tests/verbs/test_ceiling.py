@@ -158,9 +158,8 @@ def test_a_run_goes_on_from_its_checkpoint_by_whatever_name(tmp_path, monkeypatc
 
 
 def test_the_line_of_tune_names_what_it_costs():
-    asked = {"answers": 15, "release": "none", "thresholds": [4.0], "sigmas1": [4.0]}
-    asked |= {"sigmas2": [2.0]}
+    asked = {"answers": 15, "release": "none", "threshold": 4.0, "sigma1": 4.0, "sigma2": 2.0}
     found = pate.tune(VOTES, public_votes=True, layout="counts", **asked)
-    assert found.winner.data_independent > CEILING
+    assert found.best.forecast.worst_case > CEILING
     named = float(found.command.rpartition(" --max-epsilon ")[2])
-    assert named >= found.winner.data_independent
+    assert named >= found.best.forecast.worst_case

@@ -22,8 +22,6 @@ VERBS = (
     pate.release,
     pate.cost,
     pate.compare,
-    pate.accuracy,
-    pate.growth,
     pate.smooth_sensitivity,
     pate.tune,
 )
@@ -91,21 +89,15 @@ def test_votes_in_words_are_read_by_every_verb(verb, tmp_path):
         writer.writerow(["row", *teachers])
         writer.writerows([f"q{i}", *(["yes"] * (12 + i) + ["no"] * (8 - i))] for i in range(4))
     given = {"label_names": names, "id_column": "row", "layout": "labels"}
-    if verb is pate.accuracy:
-        verb(votes, np.array([1, 1, 1, 0]), **given)
-    elif verb is pate.tune:
-        values = {"thresholds": [12], "sigmas1": [8], "sigmas2": [4]}
+    if verb is pate.tune:
+        values = {"threshold": 12, "sigma1": 8, "sigma2": 4}
         verb(votes, answers=1, min_agreement=0.5, **values, **given)
     else:
         verb(votes, **given)
     groups = tmp_path / "groups.csv"
     groups.write_text("teacher_id,group,weight\n" + "".join(f"{t},all,1\n" for t in teachers))
     with pytest.raises(pate.PateError, match="column"):
-        verb(
-            votes,
-            *([[1, 1, 1, 0]] if verb is pate.accuracy else []),
-            **given | {"id_column": "nowhere", "groups": groups},
-        )
+        verb(votes, **given | {"id_column": "nowhere", "groups": groups})
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)

@@ -1,0 +1,178 @@
+"""Mechanisms side by side on the same votes, at a matched number of expected answers. SECRET."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.conversion import conversion_cost, round_up
+from pate_cli.core.arrays import Floats, Histograms
+from pate_cli.core.table import row_columns
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.files.results import Result
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.planning.cost import TIGHT_ORDERS
+from pate_cli.run.fold import AskedRows, OnCounts
+
+# The refusals to be afforded depend on the threshold, and the threshold, barely, on them.
+_ROUNDS = 6
+_COUNTED = "the prior votes, too, and agreement counts its votes"
+_ENDS = "the file ends before so many answers"
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One mechanism at the matched number of answers.
+
+    Attributes:
+        mechanism: its name.
+        queries: rows that had to be asked, from the first on.
+        expected_answers: of these rows; below the matched number where the file ends first.
+        agreement: expected share of the answers that equal the plurality.
+        epsilon: ε for these votes (tight analysis, best order), None where there is none.
+        order: the order of that ε.
+        data_independent: ε whatever the votes, with the matched number, rounded up, as public cap
+            on answers; below that of a run over the same queries without a cap.
+        note: what a reader should know.
+    """
+
+    mechanism: str
+    queries: int
+    expected_answers: float
+    agreement: float
+    epsilon: float | None
+    order: float | None
+    data_independent: float
+    note: str = ""
+
+
+@dataclass(frozen=True, repr=False)
+class Compared(Result):
+    """Mechanisms at a matched number of expected answers. SECRET."""
+
+    rows: tuple[Comparison, ...]
+    matched_answers: float
+    delta: float
+
+    @property
+    def cap(self) -> int:
+        """The cap on answers with which worst cases are stated."""
+        return int(np.ceil(self.matched_answers))
+
+    def to_dict(self) -> dict[str, Any]:
+        """One entry a mechanism; JSON-ready."""
+        return {
+            "schema_version": 1,
+            "releasable": False,
+            "matched_answers": self.matched_answers,
+            "max_answers": self.cap,
+            "delta": self.delta,
+            "compare": [asdict(row) for row in self.rows],
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row a mechanism; NaN where there is no ε for these votes."""
+        return row_columns(self.rows)
+
+    def headline(self) -> str:
+        """How many mechanisms, and what was matched."""
+        return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
+
+
+def compare_scored(
+    votes: AskedRows, mechanism: ScoredMechanism, *, answers: float, delta: float
+) -> Comparison:
+    """A mechanism with an RDP curve, asked row by row until it is expected to have answered.
+
+    Args:
+        votes: over the queries.
+        mechanism: the aggregator.
+        answers: the number of answers to be matched.
+        delta: δ in (0, 1).
+    """
+    asked, expected, (rdp, agreeing) = _asked(votes, mechanism, _costs_and_agreement, answers)
+    by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
+    best = int(np.argmin(by_orders))
+    spent = [Spending(mechanism, asked, min(asked, int(np.ceil(answers))))]
+    worst = data_independent_cost(spent, delta=delta, plan=None)
+    notes = [*[_COUNTED] * bool(mechanism.prior_weight), *[_ENDS] * (expected < answers - 1e-6)]
+    return Comparison(
+        mechanism=mechanism.name,
+        queries=asked,
+        expected_answers=expected,
+        agreement=float(agreeing[0]) / max(expected, 1e-12),
+        epsilon=worst.least(float(by_orders[best])),
+        order=float(TIGHT_ORDERS[best]),
+        data_independent=round_up(worst.epsilon),
+        note="; ".join(notes),
+    )
+
+
+def compare_composed(
+    votes: AskedRows,
+    build: Callable[[int], ComposedMechanism],
+    *,
+    answers: float,
+    delta: float,
+) -> Comparison:
+    """A mechanism whose ε is a composition whatever the votes.
+
+    Args:
+        votes: over the queries.
+        build: the mechanism for a number of refusals to be afforded, if it counts them.
+        answers: the number of answers to be matched.
+        delta: δ in (0, 1).
+    """
+    mechanism, asked, expected = build(1), 0, 0.0
+    for _ in range(_ROUNDS):
+        asked, expected, _found = _asked(votes, mechanism, _nothing, answers)
+        refusals = max(1, int(np.ceil(asked - expected)))
+        if mechanism.refusals in (None, refusals):
+            break
+        mechanism = build(refusals)
+    counted = mechanism.refusals is not None
+    notes = [
+        *[f"{mechanism.refusals} refusals afforded"] * counted,
+        *[_ENDS] * (expected < answers - 1e-6),
+    ]
+    return Comparison(
+        mechanism=mechanism.name,
+        queries=asked,
+        expected_answers=expected,
+        agreement=1.0,
+        epsilon=None,
+        order=None,
+        data_independent=round_up(mechanism.privacy(max(asked, 1), delta).epsilon),
+        note="; ".join(notes),
+    )
+
+
+def _costs_and_agreement(mechanism: ScoredMechanism, counts: Histograms) -> tuple[Floats, ...]:
+    """Chance of an answer, its cost, and chance of an answer that is the plurality, by query."""
+    answer = mechanism.answer_chance(counts)
+    costs = mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)
+    return answer, costs, (answer * (1.0 - mechanism.loss_chance(counts)))[None]
+
+
+def _nothing(mechanism: Mechanism, counts: Histograms) -> tuple[Floats, ...]:
+    """Chance of an answer alone, by query."""
+    return (mechanism.answer_chance(counts),)
+
+
+def _asked(
+    votes: AskedRows, mechanism: Mechanism, look: Callable[..., tuple[Floats, ...]], wanted: float
+) -> tuple[int, float, list[Floats]]:
+    """Rows asked until so many answers are expected, those answers, and sums of what was seen."""
+    asked, expected, sums = 0, 0.0, [np.zeros(1), np.zeros(1)]
+    for chance, *seen in votes.over(mechanism, OnCounts(look)):
+        enough = int(np.searchsorted(np.cumsum(chance), wanted - expected - 1e-9)) + 1
+        take = min(enough, chance.size)
+        asked, expected = asked + take, expected + float(chance[:take].sum())
+        sums = [old + each[:, :take].sum(axis=1) for old, each in zip(sums, seen, strict=False)]
+        if expected >= wanted - 1e-9:
+            break
+    return asked, expected, sums

@@ -1,0 +1,543 @@
+"""What a run may give before there are votes: of teachers, ε and answers, the one left out.
+
+A goal is met where teachers whose agreement is in the middle of the range are expected to give as
+many answers, counted by the probability that the release test passes, and pass nine times in ten.
+Settings are those of the public rule and expectations the one forecast, so a plan and the run that
+it prints agree.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.core.checks import at_least_one, check_delta, check_scale
+from pate_cli.core.dataclass import dataclass
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
+from pate_cli.core.words import DELTA, MechanismName
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.files.results import Result
+from pate_cli.mechanisms.amounts import Amount
+from pate_cli.planning.bisection import least
+from pate_cli.planning.command import aggregate_command
+from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
+from pate_cli.planning.rule import (
+    LEAST_CHANCE,
+    MOST_ROWS,
+    SEARCHED_ROWS,
+    Rule,
+    choose,
+    quick_answers,
+)
+from pate_cli.planning.tuning import Tuning, three_digits
+from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
+
+# Where the search for teachers and for ε begins, its range, and how close it comes.
+_START = {"teachers": 100.0, "epsilon": 2.0}
+_RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
+_PRECISION, _CORRECTIONS = 0.03, 6
+# Answers grow about as this power of teachers, or of ε, does.
+_SLOPE = 0.6
+# Answers of use equal the plurality so often; noise as a share of the votes that may leave them so.
+_SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
+# Rows of the model for what a plan says; and how much more another mechanism must give to be named.
+_ROWS, _MORE = 1500, 1.05
+# Fewer answers train nothing.
+_FEW = 10
+_OTHER: Final = {
+    MechanismName.CONFIDENT: MechanismName.GNMAX,
+    MechanismName.GNMAX: MechanismName.CONFIDENT,
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Public facts about a run; of teachers, ε and answers one may be left out.
+
+    Attributes:
+        classes: m ≥ 2, of each label.
+        teachers: τ ≥ 1, votes of a query; None to be found.
+        epsilon: target ε > 0, nats; None to be found.
+        answers: answers wanted, ≥ 1; None to be found. With all three given it is asked whether
+            they go together.
+        queries: how many queries there are to ask; None for as many as it takes.
+        labels: of a query; each is asked as a row of two classes.
+        delta: δ in (0, 1).
+        levels: how often a teacher is right on average, ascending; the whole range if left out.
+        weights: votes of each teacher; none where each has one.
+        teachers_per_record: k, the most votes of a row that one record moves.
+        prior_weight: votes of a public prior, or their share of the teachers; None without one.
+        prior_accuracy: how often the prior is right, in [0, 1].
+        mechanism: confident, or gnmax, which answers every row.
+    """
+
+    classes: int
+    teachers: int | None = None
+    epsilon: float | None = None
+    answers: int | None = None
+    queries: int | None = None
+    labels: int = 1
+    delta: float = DELTA
+    levels: tuple[float, ...] | None = None
+    weights: tuple[int, ...] = ()
+    teachers_per_record: int = 1
+    prior_weight: Amount | None = None
+    prior_accuracy: float = PRIOR_ACCURACY
+    mechanism: MechanismName = MechanismName.CONFIDENT
+
+    def __post_init__(self) -> None:
+        check_delta(self.delta)
+        if self.epsilon is not None:
+            check_scale("`target_epsilon`", self.epsilon)
+        sizes = {"teachers": self.teachers, "answers": self.answers, "queries": self.queries}
+        given = {name: size for name, size in sizes.items() if size is not None}
+        at_least_one(**given, labels=self.labels, teachers_per_record=self.teachers_per_record)
+        if self.classes < 2:
+            raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
+        if self.labels > 1 and self.classes != 2:
+            raise UsageError("several `labels` are yes or no each; leave out `classes`")
+        if self.mechanism not in _OTHER:
+            raise UsageError(f"a plan is for {' or '.join(_OTHER)}, got {self.mechanism}")
+        missing = [
+            name
+            for name, value in (
+                ("`teachers`", self.teachers),
+                ("`target_epsilon`", self.epsilon),
+                ("`answers`", self.answers),
+            )
+            if value is None
+        ]
+        if len(missing) > 1:
+            raise UsageError(f"{' and '.join(missing)} are left out; a plan finds one of them")
+        if self.answers is not None and self.answers > self.rows:
+            raise UsageError(f"{self.answers} answers are wanted, of {self.rows} rows")
+        if not 0.0 <= self.prior_accuracy <= 1.0:
+            raise ParameterError(f"`prior_accuracy` must be in [0, 1], got {self.prior_accuracy:g}")
+
+    @property
+    def unknown(self) -> str:
+        """What is to be found; answers where everything is given."""
+        if self.teachers is None:
+            return "teachers"
+        return "epsilon" if self.epsilon is None else "answers"
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are to ask."""
+        if self.queries is None:
+            return MOST_ROWS // self.labels * self.labels
+        return self.queries * self.labels
+
+    @property
+    def voters(self) -> str:
+        """How many teachers there are, in words."""
+        if self.weights:
+            return f"{len(self.weights)} teachers of {self.teachers} votes"
+        return f"{self.teachers} teachers"
+
+    @property
+    def target(self) -> TargetPlan:
+        """The target, once ε is known."""
+        if self.epsilon is None:
+            raise TypeError("the target is not known")
+        return TargetPlan.of(self.epsilon, delta=self.delta)
+
+    @property
+    def prior_votes(self) -> int:
+        """Votes of a public prior; 0 without one, or before the teachers are known."""
+        if self.prior_weight is None or self.teachers is None:
+            return 0
+        return round(self.prior_weight.votes(self.teachers))
+
+    @property
+    def words(self) -> list[str]:
+        """Options of a run that say who the teachers are."""
+        if self.weights:
+            return ["--groups", "GROUPS"]
+        if self.teachers_per_record != 1:
+            return ["--teachers-per-record", str(self.teachers_per_record)]
+        return []
+
+    def with_value(self, value: float) -> Question:
+        """The question with what was left out, rounded to what it would cost no less."""
+        if self.unknown == "teachers":
+            return replace(self, teachers=math.ceil(value - 1e-9))
+        return replace(self, epsilon=math.ceil(value * 1000.0 - 1e-6) / 1000.0)
+
+    def votes(self, *, rows: int = SEARCHED_ROWS) -> VoteModel:
+        """Made-up ensembles of this shape, once the teachers are known."""
+        weight = self.prior_votes
+        return _made_up(
+            self.teachers or 1,
+            self.classes,
+            self.levels,
+            self.weights,
+            self.teachers_per_record,
+            self.prior_accuracy if weight else None,
+            rows,
+        ).with_prior_weight(weight)
+
+    def rule(
+        self,
+        *,
+        near: Tuning | None = None,
+        mechanism: MechanismName | None = None,
+        asked: int | None = None,
+    ) -> Rule:
+        """What the public rule chooses, or what is best near some settings."""
+        name = self.mechanism if mechanism is None else mechanism
+        return choose(
+            self.votes(),
+            self.target,
+            available=self.rows,
+            asked=asked,
+            tested=name is MechanismName.CONFIDENT,
+            untested=name is MechanismName.GNMAX,
+            starts=None if near is None else [near, *self._spread(name)],
+        )
+
+    def _spread(self, name: MechanismName) -> list[Tuning]:
+        """A few settings spread over what may be good, beside those that are near."""
+        most = (self.teachers or 1) + self.prior_votes
+        sigma2 = three_digits(0.2 * most)
+        if name is MechanismName.GNMAX:
+            return [Tuning(None, None, sigma2)]
+        return [
+            Tuning(three_digits(threshold * most), three_digits(sigma1 * most), sigma2)
+            for threshold, sigma1 in ((1.0, 0.6), (0.3, 0.1))
+        ]
+
+    def answers_at(self, rule: Rule, levels: Sequence[float]) -> tuple[float, ...]:
+        """Expected answers of a rule at some levels of agreement, at quick costs."""
+        votes = self.votes()
+        answers = quick_answers(votes, rule, self.target)
+        return tuple(float(answers[np.array(votes.levels) == level].mean()) for level in levels)
+
+    def facts(self) -> dict[str, Any]:
+        """All in plain numbers, what was left out as None."""
+        levels = self.levels or agreement_levels(None, self.classes)
+        return {
+            "mechanism": self.mechanism.value,
+            "teachers": self.teachers,
+            "classes": self.classes,
+            "labels": self.labels,
+            "queries": self.queries,
+            "answers": self.answers,
+            "target_epsilon": self.epsilon,
+            "delta": self.delta,
+            "agreement": [levels[0], levels[-1]],
+            "teachers_per_record": self.teachers_per_record,
+            "prior_accuracy": None if self.prior_weight is None else self.prior_accuracy,
+        }
+
+
+@functools.lru_cache(maxsize=8)
+def _made_up(
+    teachers: int,
+    classes: int,
+    levels: tuple[float, ...] | None,
+    weights: tuple[int, ...],
+    teachers_per_record: int,
+    prior_accuracy: float | None,
+    rows: int,
+) -> VoteModel:
+    """Made-up ensembles, kept for the next look at the same shape."""
+    return made_up(
+        teachers=teachers,
+        classes=classes,
+        levels=levels,
+        rows=rows,
+        teacher_weights=weights,
+        teachers_per_record=teachers_per_record,
+        votes_together=bool(weights),
+        prior_accuracy=prior_accuracy,
+    )
+
+
+@dataclass(frozen=True, repr=False)
+class Plan(Result):
+    """A run before the first vote. Public: it looked at made-up teachers only.
+
+    Attributes:
+        question: what was asked, with what was left out.
+        known: the same with what was found.
+        forecast: what made-up teachers give with the settings and rows of the public rule.
+        least_epsilon: about the least target that is of use, nats; see the function.
+        other: what the other mechanism gives under the same target, where that is more.
+    """
+
+    question: Question
+    known: Question
+    forecast: Forecast
+    least_epsilon: float = math.nan
+    other: Plan | None = field(default=None, compare=False)
+
+    @property
+    def releasable(self) -> bool:
+        """Made to be published."""
+        return True
+
+    @property
+    def by_agreement(self) -> list[dict[str, float]]:
+        """Answers, agreement and pass probabilities at low, middle and high agreement."""
+        levels = sorted(set(self.forecast.levels))
+        shown = dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1]))
+        return [self.forecast.at(level) for level in shown]
+
+    @property
+    def middle(self) -> dict[str, float]:
+        """The row of `by_agreement` in the middle of the range."""
+        return self.forecast.at(self.forecast.middle)
+
+    @property
+    def answers(self) -> float:
+        """Expected answers in the middle of the range."""
+        return self.middle["answers"]
+
+    @property
+    def queries(self) -> int:
+        """How many whole queries are asked."""
+        return max(self.forecast.rows // self.question.labels, 1)
+
+    @property
+    def likely(self) -> bool:
+        """Whether runs pass nine times in ten in the middle of the range."""
+        return self.middle["pass_probability"] >= LEAST_CHANCE
+
+    @property
+    def meets_goal(self) -> bool:
+        """Whether the run is likely to pass, and gives as many answers as are wanted."""
+        return self.likely and self.answers >= (self.question.answers or 0)
+
+    @property
+    def command(self) -> str | None:
+        """The `pate aggregate` line that runs it; None for a run that should not be started."""
+        if not self.likely:
+            return None
+        known = self.known
+        return aggregate_command(
+            self.forecast.settings, self.queries, known.target, words=known.words
+        )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Keywords of `aggregate`; groups and a prior, which are files, are not among them."""
+        settings, known = self.forecast.settings, self.known
+        found: dict[str, Any] = {
+            "mechanism": settings.mechanism_name,
+            **settings.parameters,
+            "max_queries": self.queries,
+            "target_epsilon": known.epsilon,
+            "delta": known.delta,
+        }
+        if settings.prior_weight:
+            found["prior_weight"] = settings.prior_weight
+        if known.teachers_per_record != 1 and not known.weights:
+            found["teachers_per_record"] = known.teachers_per_record
+        return found
+
+    @property
+    def frankly(self) -> str | None:
+        """What to say where a run should not be started, or gives next to nothing."""
+        known, got, wanted = self.known, math.floor(self.answers), self.question.answers
+        if not self.likely:
+            return (
+                f"no settings that were tried pass {LEAST_CHANCE:.0%} of the time at epsilon "
+                f"{known.epsilon:g}, not even with one query; the least target that is of use is "
+                f"about {self.least_epsilon:.3g}"
+            )
+        if self.middle["equal_to_plurality"] < _SENSIBLE:
+            return (
+                f"epsilon {known.epsilon:g} takes so much noise that answers are hardly better "
+                f"than guesses; the least target that is of use is about {self.least_epsilon:.3g}"
+            )
+        if wanted is not None and not self.meets_goal:
+            return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}, not {wanted}"
+        if got >= min(_FEW, 0.25 * self.question.rows):
+            return None
+        return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}"
+
+    def more_elsewhere(self) -> str | None:
+        """The other mechanism with its command, where it gives more under the same target."""
+        if self.other is None:
+            return None
+        name = self.other.forecast.settings.mechanism_name
+        return f"{name} would give about {self.other.answers:.3g}: {self.other.command}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything in plain numbers, for JSON."""
+        settings, found = self.forecast.settings, self.forecast
+        return {
+            "schema_version": 1,
+            "releasable": True,
+            "asked": self.question.facts(),
+            "found": self.question.unknown,
+            "teachers": len(self.known.weights) or self.known.teachers,
+            "votes": self.known.teachers,
+            "target_epsilon": self.known.epsilon,
+            "delta": self.known.delta,
+            "answers": round(self.answers, 1),
+            "meets_goal": self.meets_goal,
+            "settings": {
+                "mechanism": settings.mechanism_name.value,
+                **settings.parameters,
+                "prior_weight": settings.prior_weight,
+                "queries": self.queries,
+                "rows": found.rows,
+                "refusal_epsilon": self.known.target.refusal_epsilon,
+            },
+            "by_agreement": [
+                {name: round(value, 4) for name, value in row.items()} for row in self.by_agreement
+            ],
+            "pass_probability": found.named_chances(),
+            "untested_epsilon": found.worst_case,
+            "least_epsilon": float(f"{self.least_epsilon:.3g}"),
+            "frankly": self.frankly,
+            "command": self.command,
+            "other": self.more_elsewhere(),
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row for low, middle and high agreement."""
+        names = self.by_agreement[0]
+        return {name: np.array([row[name] for row in self.by_agreement]) for name in names}
+
+    def headline(self) -> str:
+        """The plan in a few words."""
+        known = self.known
+        return (
+            f"{known.voters}, epsilon {known.epsilon:g} at delta {known.delta:g}: about "
+            f"{math.floor(self.answers)} answers of {self.forecast.rows}"
+        )
+
+
+def plan(question: Question) -> Plan:
+    """The plan for a question, with what was left out found by bisection.
+
+    Raises:
+        UnreachableError: no number of teachers, or no ε, reaches the goal.
+    """
+    known, value = question, 0.0
+    if question.unknown != "answers":
+        value = _needed(question)
+        known = question.with_value(value)
+    rule = known.rule()
+    if question.unknown != "answers":
+        value, known, rule = _smaller(question, value, rule)
+    found = _planned(question, known, rule)
+    for _ in range(_CORRECTIONS if question.unknown != "answers" else 0):
+        if found.meets_goal:
+            break
+        # Quick costs decided so far; by the accountant's own it takes a little more.
+        value *= 1.0 + _PRECISION
+        known = question.with_value(value)
+        rule = known.rule(near=rule.settings)
+        found = _planned(question, known, rule)
+    other = known.rule(mechanism=_OTHER[question.mechanism])
+    more = None
+    if other.likely and other.answers > _MORE * found.answers:
+        more = _planned(question, known, other)
+    return replace(found, least_epsilon=least_epsilon(known), other=more)
+
+
+def _smaller(question: Question, value: float, rule: Rule) -> tuple[float, Question, Rule]:
+    """A smaller value that is enough, too, where the whole search gives more than is wanted."""
+    wanted, known = question.answers or 1, question.with_value(value)
+    for _ in range(_CORRECTIONS):
+        if rule.answers <= _MORE * wanted:
+            break
+        less = value * (wanted / rule.answers) ** _SLOPE
+        at = question.with_value(less)
+        found = at.rule()
+        if at == known or not found.likely or found.answers < wanted:
+            break
+        value, known, rule = less, at, found
+    return value, known, rule
+
+
+def _planned(question: Question, known: Question, rule: Rule) -> Plan:
+    """The plan with what a rule settles on."""
+    rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
+    votes = known.votes(rows=_ROWS)
+    found = forecast(votes, rule.mechanism, known.target, rows=rows, rough=True)
+    return Plan(question, known, found)
+
+
+def _needed(question: Question) -> float:
+    """What was left out: the least number of teachers, or ε, that gives the answers."""
+    name, wanted = question.unknown, question.answers or 1
+    near: list[tuple[Tuning, float]] = []
+
+    def enough(value: float) -> bool:
+        start = None
+        if near:
+            settings, at = near[-1]
+            factor = value / at if name == "teachers" else 1.0
+            start = settings.times(**dict.fromkeys(settings.parameters, factor))
+        found = question.with_value(value).rule(near=start)
+        if found.rows:
+            near.append((found.settings, value))
+        return found.likely and found.answers >= wanted
+
+    low, high = _RANGE[name]
+    try:
+        return least(enough, start=_START[name], low=low, high=high, precision=_PRECISION)
+    except UnreachableError:
+        unit = f"{high:,.0f} teachers" if name == "teachers" else f"epsilon {high:g}"
+        raise UnreachableError(f"{wanted} answers are out of reach, even with {unit}") from None
+
+
+def least_epsilon(known: Question) -> float:
+    """About the least target for one answer that equals the plurality three times in four, nats.
+
+    At it one answer of gnmax costs no more whatever the votes, so that no test can fail. Below it
+    more noise is all that is left, and labels are hardly better than guesses. It falls with the
+    number of teachers and does not hang on that of queries.
+    """
+    votes = known.votes()
+    weights = votes.row_weights[votes.middle].mean(axis=0)
+
+    def too_noisy(share: float) -> bool:
+        settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
+        return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
+
+    low, high = _NOISE
+    share = least(too_noisy, start=0.2, low=low, high=high, precision=0.01)
+    settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
+    return worst_case_epsilon(votes.mechanism(settings), rows=1, delta=known.delta)
+
+
+def points(
+    found: Plan, progress: Callable[[int], None] = lambda _done: None
+) -> list[tuple[int, float, tuple[float, ...]]]:
+    """Teachers, ε, and expected answers by level around a plan, for a picture.
+
+    Args:
+        found: the plan.
+        progress: called with how many points were looked at.
+    """
+    known, shown = found.known, []
+    teachers, epsilon = known.teachers or 1, known.epsilon or 1.0
+    levels = [row["agreement"] for row in found.by_agreement]
+    numbers = [teachers]
+    if not known.weights:
+        numbers = sorted({max(round(teachers * by), 2) for by in (0.5, 0.7, 1.0, 1.4, 2.0)})
+    for number in numbers:
+        near = found.forecast.settings
+        near = near.times(**dict.fromkeys(near.parameters, number / teachers))
+        for by in np.geomspace(0.5, 2.0, 7).tolist():
+            at = replace(known, teachers=number, epsilon=round(epsilon * by, 4))
+            answers = at.answers_at(at.rule(near=near), levels)
+            shown.append((number, at.epsilon or 1.0, answers))
+            progress(1)
+    return shown
+
+
+POINTS: Final = 35
+"""How many points a picture has at most."""

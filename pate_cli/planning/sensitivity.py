@@ -1,0 +1,148 @@
+"""How far one record could move the cost of given votes, by distance. SECRET."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.accounting.cost_table import Price, TallySum
+from pate_cli.accounting.sensitivity import distances_for
+from pate_cli.core.arrays import Floats
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.files.results import Result
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning.sanitized import BestRelease, best_release
+from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
+
+# As far from the votes the most that they could cost is told; a release test looks at 64.
+_NEAR = 256
+_NOWHERE = np.zeros(0)
+
+
+def price_votes(
+    votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float
+) -> tuple[Price, Floats]:
+    """Cost and LS_d at one Rényi order over all queries, and the most they cost within d votes.
+
+    Args:
+        votes: over the queries.
+        mechanism: the aggregator.
+        order: λ > 1.
+        beta: decides how many distances are kept.
+    """
+    table = mechanism.cost_table(order)
+    parts = TallySum()
+    for part in votes.over(mechanism, OnCounts(TallyCells(table.grid))):
+        parts.add(part)
+    tally = parts.total
+    distances = np.arange(distances_for(beta, teachers=mechanism.teachers))
+    return table.price(tally, distances), table.profile(tally, distances[:_NEAR])
+
+
+@dataclass(frozen=True, repr=False)
+class Sensitivity(Result):
+    """How far one record could move the cost of the votes, by distance. SECRET.
+
+    Attributes:
+        price: cost and LS_d at the plan's order.
+        plan: order and β, fixed without looking at the votes.
+        best: the β and σ_SS that would serve these votes best.
+        mechanism: the mechanism's public parameters.
+        queries: rows priced.
+        within: u_d, the most the votes could cost within each of the nearest distances, nats;
+            empty in the published analysis, which has no such bound.
+        conditions: verdicts on C5 and C6, where the published analysis asks for them.
+    """
+
+    price: Price
+    plan: ReleasePlan
+    best: BestRelease | None
+    mechanism: Mapping[str, Any]
+    queries: int
+    within: Floats
+    conditions: tuple[Mapping[str, Any], ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        price: Price,
+        plan: ReleasePlan,
+        mechanism: ScoredMechanism,
+        *,
+        queries: int,
+        within: Floats = _NOWHERE,
+        conditions: tuple[Mapping[str, Any], ...] = (),
+    ) -> Sensitivity:
+        """The sensitivity with the release that is best by the plan's own conversion."""
+        best = best_release(
+            price,
+            order=plan.order,
+            delta=plan.delta,
+            conversion=plan.conversion(plan.delta - plan.delta_shift),
+        )
+        return cls(price, plan, best, mechanism.parameters(), queries, within, conditions)
+
+    @property
+    def smooth(self) -> float:
+        """SS_β, nats."""
+        return self.price.smooth(self.plan.beta)
+
+    @property
+    def discounted(self) -> Floats:
+        """e^{−βd} LS_d per distance, nats."""
+        return self.price.discounted(self.plan.beta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The curve and what it comes to; JSON-ready."""
+        plan, discounted, best = self.plan, self.discounted, self.best
+        served = (
+            None
+            if best is None
+            else {
+                "beta": best.beta,
+                "sigma_release": best.sigma,
+                "smooth_sensitivity": best.smooth,
+                "mean": best.mean,
+                "sd": best.sd,
+            }
+        )
+        return {
+            "schema_version": 1,
+            "releasable": False,
+            "analysis": plan.analysis.value,
+            "mechanism": dict(self.mechanism),
+            "queries": self.queries,
+            "delta": plan.delta,
+            "order": plan.order,
+            "beta": plan.beta,
+            "smooth_sensitivity": self.smooth,
+            "distance": int(np.argmax(discounted)),
+            "rdp": self.price.rdp,
+            "best": served,
+            "conditions": [dict(verdict) for verdict in self.conditions],
+            "local_sensitivity": self.price.curve.tolist(),
+            "discounted": discounted.tolist(),
+            "cost_by_distance": self.within.tolist(),
+            "ceiling": self.price.ceiling,
+        }
+
+    def columns(self) -> dict[str, NDArray[Any]]:
+        """One row per distance."""
+        columns = {
+            "distance": self.price.distances,
+            "local_sensitivity": self.price.curve,
+            "discounted": self.discounted,
+        }
+        if not self.within.size:
+            return columns
+        within = np.full(self.price.distances.size, np.nan)
+        within[: self.within.size] = self.within
+        return columns | {"cost_by_distance": within}
+
+    def headline(self) -> str:
+        """SS_β, and the order and β that it is for."""
+        return f"{self.smooth:.6g} nats at order {self.plan.order:g}, beta {self.plan.beta:g}"

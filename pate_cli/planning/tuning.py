@@ -1,0 +1,97 @@
+"""The settings that a search may change: threshold, noise and the weight of a prior."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pate_cli.core.dataclass import dataclass
+from pate_cli.core.words import MechanismName
+from pate_cli.mechanisms.base import Mechanism
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+
+
+def three_digits(value: float) -> float:
+    """The number rounded to three digits, which a command can print in full."""
+    return float(f"{value:.3g}")
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Threshold and noise of one run, in votes; without a threshold every query is answered.
+
+    Attributes:
+        threshold: T of the test; None for GNMax, which has no test.
+        sigma1: noise of the test; None for GNMax.
+        sigma2: noise on each count of the argmax.
+        prior_weight: votes that a public prior casts on each query; 0 without one.
+    """
+
+    threshold: float | None
+    sigma1: float | None
+    sigma2: float
+    prior_weight: int = 0
+
+    @classmethod
+    def of(cls, mechanism: Mechanism) -> Self | None:
+        """The settings of a mechanism that has no others; None for mechanisms of other kinds."""
+        if type(mechanism) is ConfidentGNMax:
+            return cls(
+                mechanism.threshold, mechanism.sigma1, mechanism.sigma2, mechanism.prior_weight
+            )
+        if type(mechanism) is GNMax:
+            return cls(None, None, mechanism.sigma2, mechanism.prior_weight)
+        return None
+
+    @property
+    def mechanism_name(self) -> MechanismName:
+        """The word for the mechanism on the command line."""
+        return MechanismName.GNMAX if self.threshold is None else MechanismName.CONFIDENT
+
+    @property
+    def parameters(self) -> dict[str, float]:
+        """Threshold, sigma1 and sigma2 by name, those that there are."""
+        values = {"threshold": self.threshold, "sigma1": self.sigma1, "sigma2": self.sigma2}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def times(self, **factors: float) -> Tuning:
+        """The settings with some of its parameters multiplied, each rounded to three digits."""
+        values = self.parameters
+        changed = {
+            name: three_digits(values[name] * by) for name, by in factors.items() if name in values
+        }
+        return Tuning(
+            changed.get("threshold", self.threshold),
+            changed.get("sigma1", self.sigma1),
+            changed.get("sigma2", self.sigma2),
+            self.prior_weight,
+        )
+
+    def mechanism(
+        self,
+        *,
+        teachers: int,
+        classes: int,
+        teachers_per_record: int = 1,
+        votes_together: bool = False,
+    ) -> ConfidentGNMax | GNMax:
+        """The mechanism that a run with these settings uses."""
+        if self.threshold is None or self.sigma1 is None:
+            return GNMax(
+                teachers,
+                classes,
+                sigma2=self.sigma2,
+                teachers_per_record=teachers_per_record,
+                votes_together=votes_together,
+                prior_weight=self.prior_weight,
+            )
+        return ConfidentGNMax(
+            teachers,
+            classes,
+            threshold=self.threshold,
+            sigma1=self.sigma1,
+            sigma2=self.sigma2,
+            teachers_per_record=teachers_per_record,
+            votes_together=votes_together,
+            prior_weight=self.prior_weight,
+        )

@@ -1,0 +1,449 @@
+"""Histograms that a forecast is made for: those of a file, or of made-up teachers.
+
+Nobody knows beforehand how well the teachers agree. So a made-up model has several ensembles: five
+levels of agreement from hard to easy, and at each level queries that are much alike, easy and hard
+ones mixed, or a tenth of them of a class that few teachers know. In each of them
+
+  q ~ Beta with the level as its mean    the chance that a teacher is right on a query,
+  x ~ Binomial(τ, q)                     how many are,
+  s ~ Dirichlet(0.3, …, 0.3)             how wrong votes split over the other m − 1 classes,
+  y ~ Multinomial(τ − x, s)              which they are.
+
+Given x the wrong votes do not depend on q, so ensembles differ in the law of x alone, which is
+Beta-binomial. One list of histograms therefore serves all of them, and each ensemble is a weight on
+every row. Rows are spread evenly over the quantiles of x and of the largest share in s, which makes
+their means as exact as those of many times as many independent draws. The recipe and its seed are
+fixed, so everything derived from it is public.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from pate_cli.core.arrays import (
+    DENSE_CLASSES,
+    Floats,
+    Histograms,
+    Ints,
+    SparseCounts,
+    dense,
+    votes_for,
+    winners,
+)
+from pate_cli.core.dataclass import dataclass
+from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
+from pate_cli.mechanisms.base import ScoredMechanism, plurality
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.synthetic import from_urn
+from pate_cli.planning.tuning import Tuning
+from pate_cli.votes.checks import with_votes
+from pate_cli.votes.join import shared_out
+
+KINDS: Final = ("alike", "easy and hard", "some of a rare class")
+PUBLIC_SEED: Final = 20180224
+PRIOR_ACCURACY: Final = 0.85
+"""How often a prior is taken to be right of which nothing is known."""
+
+ROWS: Final = 3000
+"""Rows of a made-up model for a forecast; a search makes do with fewer."""
+
+_LEVELS = 5
+_SPREADS = {"alike": 0.2, "easy and hard": 0.5, "some of a rare class": 0.2}
+_RARE_SHARE, _RARE_LOSS, _LEAST_AGREEMENT = 0.1, 0.35, 0.05
+_CONFUSION = 0.3
+_SHARE = r"\s*([0-9]*\.?[0-9]+%?)\s*"
+_RANGE = re.compile(f"{_SHARE}(?::{_SHARE})?")
+# Values of x, or of q, at which the law of an ensemble is computed.
+_NODES_OF_LAW = 4000
+# Multiples of these fill the unit interval evenly.
+_GOLDEN, _SILVER = (np.sqrt(5.0) - 1.0) / 2.0, np.sqrt(2.0) - 1.0
+# Chances are computed at a ladder of noise levels, shares of the votes, and interpolated between.
+_LADDER = 0.01 * 1.6 ** np.arange(11)
+_NODES = np.linspace(-8.0, 8.0, 97)
+
+
+@dataclass(frozen=True, eq=False)
+class VoteModel:
+    """Histograms of one file, or of made-up ensembles.
+
+    Attributes:
+        counts: histograms [rows, classes], votes of a prior included.
+        teachers: τ, votes of a query.
+        weights: of each row in each made-up ensemble, [ensembles, rows], adding up to 1; None for
+            a file, whose rows are those of a run in their order, and SECRET if its votes are.
+        levels: mean agreement of each ensemble; NaN for a file.
+        kinds: what the queries of each ensemble are like.
+        teachers_per_record: k, how many votes of a query one record may move.
+        votes_together: whether these k are one teacher's.
+        prior_weight: votes of a public prior on each query.
+        alone: the teachers' own votes where a prior votes, too; None where `counts` are these.
+        guesses: the prior's class for each row, −1 for none, [rows], or its probabilities of
+            classes, [rows, classes]; None without a prior.
+    """
+
+    counts: Histograms
+    teachers: int
+    weights: Floats | None = None
+    levels: tuple[float, ...] = (float("nan"),)
+    kinds: tuple[str, ...] = ("as they are",)
+    teachers_per_record: int = 1
+    votes_together: bool = False
+    prior_weight: int = 0
+    alone: Histograms | None = None
+    guesses: Ints | Floats | None = None
+    _weighted: dict[int, VoteModel] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[bool, int], Floats] = field(default_factory=dict, init=False, repr=False)
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the rows are those of a run; otherwise a run draws rows by their weights."""
+        return self.weights is None
+
+    @property
+    def rows(self) -> int:
+        """Number of histograms."""
+        return len(self.counts)
+
+    @property
+    def ensembles(self) -> int:
+        """Number of ensembles; 1 for a file."""
+        return len(self.levels)
+
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return self.counts.shape[1]
+
+    @property
+    def most_votes(self) -> int:
+        """The most votes that a query can have: teachers and prior."""
+        return self.teachers + self.prior_weight
+
+    @property
+    def middle(self) -> Ints:
+        """Places of the ensembles at the middle level of agreement."""
+        levels = sorted(set(self.levels))
+        middle = levels[len(levels) // 2]
+        at = [place for place, level in enumerate(self.levels) if self.is_file or level == middle]
+        return np.array(at)
+
+    @property
+    def row_weights(self) -> Floats:
+        """How much each row counts in each ensemble, [ensembles, rows], adding up to 1."""
+        if self.weights is None:
+            return np.full((1, self.rows), 1.0 / self.rows)
+        return self.weights
+
+    def mechanism(self, settings: Tuning) -> ConfidentGNMax | GNMax:
+        """The mechanism that a run with these settings uses on such votes."""
+        return settings.mechanism(
+            teachers=self.teachers,
+            classes=self.classes,
+            teachers_per_record=self.teachers_per_record,
+            votes_together=self.votes_together,
+        )
+
+    def with_prior_weight(self, weight: int) -> VoteModel:
+        """The same votes where the prior casts so many on each query; kept, by the weight."""
+        if weight == self.prior_weight or self.guesses is None:
+            return self
+        if weight not in self._weighted:
+            alone = self.counts if self.alone is None else self.alone
+            counts = _with_guesses(alone, self.guesses, weight) if weight else alone
+            self._weighted[weight] = replace(
+                self, counts=counts, prior_weight=weight, alone=alone if weight else None
+            )
+        return self._weighted[weight]
+
+    def some(self, rows: Ints | slice) -> VoteModel:
+        """The model of some of the rows, made-up ones with their weights scaled to add up to 1."""
+        weights = None if self.weights is None else self.weights[:, rows]
+        return replace(
+            self,
+            counts=self.counts[rows],
+            weights=None if weights is None else weights / weights.sum(axis=1, keepdims=True),
+            alone=None if self.alone is None else self.alone[rows],
+            guesses=None if self.guesses is None else self.guesses[rows],
+        )
+
+    def thinned(self, most: int) -> VoteModel:
+        """At most so many of the rows, evenly spaced."""
+        if self.rows <= most:
+            return self
+        return self.some(np.linspace(0, self.rows - 1, most).round().astype(np.int64))
+
+    @cached_property
+    def largest_two(self) -> tuple[Floats, Floats]:
+        """The largest count of each row and the second largest, [rows] each."""
+        counts = self.counts.counts if isinstance(self.counts, SparseCounts) else self.counts
+        ordered = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)
+        return ordered[:, 0], ordered[:, 1]
+
+    @cached_property
+    def plurality(self) -> Floats:
+        """The largest count of each row, [rows]."""
+        return plurality(self.counts).astype(np.float64)
+
+    def answer_chance(self, settings: Tuning) -> Floats:
+        """Probability that each row is answered, [rows]."""
+        if settings.threshold is None or settings.sigma1 is None:
+            return np.ones(self.rows)
+        return np.asarray(ndtr((self.plurality - settings.threshold) / settings.sigma1))
+
+    def agreement_chance(self, settings: Tuning) -> Floats:
+        """Probability that an answer is the plurality of the teachers alone, [rows]."""
+        return np.asarray(ndtr(-self._interpolated(settings.sigma2, alone=True)))
+
+    def rival(self, sigma2: float) -> Floats:
+        """The count at which a single rival would win as often as all losers do, [rows]."""
+        return self.plurality + np.sqrt(2.0) * sigma2 * self._interpolated(sigma2, alone=False)
+
+    def _interpolated(self, sigma2: float, *, alone: bool) -> Floats:
+        """About z at any noise, [rows]: σ·z is nearly linear in σ between steps of the ladder."""
+        sigmas = _LADDER * self.most_votes
+        right = int(np.clip(np.searchsorted(sigmas, sigma2), 1, sigmas.size - 1))
+        low, high = sigmas[right - 1], sigmas[right]
+        share = (sigma2 - low) / (high - low)
+        below, above = (self._scores(at, alone=alone) for at in (right - 1, right))
+        return ((1.0 - share) * low * below + share * high * above) / sigma2
+
+    def _scores(self, step: int, *, alone: bool) -> Floats:
+        """z at a step of the ladder: the normal quantile of the probability to lose, [rows].
+
+        What loses is the plurality, or that of the teachers alone.
+        """
+        if (alone, step) not in self._known:
+            sigma = float(_LADDER[step] * self.most_votes)
+            if not alone:
+                mechanism = GNMax(self.most_votes, self.classes, sigma2=sigma)
+                found = mechanism.scores(self.counts)
+            else:
+                found, (rows, labels) = self._scores(step, alone=False).copy(), self._overruled
+                won = win_chance(np.asarray(dense(self.counts[rows])), labels, sigma)
+                found[rows] = -ndtri(np.clip(won, 1e-12, 1.0 - 1e-12))
+            self._known[alone, step] = found
+        return self._known[alone, step]
+
+    @cached_property
+    def _overruled(self) -> tuple[Ints, Ints]:
+        """The rows on which a prior outvotes the plurality of the teachers, and that plurality."""
+        if self.alone is None:
+            return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+        voted = votes_for(self.alone, winners(self.counts))
+        rows = np.flatnonzero(voted < plurality(self.alone))
+        return rows, winners(self.alone)[rows]
+
+
+def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
+    """Histograms with so many votes of a prior in each row where it has a guess."""
+    if guesses.ndim == 1:
+        return with_votes(counts, guesses.astype(np.int64), weight)
+    votes = shared_out(guesses.astype(np.float64), weight)
+    return counts.plus(votes) if isinstance(counts, SparseCounts) else counts + votes
+
+
+def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
+    """Probability that a given class of each row has the largest noisy count, [rows]."""
+    own = np.take_along_axis(counts, labels[:, None], axis=1)
+    logs = log_ndtr((own - counts)[:, :, None] / sigma + _NODES)
+    np.put_along_axis(logs, labels[:, None, None], 0.0, axis=1)
+    density = np.exp(logs.sum(axis=1) - 0.5 * _NODES**2) / np.sqrt(2.0 * np.pi)
+    return density.sum(axis=1) * (_NODES[1] - _NODES[0])
+
+
+def of_file(
+    counts: Histograms,
+    teachers: int,
+    *,
+    teachers_per_record: int = 1,
+    votes_together: bool = False,
+    guesses: Ints | Floats | None = None,
+) -> VoteModel:
+    """The model of a file: these very rows, in this order."""
+    return VoteModel(
+        counts,
+        teachers,
+        teachers_per_record=teachers_per_record,
+        votes_together=votes_together,
+        guesses=guesses,
+    )
+
+
+def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
+    """Levels of agreement to look at, ascending.
+
+    Args:
+        given: how often a teacher is right on average: a share, (low, high), a text such as `0.7`
+            or `60%:95%`, or None where nothing is known: then from no worse than half, or of two
+            classes a little better, to .95.
+        classes: m.
+
+    Raises:
+        UsageError: a text that says no share.
+        ParameterError: a share that is not between 0 and 1.
+    """
+    if given is None:
+        low, high = 0.5 if classes > 2 else 0.65, 0.95
+    elif isinstance(given, str):
+        found = _RANGE.fullmatch(given)
+        if found is None:
+            raise UsageError(f"`agreement` is a share or low:high, got {quoted(given)}")
+        low, high = _share(found[1]), _share(found[2] or found[1])
+    elif isinstance(given, tuple | list):
+        low, high = (float(end) for end in given)
+    else:
+        low = high = float(given)  # type: ignore[arg-type]  # whatever is a number
+    if not 0.0 < low <= high < 1.0:
+        raise ParameterError(
+            f"`agreement` must be a share between 0 and 1, or low:high, got {low:g}:{high:g}"
+        )
+    levels = np.linspace(low, high, _LEVELS if low < high else 1).tolist()
+    return tuple(round(level, 4) for level in levels)
+
+
+def _share(text: str) -> float:
+    return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+
+
+def like(mechanism: ScoredMechanism, *, rows: int = ROWS) -> VoteModel:
+    """Made-up votes of the shape that a mechanism is for, over the whole range of agreement."""
+    model = made_up(
+        teachers=mechanism.teachers,
+        classes=mechanism.classes,
+        rows=rows,
+        teachers_per_record=mechanism.teachers_per_record,
+        votes_together=mechanism.votes_together,
+        prior_accuracy=PRIOR_ACCURACY if mechanism.prior_weight else None,
+    )
+    return model.with_prior_weight(mechanism.prior_weight)
+
+
+def made_up(
+    *,
+    teachers: int,
+    classes: int,
+    levels: Sequence[float] | None = None,
+    kinds: Sequence[str] = KINDS,
+    rows: int = ROWS,
+    teacher_weights: Sequence[int] = (),
+    teachers_per_record: int = 1,
+    votes_together: bool = False,
+    prior_accuracy: float | None = None,
+    seed: int = PUBLIC_SEED,
+) -> VoteModel:
+    """Public ensembles of one shape: every level of agreement with every kind of queries.
+
+    Args:
+        teachers: τ, votes of a query.
+        classes: m.
+        levels: mean probabilities that a teacher is right; the whole range where left out.
+        kinds: some of `KINDS`.
+        rows: histograms that are made up, for all ensembles together.
+        teacher_weights: votes of each teacher, which add up to τ; none where each has one.
+        teachers_per_record, votes_together: as in `VoteModel`.
+        prior_accuracy: how often a public prior guesses the true class; None without a prior.
+        seed: of the draws; public.
+    """
+    random = np.random.default_rng(seed)
+    levels = agreement_levels(None, classes) if levels is None else levels
+    pairs = [(level, kind) for level in levels for kind in kinds]
+    ladder, laws = _laws(teachers, pairs, by_chance=bool(teacher_weights))
+    place, weights = _spread(laws, rows)
+    if teacher_weights:
+        sizes, numbers = np.unique(np.asarray(teacher_weights, np.int64), return_counts=True)
+        right = random.binomial(numbers, ladder[place][:, None])
+    else:
+        sizes, numbers = np.array([1]), np.array([teachers])
+        right = ladder[place][:, None].astype(np.int64)
+    counts = _histograms(random, sizes, numbers, right, classes)
+    guesses = None
+    if prior_accuracy is not None:
+        wrong = (np.arange(len(place)) * _SILVER) % 1.0 >= prior_accuracy
+        guesses = np.where(wrong, random.integers(1, classes, len(place)), 0)
+    return VoteModel(
+        counts,
+        teachers,
+        weights,
+        tuple(level for level, _ in pairs),
+        tuple(kind for _, kind in pairs),
+        teachers_per_record=teachers_per_record,
+        votes_together=votes_together,
+        guesses=guesses,
+    )
+
+
+def _laws(
+    teachers: int, pairs: Sequence[tuple[float, str]], *, by_chance: bool
+) -> tuple[Floats, Floats]:
+    """Values of x, or of q, ascending, and their probabilities in each ensemble."""
+    if by_chance:
+        # Symmetric in the logit, because Beta laws of wide spread crowd at both ends.
+        ends = 1.0 / (1.0 + np.exp(-np.linspace(-30.0, 30.0, _NODES_OF_LAW + 1)))
+        ladder = 0.5 * (ends[1:] + ends[:-1])
+    else:
+        ladder = np.linspace(0, teachers, min(teachers, _NODES_OF_LAW) + 1).round()
+
+    def law(level: float, spread: float) -> Floats:
+        a, b = (share * (1.0 - spread) / spread for share in (level, 1.0 - level))
+        if by_chance:
+            found = np.diff(betainc(a, b, ends))
+        else:
+            x, y = ladder, teachers - ladder
+            logs = gammaln(x + a) - gammaln(x + 1.0) + gammaln(y + b) - gammaln(y + 1.0)
+            found = np.exp(logs - logs.max())
+        return np.asarray(found / found.sum())
+
+    found = []
+    for level, kind in pairs:
+        each = law(level, _SPREADS[kind])
+        if kind == KINDS[-1]:
+            hard = law(max(level - _RARE_LOSS, _LEAST_AGREEMENT), _SPREADS[kind])
+            each = (1.0 - _RARE_SHARE) * each + _RARE_SHARE * hard
+        found.append(each)
+    return ladder, np.stack(found)
+
+
+def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
+    """Places on the ladder for rows, evenly over the mean law, and weights [ensembles, rows]."""
+    total = np.cumsum(laws.mean(axis=0))
+    place = np.searchsorted(total, (np.arange(rows) + 0.5) / rows * total[-1])
+    used, first, times = np.unique(place, return_index=True, return_counts=True)
+    del first
+    # What lies between two places that are used goes to the nearer.
+    nearest = np.searchsorted((used[1:] + used[:-1]) / 2.0, np.arange(laws.shape[1]))
+    mass = np.stack([np.bincount(nearest, law, minlength=used.size) for law in laws])
+    return place, np.repeat(mass / times, times, axis=1)
+
+
+def _histograms(
+    random: np.random.Generator, sizes: Ints, numbers: Ints, right: Ints, classes: int
+) -> Histograms:
+    """Histograms [rows, classes] of teachers of several sizes, of whom `right` vote for class 0.
+
+    Of very many classes wrong votes come from an urn, which gives the same law.
+    """
+    rows, others = len(right), classes - 1
+    if classes > DENSE_CLASSES:
+        group = np.repeat(np.arange(sizes.size), numbers)
+        first = np.repeat(np.cumsum(numbers) - numbers, numbers)
+        errs = np.arange(group.size) - first >= right[:, group]
+        fresh = random.integers(others, size=errs.shape)
+        wrong = from_urn(random, fresh, errs, weight=_CONFUSION * others)
+        return SparseCounts.of_votes(np.where(errs, wrong + 1, 0), classes, sizes[group])
+    shares = random.dirichlet(np.full(others, _CONFUSION), size=rows)
+    shares = np.where(np.isfinite(shares), shares, 1.0 / others)
+    by_largest = np.argsort(shares.max(axis=1))
+    shares = shares[by_largest[((np.arange(rows) * _GOLDEN) % 1.0 * rows).astype(np.int64)]]
+    votes = sum(
+        size * random.multinomial(missed, shares)
+        for size, missed in zip(sizes.tolist(), (numbers - right).T, strict=True)
+    )
+    return np.column_stack([right @ sizes, votes])

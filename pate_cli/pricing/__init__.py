@@ -1,1 +1,0 @@
-"""What votes would cost, and why. SECRET, except the data-independent part."""

@@ -1,0 +1,144 @@
+"""Mechanisms at a matched number of answers: how far each has to ask, and what that costs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy import integrate
+from scipy.special import ndtr
+from scipy.stats import laplace
+
+from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.stability import distance_to_instability
+from pate_cli.core.noise import RunKey
+from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.mechanisms.base import RunShape
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.mechanisms.sparse_vector import SparseVector
+from pate_cli.mechanisms.stability import Stability
+from pate_cli.planning.comparison import compare_composed, compare_scored
+from pate_cli.planning.cost import TIGHT_ORDERS
+from runs import CountsRows, cut
+from slices import some
+
+COUNTS = np.random.default_rng(3).multinomial(30, [0.7, 0.2, 0.1], size=80).astype(np.int64)
+DELTA = 1e-5
+CONFIDENT = ConfidentGNMax(30, 3, threshold=20.0, sigma1=6.0, sigma2=4.0)
+ARGMAX = [GNMax(30, 3, sigma2=4.0), LNMax(30, 3, laplace_scale=3.0)]
+
+
+def compared(mechanism, answers, *, size=17):
+    return compare_scored(cut(COUNTS, size), mechanism, answers=answers, delta=DELTA)
+
+
+@pytest.mark.parametrize(
+    ("answers", "size"), some([(0.3, 17), (5.0, 1), (20.5, 9), (39.9, 200)], 2)
+)
+def test_it_asks_until_it_is_expected_to_have_answered_so_often(answers, size):
+    found = compared(CONFIDENT, answers, size=size)
+    chance = ndtr((COUNTS.max(axis=1) - 20.0) / 6.0)
+    total = np.cumsum(chance)
+    asked = int(np.argmax(total >= answers)) + 1
+    assert (found.mechanism, found.queries, found.note) == ("confident", asked, "")
+    assert found.expected_answers == pytest.approx(total[asked - 1], rel=1e-12)
+    rdp = CONFIDENT.rdp(CONFIDENT.score(COUNTS[:asked]), TIGHT_ORDERS).sum(axis=1)
+    epsilon = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=DELTA), 0.0)
+    assert found.epsilon == pytest.approx(epsilon.min(), rel=1e-12)
+    assert found.order == TIGHT_ORDERS[epsilon.argmin()]
+    cap = min(asked, int(np.ceil(answers)))
+    bound = data_independent_cost([Spending(CONFIDENT, asked, cap)], delta=DELTA, plan=None)
+    assert bound.epsilon <= found.data_independent <= bound.epsilon + 1.01e-4
+
+
+@pytest.mark.parametrize("mechanism", some(ARGMAX, 2), ids=lambda one: one.name)
+def test_an_argmax_answers_every_row(mechanism):
+    found = compared(mechanism, 12.4)
+    assert (found.queries, found.expected_answers) == (13, 13.0)
+
+
+@pytest.mark.parametrize("mechanism", [CONFIDENT, *ARGMAX], ids=lambda one: one.name)
+def test_agreement_is_the_expected_share_of_pluralities(mechanism):
+    found = compared(mechanism, 15.0)
+    rows = COUNTS[: found.queries]
+    times = 4000
+    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.from_seed(1).rows(0, 1)).reshape(
+        times, -1
+    )
+    answered = labels >= 0
+    # A tie has no plurality; these rows have none.
+    top = np.sort(rows, axis=1)
+    assert np.all(top[:, -1] > top[:, -2])
+    agreeing = (labels == rows.argmax(axis=1)) & answered
+    share = agreeing.sum() / answered.sum()
+    assert 0.5 < share < 1.0
+    assert found.agreement == pytest.approx(share, abs=5.0 * 0.5 / np.sqrt(answered.sum()))
+
+
+def test_a_file_that_ends_first_says_so():
+    found = compared(CONFIDENT, 79.0)
+    assert found.queries == 80
+    assert found.expected_answers < 79.0
+    assert found.note == "the file ends before so many answers"
+
+
+def chance_by_quadrature(mechanism, distance):
+    """Pr[d + noise > threshold] from the densities."""
+    if mechanism.name == "stability":
+        return laplace.sf(mechanism.threshold - distance, scale=1.0 / mechanism.query_epsilon)
+    b = mechanism.scale
+
+    def integrand(rho):
+        return laplace.pdf(rho, scale=b) * laplace.sf(
+            mechanism.threshold + rho - distance, scale=2.0 * b
+        )
+
+    kink = distance - mechanism.threshold
+    edges = sorted({-60.0 * b, 0.0, kink, 60.0 * b})
+    parts = itertools.pairwise(edges)
+    return sum(integrate.quad(integrand, a, c, epsabs=1e-12, limit=200)[0] for a, c in parts)
+
+
+STABLE = {
+    "stability": lambda _refusals: Stability(30, 3, query_epsilon=1.2, query_delta=1e-3),
+    "sparse-vector": lambda refusals: SparseVector(
+        30, 3, query_epsilon=2.0, query_delta=1e-3, refusals=refusals
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STABLE)
+@pytest.mark.parametrize("answers", some([1.0, 10.0, 50.0], 2))
+def test_a_stable_mechanism_asks_as_far_and_pays_what_it_composes_to(name, answers):
+    build = STABLE[name]
+    found = compare_composed(cut(COUNTS, 9), build, answers=answers, delta=0.2)
+    distances = distance_to_instability(COUNTS)
+    by_distance = {d: chance_by_quadrature(build(1), d) for d in set(distances.tolist())}
+    total = np.cumsum([by_distance[d] for d in distances.tolist()])
+    ends = bool(total[-1] < answers)
+    asked = 80 if ends else int(np.argmax(total >= answers)) + 1
+    assert (found.mechanism, found.queries, found.agreement) == (name, asked, 1.0)
+    assert (found.epsilon, found.order) == (None, None)
+    assert found.expected_answers == pytest.approx(total[asked - 1], rel=1e-8)
+    refusals = max(1, int(np.ceil(asked - total[asked - 1])))
+    price = build(refusals).privacy(asked, 0.2).epsilon
+    assert price <= found.data_independent <= price + 1.01e-4
+    notes = [f"{refusals} refusals afforded"] * (name == "sparse-vector")
+    assert found.note == "; ".join([*notes, *["the file ends before so many answers"] * ends])
+
+
+def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
+    """The threshold depends on the refusals, so they are found together."""
+
+    def build(refusals):
+        given = {"refusals": refusals, "query_delta": 1e-3 / refusals}
+        return SparseVector.for_run(RunShape(30, 3, queries=80, delta=0.2), given)
+
+    found = compare_composed(CountsRows(COUNTS), build, answers=30.0, delta=0.2)
+    refusals = int(found.note.split()[0])
+    assert refusals == np.ceil(found.queries - found.expected_answers) > 1
+    price = build(refusals).privacy(found.queries, 0.2).epsilon
+    assert price <= found.data_independent <= price + 1.01e-4

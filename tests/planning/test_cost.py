@@ -1,0 +1,288 @@
+"""What votes would cost: steps, orders and queries add up; MNIST costs what the paper says."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+import pate_cli as pate
+from beside import a_student
+from pate_cli import published
+from pate_cli.accounting.threshold import threshold_rdp
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.planning.cost import (
+    MOMENT_ORDERS,
+    TIGHT_ORDERS,
+    TightCost,
+    measure_cost,
+    rows_at,
+)
+from pate_cli.published.account import PublishedCost
+from refusals import refusal
+from runs import cut
+from slices import some
+
+COUNTS = np.random.default_rng(3).multinomial(20, [0.6, 0.3, 0.1], size=70)
+SHARES = np.random.default_rng(4).dirichlet([1.0, 1.0, 1.0], size=70)
+CONFIDENT = ConfidentGNMax(20, 3, threshold=12.0, sigma1=6.0, sigma2=3.0)
+MECHANISMS = [
+    CONFIDENT,
+    InteractiveGNMax(20, 3, threshold=5.0, sigma1=6.0, sigma2=3.0, predictions=a_student(SHARES)),
+    GNMax(20, 3, sigma2=3.0),
+    LNMax(20, 3, laplace_scale=2.0),
+]
+ORDERS = np.array([1.5, 4.0, 9.0])
+TIGHT, PAPER = TightCost(), PublishedCost()
+
+
+def measured(mechanism, counts=COUNTS, *, size=None, orders=ORDERS, delta=1e-5, analysis=TIGHT):
+    passes = cut(counts, len(counts) if size is None else size)
+    return measure_cost(passes, mechanism, orders=orders, delta=delta, analysis=analysis)
+
+
+def by_row(mechanism, *, size=70, order=4.0, analysis=TIGHT):
+    return rows_at(analysis, cut(COUNTS, size), mechanism, order=order)
+
+
+@pytest.mark.parametrize("analysis", some([TIGHT, PAPER], 2), ids=lambda one: one.name)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
+def test_steps_orders_and_queries_add_up(mechanism, analysis):
+    steps = analysis.steps(mechanism, COUNTS, ORDERS)
+    total = sum(steps.values())
+    answer = mechanism.answer_chance(COUNTS)
+    assert total.shape == (3, 70)
+    assert all(np.all(step >= 0.0) for step in steps.values())
+    two_steps = mechanism.name in ("confident", "interactive")
+    assert list(steps) == (["threshold", "argmax"] if two_steps else ["argmax"])
+    whole = measured(mechanism, analysis=analysis)
+    np.testing.assert_allclose(whole.rdp, total.sum(axis=1), rtol=1e-12)
+    np.testing.assert_allclose(sum(whole.steps.values()), whole.rdp, rtol=1e-12)
+    best = int(np.flatnonzero(whole.orders == whole.order)[0])
+    rows = by_row(mechanism, order=whole.order, analysis=analysis)
+    np.testing.assert_allclose(rows.cost, total[best], rtol=1e-12)
+    np.testing.assert_allclose(sum(rows.steps.values()), rows.cost, rtol=1e-12)
+    np.testing.assert_array_equal(rows.plurality, COUNTS.max(axis=1))
+    np.testing.assert_array_equal(rows.answers, answer)
+    np.testing.assert_array_equal(rows.ids, np.arange(70))
+    kinds = whole.queries
+    np.testing.assert_allclose(
+        np.sort(np.repeat(kinds.cost, kinds.number)), np.sort(rows.cost), rtol=1e-12
+    )
+    np.testing.assert_array_equal(
+        np.sort(np.repeat(kinds.plurality, kinds.number)), np.sort(rows.plurality)
+    )
+    assert kinds.cost @ kinds.number == pytest.approx(whole.rdp[best], rel=1e-12)
+    for votes in np.unique(rows.plurality):
+        alike = rows.answers[rows.plurality == votes]
+        found = kinds.answers[kinds.plurality == votes]
+        assert found.sum() == pytest.approx(alike.sum(), rel=1e-12)
+    assert whole.expected_answers == pytest.approx(answer.sum(), rel=1e-12)
+    if not two_steps:
+        assert whole.expected_answers == kinds.number.sum() == 70
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: one.name)
+def test_the_tight_total_is_the_mechanisms_own_cost(mechanism):
+    whole = measured(mechanism)
+    direct = mechanism.rdp(mechanism.score(COUNTS), ORDERS).sum(axis=1)
+    np.testing.assert_allclose(whole.rdp, direct, rtol=1e-12)
+    conversion = np.log1p(-1 / ORDERS) - (math.log(1e-5) + np.log(ORDERS)) / (ORDERS - 1)
+    assert whole.by_orders.min() == pytest.approx((direct + conversion).min(), rel=1e-12)
+
+
+def test_the_selecting_coin_is_priced_alone():
+    found = TIGHT.steps(CONFIDENT, COUNTS, ORDERS)["threshold"]
+    votes = COUNTS.max(axis=1).astype(float)
+    np.testing.assert_array_equal(
+        found, threshold_rdp(votes, threshold=12.0, sigma=6.0, orders=ORDERS)
+    )
+    answers = by_row(CONFIDENT).answers
+    np.testing.assert_allclose(answers, ndtr((votes - 12.0) / 6.0), rtol=1e-14)
+
+
+def test_the_published_cost_is_an_expectation_over_the_coin():
+    found = PAPER.steps(CONFIDENT, COUNTS, ORDERS)
+    total = published.confident_expected_cost(
+        COUNTS, threshold=12.0, sigma1=6.0, sigma2=3.0, orders=ORDERS
+    )
+    np.testing.assert_allclose(sum(found.values()), total, rtol=1e-12)
+    alone = published.gnmax_rdp(COUNTS, 3.0, ORDERS)
+    answer = CONFIDENT.answer_chance(COUNTS)
+    np.testing.assert_allclose(found["argmax"], answer * alone, rtol=1e-12)
+    # Interactive is judged by the same formula at its own score.
+    scores = MECHANISMS[1].test_score(COUNTS)
+    other = PAPER.steps(MECHANISMS[1], COUNTS, ORDERS)
+    np.testing.assert_allclose(
+        other["threshold"],
+        published.threshold_rdp(scores, threshold=5.0, sigma=6.0, orders=ORDERS),
+        rtol=1e-12,
+    )
+
+
+def test_batches_change_nothing_but_round_off():
+    whole, rows = measured(CONFIDENT), by_row(CONFIDENT)
+    for size in (1, 13, 69):
+        parts = measured(CONFIDENT, size=size)
+        np.testing.assert_allclose(parts.rdp, whole.rdp, rtol=1e-12)
+        np.testing.assert_array_equal(parts.queries.cost, whole.queries.cost)
+        np.testing.assert_array_equal(parts.queries.number, whole.queries.number)
+        np.testing.assert_allclose(parts.queries.answers, whole.queries.answers, rtol=1e-12)
+        cut_rows = by_row(CONFIDENT, size=size)
+        np.testing.assert_array_equal(cut_rows.cost, rows.cost)
+        np.testing.assert_array_equal(cut_rows.answers, rows.answers)
+        np.testing.assert_array_equal(cut_rows.ids, rows.ids)
+        assert (parts.order, parts.queries.number.sum()) == (whole.order, 70)
+
+
+@pytest.mark.parametrize(
+    ("orders", "edge"),
+    [([2.0], False), ([3.0, 4.0], True), ([1.5, 2.0], True), ([1.2, 2.5, 90.0], False)],
+)
+def test_the_edge_of_the_orders_is_told(orders, edge):
+    found = measured(CONFIDENT, orders=np.array(orders))
+    assert found.order_at_edge is edge
+    worst = measured(CONFIDENT, orders=np.array([50.0, 60.0]))
+    assert worst.epsilon == worst.worst_case.epsilon
+    assert not worst.order_at_edge  # the worst case is told, which no order would better
+    assert found.order in orders
+
+
+@pytest.mark.parametrize("analysis", [TIGHT, PAPER], ids=lambda one: one.name)
+def test_quantiles_and_histogram_describe_every_query_once(analysis):
+    found = measured(CONFIDENT, analysis=analysis)
+    each = by_row(CONFIDENT, order=found.order, analysis=analysis)
+    quantiles = found.quantiles()
+    assert list(quantiles) == ["0", "0.1", "0.25", "0.5", "0.75", "0.9", "0.99", "1"]
+    assert list(quantiles.values()) == sorted(quantiles.values())
+    assert quantiles["0"] == each.cost.min()
+    assert quantiles["1"] == each.cost.max()
+    for level, value in quantiles.items():
+        assert value == pytest.approx(np.quantile(each.cost, float(level)), rel=1e-12)
+    rows = found.histogram()
+    assert sum(row["queries"] for row in rows) == 70
+    assert sum(row["share_of_cost"] for row in rows) == pytest.approx(1.0)
+    assert sum(row["expected_answers"] for row in rows) == pytest.approx(found.expected_answers)
+    total = sum(row["mean_cost"] * row["queries"] for row in rows)
+    assert total == pytest.approx(each.cost.sum())
+    for row in rows:
+        last = row["to"] == 20
+        here = (each.plurality >= row["from"]) & (each.plurality < row["to"] + last)
+        assert row["queries"] == here.sum() > 0
+        assert row["expected_answers"] == pytest.approx(each.answers[here].sum())
+        assert row["mean_cost"] == pytest.approx(each.cost[here].mean())
+
+
+def test_more_teachers_than_bins_and_fewer():
+    for teachers in (3, 20, 250):
+        counts = np.array([[teachers, 0], [teachers - 1, 1]])
+        found = measured(GNMax(teachers, 2, sigma2=2.0), counts)
+        rows = found.histogram()
+        assert sum(row["queries"] for row in rows) == 2
+        assert rows[-1]["to"] == teachers
+
+
+def test_the_published_analysis_is_not_for_shared_records():
+    for shared in (
+        GNMax(20, 3, sigma2=3.0, teachers_per_record=2),
+        LNMax(20, 3, laplace_scale=3.0, teachers_per_record=2),
+    ):
+        assert sum(TIGHT.steps(shared, COUNTS, ORDERS).values()).shape == (3, 70)
+        assert refusal(UsageError, PAPER.steps, shared, COUNTS, ORDERS) == (
+            "the published analysis knows disjoint teachers only; `teachers_per_record` goes with "
+            "`analysis` tight"
+        )
+
+
+def test_an_aggregator_the_paper_does_not_know():
+    class Unknown(GNMax):
+        name = "majority"
+
+    unknown = Unknown(20, 3, sigma2=3.0)
+    assert refusal(UsageError, PAPER.steps, unknown, COUNTS, ORDERS) == (
+        "the published analysis does not cover majority; use `analysis` tight"
+    )
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"delta": 0.0}, "delta must be between 0 and 1, both excluded, got 0.0"),
+        ({"orders": np.array([1.0])}, "a Renyi order must be finite and above 1, got 1.0"),
+    ],
+)
+def test_numbers_out_of_range(change, message):
+    assert refusal(ParameterError, measured, CONFIDENT, **change) == message
+
+
+def test_mnist_costs_what_the_paper_says(mnist_votes):
+    mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+    counts = mnist_votes[:640].astype(np.int64)
+    found = measured(mechanism, counts, orders=np.asarray(published.TABLE_ORDERS), analysis=PAPER)
+    assert found.order == 14.0
+    assert found.epsilon == pytest.approx(1.999, abs=5e-4)
+    assert found.expected_answers == pytest.approx(282.72, abs=5e-3)
+    assert not found.order_at_edge
+
+
+def test_mnist_costs_less_under_the_tight_analysis(mnist_votes):
+    """A little above the bound itself, as costs are rounded up on a grid."""
+    mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
+    counts = mnist_votes[:640].astype(np.int64)
+    golden = {6.0: 0.192837688, 11.0: 0.3864626316, 14.0: 0.5246953356}
+    found = measured(mechanism, counts, orders=np.array(list(golden)))
+    for rdp, wanted in zip(found.rdp.tolist(), golden.values(), strict=True):
+        assert wanted * (1.0 - 1e-9) <= rdp <= wanted * 1.002
+    everything = measured(mechanism, counts, orders=TIGHT_ORDERS)
+    assert everything.epsilon < 1.40
+    assert not everything.order_at_edge
+
+
+def test_mnist_by_laplace_noise_costs_what_the_2017_paper_says(mnist_votes):
+    mechanism = LNMax(250, 10, laplace_scale=20.0)
+    counts = mnist_votes[:100].astype(np.int64)
+    found = measured(mechanism, counts, orders=np.asarray(MOMENT_ORDERS), analysis=PAPER)
+    assert found.epsilon == pytest.approx(2.04, abs=5e-3)
+    assert found.orders.tolist() == list(range(2, 10))
+
+
+@pytest.mark.parametrize("delta", [1e-2, 1e-5, 1e-9])
+@pytest.mark.parametrize(
+    ("mechanism", "noise"),
+    [
+        ("gnmax", {"sigma2": 1e4}),
+        ("gnmax", {"sigma2": 20.0}),
+        ("lnmax", {"laplace_scale": 1e4}),
+        ("lnmax", {"laplace_scale": 5.0}),
+        ("confident", {"threshold": 40.0, "sigma1": 900.0, "sigma2": 900.0}),
+    ],
+)
+@pytest.mark.parametrize("orders", ["default", "moments", [1.5], [900.0]])
+def test_given_votes_never_cost_more_than_the_worst_that_stands_beside_them(
+    mechanism, noise, delta, orders
+):
+    """Whatever orders are tried: the worst case holds for these votes, too."""
+    votes = np.array([[50, 50], [30, 20]])
+    given = {"layout": "counts", "teachers": 100, "delta": delta, **noise}
+    found = pate.cost(votes, mechanism, orders=orders, **given)
+    assert found.epsilon <= found.worst_case.epsilon
+    assert found.to_dict()["epsilon"] <= found.to_dict()["data_independent"]["epsilon"]
+    assert found.epsilon == found.by_orders.min() or not found.order_at_edge
+
+
+def test_the_published_analysis_is_repeated_as_it_is():
+    """What it gives is no bound, and is not made one by another."""
+    given = {"layout": "counts", "sigma2": 1e4, "analysis": "paper"}
+    found = pate.cost(np.array([[50, 50]]), "gnmax", **given)
+    assert found.epsilon == found.by_orders.min()
+
+
+def test_compared_mechanisms_cost_no_more_than_their_worst_case():
+    found = pate.compare(np.array([[50, 50]] * 3), "gnmax", layout="counts", sigma2=1e4)
+    assert all(row.epsilon <= row.data_independent for row in found.rows if row.epsilon is not None)

@@ -1,0 +1,157 @@
+"""`pate_cli.planning.forecast`: what is said of a run before it spends is what happens to runs."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from forecasts.table import SETTINGS, asked_rows, compare, truth
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.planning.forecast import (
+    forecast,
+    public_forecast,
+    what_would_pass,
+    worst_case_epsilon,
+)
+from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.vote_model import of_file
+from slices import whole
+
+CONFIDENT = ConfidentGNMax(60, 4, threshold=48.0, sigma1=30.0, sigma2=12.0)
+# Of the table: two and more classes, both bounds, a prior, small delta, groups, k, a cap.
+SLICE = (2, 4, 13, 14, 25, 27, 34, 42, 56, 57, 63, 64)
+
+
+@pytest.mark.parametrize("place", SLICE)
+def test_forecasts_are_the_frequency_of_passing(place):
+    found = compare(SETTINGS[place], files=100)
+    assert abs(found["off"]) <= 0.02 + 3.0 * found["error_of_truth"]
+
+
+@whole
+@pytest.mark.parametrize("place", [at for at in range(len(SETTINGS)) if at not in SLICE])
+def test_all_forecasts_are_the_frequency_of_passing(place):
+    found = compare(SETTINGS[place])
+    assert abs(found["off"]) <= 0.02 + 3.0 * found["error_of_truth"]
+
+
+@pytest.mark.parametrize("place", [4, 14])
+def test_counted_runs_pass_as_often_as_the_truth_of_the_table_says(place):
+    setting, number = SETTINGS[place], 120
+    rows = asked_rows(setting)
+    passed = 0
+    for seed in range(number):
+        asked = {
+            "target_epsilon": setting.epsilon,
+            "delta": setting.delta,
+            "bound": setting.bound,
+            "min_pass": 0.0,
+        }
+        try:
+            pate.aggregate(
+                setting.draw(rows, 5000 + seed),
+                setting.build(),
+                layout="counts",
+                classes=setting.classes,
+                teachers=setting.votes,
+                max_queries=rows,
+                seed=seed,
+                **asked,
+            )
+            passed += 1
+        except pate.RefusedError:
+            pass
+    chance, _ = truth(setting, rows)
+    error = np.sqrt(chance * (1.0 - chance) / number)
+    assert abs(passed / number - chance) <= 3.0 * error
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [CONFIDENT, GNMax(60, 4, sigma2=12.0), LNMax(60, 4, laplace_scale=10.0)],
+    ids=lambda mechanism: mechanism.name,
+)
+def test_what_would_pass_does(mechanism):
+    target, rows = TargetPlan.of(1.0, delta=1e-5), 5000
+    assert public_forecast(mechanism, target, rows=rows, rough=True).pass_probability.max() < 0.5
+    fewer, epsilon = what_would_pass(mechanism, target, rows=rows, bound=Bound.AUTO, least=0.5)
+    assert 0 < fewer < rows
+    assert epsilon == 1.0
+    assert public_forecast(mechanism, target, rows=fewer).pass_probability.max() >= 0.5
+
+
+def test_what_no_votes_could_cost_passes_without_a_test():
+    for epsilon, rows in itertools.product((0.01, 0.02, 0.03, 0.05), (1, 50)):
+        mechanism = Tuning(None, None, 4000.0).mechanism(teachers=1000, classes=3)
+        target = TargetPlan.of(epsilon, delta=1e-5)
+        found = public_forecast(mechanism, target, rows=rows)
+        surely = worst_case_epsilon(mechanism, rows=rows, delta=1e-5) <= epsilon
+        assert found.tested is not surely
+        if surely:
+            assert found.pass_probability.min() == 1.0
+            assert found.epsilon <= epsilon
+            assert found.refusal_epsilon == 0.0
+
+
+def best(mechanism, epsilon, rows, delta=1e-5):
+    target = TargetPlan.of(epsilon, delta=delta)
+    found = public_forecast(mechanism, target, rows=rows, rough=True)
+    return found.pass_probability
+
+
+@pytest.mark.parametrize("classes", [2, 5])
+@pytest.mark.parametrize("delta", [1e-5, 1e-9])
+def test_more_epsilon_more_teachers_and_fewer_rows_never_hurt(classes, delta):
+    """With noise in proportion to the teachers."""
+
+    def chances(teachers, epsilon, rows):
+        shares = Tuning(0.8 * teachers, 0.5 * teachers, 0.25 * teachers)
+        mechanism = shares.mechanism(teachers=teachers, classes=classes)
+        return best(mechanism, epsilon, rows, delta).mean()
+
+    slack = 0.03
+    by_epsilon = [chances(60, epsilon, 40) for epsilon in (0.1, 0.3, 0.6, 1.0, 2.0, 4.0)]
+    by_teachers = [chances(teachers, 1.0, 40) for teachers in (10, 20, 40, 80, 160)]
+    by_rows = [chances(60, 1.0, rows) for rows in (320, 80, 20, 5, 1)]
+    for chain in (by_epsilon, by_teachers, by_rows):
+        assert all(low <= high + slack for low, high in itertools.pairwise(chain)), chain
+        assert chain[-1] >= 0.99
+
+
+def test_a_forecast_is_the_same_every_time():
+    target = TargetPlan.of(1.0, delta=1e-5)
+    one, two = (public_forecast(CONFIDENT, target, rows=120) for _ in range(2))
+    np.testing.assert_array_equal(one.pass_probability, two.pass_probability)
+
+
+def test_worst_and_best_have_names():
+    target = TargetPlan.of(1.0, delta=1e-5)
+    found = public_forecast(CONFIDENT, target, rows=120)
+    named = found.named_chances()
+    assert named["worst"]["chance"] == found.pass_probability.min() < named["best"]["chance"]
+    assert named["worst"]["agreement"] < named["best"]["agreement"]
+    assert named["worst"]["chance"] <= named["mean"] <= named["best"]["chance"]
+
+
+def test_expected_labels_of_a_file_are_those_of_its_first_rows():
+    counts = np.array([[60, 0, 0, 0], [30, 30, 0, 0], [20, 20, 10, 10], [55, 5, 0, 0]])
+    target = TargetPlan.of(9.0, delta=1e-5)
+    found = forecast(of_file(counts, 60), CONFIDENT, target, rows=2)
+    answered = CONFIDENT.answer_chance(counts)
+    assert found.answers[0] == pytest.approx(answered[:2].sum())
+    capped = forecast(of_file(counts, 60), CONFIDENT, target, rows=4, max_answers=1)
+    assert capped.answers[0] <= 1.0
+
+
+def test_agreement_is_with_the_teachers_and_not_with_the_prior():
+    """A prior that has more votes than the teachers decides, and they do not agree with it."""
+    counts = np.array([[40, 20, 0, 0]])
+    votes = of_file(counts, 60, guesses=np.array([1]))
+    mechanism = Tuning(None, None, 3.0, 100).mechanism(teachers=60, classes=4)
+    found = forecast(votes, mechanism, TargetPlan.of(9.0, delta=1e-5), rows=1)
+    assert found.agreement[0] < 0.01

@@ -1,0 +1,212 @@
+"""The search for settings: what it finds keeps its goal when a run of it is priced anew."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
+from pate_cli.core.words import Bound, MechanismName, ReleaseKind
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning import tune as tuning
+from pate_cli.planning.forecast import forecast
+from pate_cli.planning.goal import Goal
+from pate_cli.planning.recipe import made_up_votes
+from pate_cli.planning.search import Candidate, Search
+from pate_cli.planning.tune import tune
+from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.vote_model import of_file
+
+TARGET, NONE, UPPER = ReleaseKind.TARGET, ReleaseKind.NONE, ReleaseKind.UPPER
+
+
+def votes_of(classes=2, *, teachers=60, queries=120, agreement=0.85, prior=None, k=1):
+    ensemble = SyntheticEnsemble(
+        teachers=teachers, classes=classes, queries=queries, agreement=agreement
+    )
+    counts, truth = ensemble.draw(3)
+    guesses = None
+    if prior is not None:
+        wrong = np.random.default_rng(1).random(queries) >= prior
+        guesses = (truth + wrong) % classes
+    return of_file(counts, teachers, teachers_per_record=k, guesses=guesses)
+
+
+def run_of(votes, found, target):
+    """The forecast of the very settings that were found, by exact costs."""
+    mechanism = found.best.forecast.mechanism
+    return forecast(votes, mechanism, target, rows=found.best.forecast.rows)
+
+
+def test_a_tested_target_gives_what_it_says():
+    votes = votes_of(2, teachers=40, queries=60)
+    found = tune(votes, [Goal(TARGET, epsilon=1.5, min_agreement=0.8)])
+    told = found.best.forecast
+    exact = run_of(votes, found, TargetPlan.of(1.5, delta=1e-5))
+    assert told.pass_probability[0] == pytest.approx(exact.pass_probability[0], abs=0.02)
+    assert told.answers[0] == pytest.approx(exact.answers[0], rel=1e-9)
+    assert told.agreement[0] == pytest.approx(exact.agreement[0], abs=1e-9)
+    assert told.agreement[0] >= 0.8
+    assert told.pass_probability[0] > 0.5
+
+
+def test_the_least_target_for_answers_gives_them_and_less_does_not():
+    votes = votes_of()
+    found = tune(votes, [Goal(TARGET, answers=40, min_agreement=0.8)])
+    epsilon = found.best.forecast.epsilon
+    exact = run_of(votes, found, TargetPlan.of(epsilon, delta=1e-5))
+    assert exact.expected_answers[0] >= 0.99 * 40
+    less = tune(votes, [Goal(TARGET, epsilon=0.97 * epsilon, min_agreement=0.8)])
+    assert less.best.forecast.expected_answers[0] < 40
+
+
+@pytest.mark.parametrize("goal", [{"epsilon": 4.0}, {"answers": 30}])
+def test_a_worst_case_holds_whatever_the_votes(goal):
+    found = tune(votes_of(4), [Goal(NONE, min_agreement=0.8, **goal)])
+    told, cap = found.best.forecast, found.best.max_answers
+    assert told.epsilon == told.worst_case
+    assert told.pass_probability[0] == 1.0
+    assert told.epsilon <= goal.get("epsilon", 50.0)
+    assert told.answers[0] >= goal.get("answers", 1) * (1 - 1e-9)
+    assert cap is None or told.answers[0] <= cap < told.rows
+
+
+@pytest.mark.parametrize("goal", [{"epsilon": 5.0}, {"answers": 20}])
+def test_a_sanitized_epsilon_is_two_deviations_above_its_mean(goal):
+    goals = [Goal(UPPER, min_agreement=0.8, **goal)]
+    found = tune(votes_of(2, queries=60), goals, mechanism=MechanismName.GNMAX)
+    told, plan = found.best.forecast, found.best.release
+    assert plan.kind is UPPER
+    assert told.epsilon <= min(goal.get("epsilon", 50.0), told.worst_case)
+    assert told.answers[0] >= goal.get("answers", 1)
+    # What a command prints is what was priced.
+    assert {float(f"{x:.3g}") == x for x in (plan.order, plan.beta, plan.sigma)} == {True}
+
+
+def test_floors_on_agreement_are_kept_and_cost_answers():
+    votes = votes_of(4, agreement=0.6)
+    found = [
+        tune(votes, [Goal(NONE, epsilon=3.0, min_agreement=floor)]).best.forecast
+        for floor in (0.6, 0.9)
+    ]
+    assert found[1].agreement[0] >= 0.9
+    assert found[0].answers[0] > found[1].answers[0]
+
+
+def test_the_better_release_wins_and_the_others_are_told():
+    goals = [Goal(kind, epsilon=3.0, min_agreement=0.8) for kind in (TARGET, NONE)]
+    found = tune(votes_of(), goals)
+    assert found.best.merit == max(each.merit for each in (found.best, *found.others))
+    assert {found.goal.release} <= {TARGET, NONE}
+    kinds = {(each.tested, each.forecast.settings.mechanism_name) for each in found.others}
+    assert (found.best.tested, found.best.forecast.settings.mechanism_name) not in kinds
+
+
+def test_a_prior_is_weighed():
+    votes = votes_of(4, agreement=0.6, prior=0.95)
+    goal = Goal(NONE, epsilon=3.0, min_agreement=0.85)
+    free, without = tune(votes, [goal]), tune(votes, [goal], given={"prior_weight": 0})
+    fixed = tune(votes, [goal], given={"prior_weight": 12})
+    assert free.best.forecast.settings.prior_weight > 0
+    assert without.best.forecast.settings.prior_weight == 0
+    assert fixed.best.forecast.settings.prior_weight == 12
+    assert free.best.forecast.answers[0] >= without.best.forecast.answers[0]
+
+
+def test_a_prior_of_probabilities_is_weighed_as_a_run_weighs_it():
+    counts = np.array([[6, 3, 1], [2, 2, 6]])
+    shares = np.array([[0.5, 0.3, 0.2], [0.0, 0.0, 0.0]])
+    votes = of_file(counts, 10, guesses=shares).with_prior_weight(5)
+    assert votes.counts.tolist() == [[6 + 3, 3 + 1, 1 + 1], [2, 2, 6]]
+
+
+def test_what_is_given_stays_as_it_is():
+    given = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 12.0}
+    found = tune(votes_of(), [Goal(NONE, epsilon=8.0, min_agreement=0.5)], given=given)
+    assert found.best.forecast.settings == Tuning(40.0, 30.0, 12.0)
+    goal = Goal(NONE, epsilon=8.0, min_agreement=0.5)
+    found = tune(votes_of(), [goal], mechanism=MechanismName.GNMAX)
+    assert found.best.forecast.settings.threshold is None
+
+
+def test_several_votes_of_a_record_cost_more():
+    goal = Goal(TARGET, epsilon=1.0, min_agreement=0.8)
+    one, two = (tune(votes_of(k=k), [goal]).best.forecast for k in (1, 2))
+    assert two.mechanism.teachers_per_record == 2
+    assert two.expected_answers[0] < one.expected_answers[0]
+
+
+def test_what_is_out_of_reach_says_what_comes_closest():
+    with pytest.raises(UnreachableError, match=r"no settings give 500 expected answers"):
+        tune(votes_of(), [Goal(NONE, answers=500)])
+    hard = votes_of(10, teachers=20, queries=30, agreement=0.3)
+    with pytest.raises(UnreachableError, match=r"at least 100% equal the plurality"):
+        tune(hard, [Goal(NONE, epsilon=0.05, min_agreement=1.0)])
+
+
+@pytest.mark.parametrize("after", [1, 200])
+def test_an_interruption_leaves_the_best_so_far(monkeypatch, after):
+    seen, told = [], []
+
+    def interrupt(looked_at):
+        seen.append(looked_at)
+        if sum(seen) > after:
+            seen[:] = [-(10**6)]
+            raise KeyboardInterrupt
+
+    goals = [Goal(kind, epsilon=3.0, min_agreement=0.5) for kind in (NONE, TARGET)]
+    found = tune(votes_of(), goals, progress=interrupt, interrupted=lambda: told.append(1))
+    assert (found.complete, told) == (False, [1])
+    assert found.best.forecast.epsilon <= 3.0
+    monkeypatch.setattr(tuning.Search, "run", lambda *_, **__: interrupt(10**9))
+    seen.clear()
+    with pytest.raises(KeyboardInterrupt):
+        tune(votes_of(), goals)
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        ({}, UsageError),
+        ({"epsilon": 1.0, "answers": 3}, UsageError),
+        ({"epsilon": 0.0}, ParameterError),
+        ({"answers": -1}, ParameterError),
+        ({"epsilon": 1.0, "min_agreement": 1.2}, ParameterError),
+        ({"epsilon": 1.0, "delta": 0.0}, ParameterError),
+        ({"epsilon": 1.0, "bound": Bound.CONDITIONAL}, UsageError),
+    ],
+)
+def test_a_goal_that_makes_no_sense_is_refused(words, error):
+    with pytest.raises(error):
+        Goal(NONE, **words)
+
+
+def _bowl(settings, _near):
+    """A goal whose best settings are known: T 60, σ1 30, σ2 10."""
+    wanted = {"threshold": 60.0, "sigma1": 30.0, "sigma2": 10.0}
+    return [
+        Candidate(
+            each, -sum(np.log(wanted[name] / x) ** 2 for name, x in each.parameters.items()), 1
+        )
+        for each in settings
+    ]
+
+
+def test_the_search_goes_to_the_best_and_meets_floors_first():
+    search = Search(_bowl, votes=100)
+    best = search.run(search.starts(untested=False), strides=3, halvings=4).settings
+    assert best.threshold == pytest.approx(60.0, rel=0.03)
+    assert best.sigma2 == pytest.approx(10.0, rel=0.03)
+    held = Candidate(Tuning(50.0, 30.0, 10.0), -1.0, 1)
+    missed = Candidate(Tuning(60.0, 30.0, 10.0), 0.0, 1, holds=False)
+    search.seen = {each.settings: each for each in (held, missed)}
+    assert search.best is held
+
+
+def test_made_up_votes_say_their_recipe():
+    votes, recipe = made_up_votes("teachers=40,classes=4,queries=60,agreement=0.9,seed=3,prior=0.5")
+    assert (votes.rows, votes.classes, votes.teachers) == (60, 4, 40)
+    assert (recipe["agreement"], recipe["prior"], recipe["seed"]) == (0.9, 0.5, 3)
+    same, _ = made_up_votes("teachers=40,classes=4,queries=60,agreement=0.9,seed=3")
+    assert np.array_equal(same.counts, votes.counts)

@@ -151,7 +151,7 @@ class NoiseWords(TypedDict, total=False):
 
 
 class ParameterWords(NoiseWords, total=False):
-    """Of a mechanism given by name; in proportion to the teachers where left out."""
+    """Parameters of a mechanism given by name; in proportion to the teachers where left out."""
 
     laplace_scale: Annotated[
         Amount | float | str | None, Says("b of lnmax: Laplace noise on each count, likewise.")

@@ -204,7 +204,7 @@ def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
             )
     if not file.groups:
         return
-    moved = votes_per_record(file, 1)
+    moved = max(group.votes_per_record for group in file.groups)
     apart = mechanism.votes_together and not file.votes_together
     if mechanism.teachers_per_record != moved or apart:
         raise ParameterError(
@@ -331,26 +331,14 @@ def weight_of(file: VoteFile) -> int:
     return 0 if file.prior is None else file.prior.weight
 
 
-def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
-    """Return how many votes one record moves, as was said or as the groups of teachers say."""
-    if not file.groups:
-        return teachers_per_record
-    _refuse_beside_groups(teachers_per_record)
-    return max(group.votes_per_record for group in file.groups)
-
-
 def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:
     """Return a mechanism for teachers in groups, which say how many votes one record moves."""
     if not groups:
         return choice
-    _refuse_beside_groups(choice.teachers_per_record)
+    if choice.teachers_per_record != 1:
+        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")
     return replace(
         choice,
         teachers_per_record=max(group.votes_per_record for group in groups),
         votes_together=all(group.teachers_per_record == 1 for group in groups),
     )
-
-
-def _refuse_beside_groups(teachers_per_record: int) -> None:
-    if teachers_per_record != 1:
-        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")

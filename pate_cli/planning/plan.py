@@ -42,6 +42,8 @@ from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_le
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
 _PRECISION, _CORRECTIONS = 0.03, 6
+# Answers grow about as this power of teachers, or of ε, does.
+_SLOPE = 0.6
 # Answers of use equal the plurality so often; noise as a share of the votes that may leave them so.
 _SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
 # Rows of the model for what a plan says; and how much more another mechanism must give to be named.
@@ -426,6 +428,8 @@ def plan(question: Question) -> Plan:
         value = _needed(question)
         known = question.with_value(value)
     rule = known.rule()
+    if question.unknown != "answers":
+        value, known, rule = _smaller(question, value, rule)
     found = _planned(question, known, rule)
     for _ in range(_CORRECTIONS if question.unknown != "answers" else 0):
         if found.meets_goal:
@@ -440,6 +444,21 @@ def plan(question: Question) -> Plan:
     if other.likely and other.answers > _MORE * found.answers:
         more = _planned(question, known, other)
     return replace(found, least_epsilon=least_epsilon(known), other=more)
+
+
+def _smaller(question: Question, value: float, rule: Rule) -> tuple[float, Question, Rule]:
+    """A smaller value that is enough, too, where the whole search gives more than is wanted."""
+    wanted, known = question.answers or 1, question.with_value(value)
+    for _ in range(_CORRECTIONS):
+        if rule.answers <= _MORE * wanted:
+            break
+        less = value * (wanted / rule.answers) ** _SLOPE
+        at = question.with_value(less)
+        found = at.rule()
+        if at == known or not found.likely or found.answers < wanted:
+            break
+        value, known, rule = less, at, found
+    return value, known, rule
 
 
 def _planned(question: Question, known: Question, rule: Rule) -> Plan:

@@ -413,7 +413,8 @@ def _mostly_quick(
     few = sorted({0, middle, orders.size - 1} if not rough else {middle})
     share = np.stack([np.interp(np.arange(orders.size), few, each) for each in np.eye(len(few))])
     many = votes.most_votes > _MANY_TEACHERS
-    for near in _PRICED_DISTANCES[1 if votes.most_votes <= _FEW_TEACHERS else 0 :]:
+    more_at_once = (rough and votes.is_file) or votes.most_votes <= _FEW_TEACHERS
+    for near in _PRICED_DISTANCES[1 if more_at_once else 0 :]:
         priced = np.stack([ratios.at(place, float(orders[place]), near) for place in few])
         above = np.tensordot(share.T, priced, 1)
         if rough or many:

@@ -375,7 +375,7 @@ class RefusedError(PateError):
         >>> votes = [[40, 38, 22]] * 30
         >>> given = {"layout": "counts", "max_queries": 30, "sigma2": 16, "seed": 1}
         >>> try:
-        ...     pate.aggregate(votes, "gnmax", target_epsilon=0.5, **given)
+        ...     pate.aggregate(votes, "gnmax", target_epsilon=0.5, min_pass=0.0, **given)
         ... except pate.RefusedError as refusal:
         ...     refusal.report
         <Report: epsilon 0.2500 at delta 1e-05, 0 of 30 queries answered>

@@ -248,7 +248,7 @@ def rows_for(
     if asked is not None and within >= asked:
         return _ruled(votes, mechanism, asked, 1.0)
     if not target.reachable:
-        return _ruled(votes, mechanism, asked or within, 0.0 if asked else 1.0)
+        return _ruled(votes, mechanism, asked or within, float(asked is None and within > 0))
     most = asked or _most_rows(mechanism, target, bound, available)
     costs = _costs(votes, mechanism, target, bound=bound, rows=min(most, _USUAL_ROWS))
     share, _ = expected_labels(votes, mechanism, rows=1)

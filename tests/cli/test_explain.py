@@ -94,7 +94,7 @@ def test_a_forged_report_has_nothing_to_sign(pate, released):
 def test_words_of_a_refusal(two_classes, monkeypatch):
     monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
     with pytest.raises(pate_library.RefusedError) as refused:
-        pate_library.aggregate(two_classes, target_epsilon=1.5, max_queries=60)
+        pate_library.aggregate(two_classes, target_epsilon=1.5, max_queries=60, min_pass=0.0)
     assert "60 queries were tested, and none was labelled" in words(explain(refused.value.report))
 
 
@@ -352,8 +352,9 @@ def test_teachers_of_sets_refusals_and_rounds_are_counted(monkeypatch):
     both = pate_library.release(rounds, release="none", order=6.0).report
     is_told_of_hospitals(both)
     monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
+    asked = {"target_epsilon": 1.0, "min_pass": 0.0, "max_queries": QUERIES}
     with pytest.raises(pate_library.RefusedError) as refused:
-        hospital_run("labels", "lnmax", target_epsilon=1.0, max_queries=QUERIES)
+        hospital_run("labels", "lnmax", **asked)
     is_told_of_hospitals(refused.value.report)
 
 

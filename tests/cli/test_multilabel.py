@@ -118,7 +118,8 @@ def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
 def test_a_refusal_tells_of_the_labels_too(votes, pate):
     for seed in range(40):
         line = ["aggregate", votes, *TOLD, "--seed", seed, "-o", "l.jsonl", "--report", "r.json"]
-        done = pate(*line, "--target-epsilon", 1.5, "--max-queries", 40, "--force")
+        tested = ("--target-epsilon", 1.5, "--min-pass", 0, "--sigma1", 4, "--sigma2", 2)
+        done = pate(*line, *tested, "--max-queries", 40, "--force")
         if done.exit_code == 8:
             break
     else:

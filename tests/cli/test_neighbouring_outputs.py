@@ -517,7 +517,7 @@ WAYS = {
     "target, met": [*LNMAX, "--target-epsilon", 60, "--budget", 70],
     "target, out of reach": [*LNMAX, "--target-epsilon", 60, "--budget", 1],
     "target, dry": [*LNMAX, "--target-epsilon", 10, "--dry-run"],
-    "target, refused": [*LNMAX, "--target-epsilon", 0.9, "--max-queries", 9],
+    "target, refused": [*LNMAX, "--target-epsilon", 0.9, "--max-queries", 9, "--min-pass", 0],
     "target, passed": [*GNMAX, "--sigma2", 1.92, "--target-epsilon", 6, "--max-queries", 4],
     "confident, upper": ["--release", "upper", "--order", 4],
     "gnmax, upper": [*GNMAX, "--release", "upper", "--order", 4, "--quiet"],

@@ -757,6 +757,7 @@ def test_two_reports_are_one_total_and_the_same_twice_is_one(ran, released, refu
 def test_a_ledger_and_the_report_of_a_target(kept, ran, released, forget, monkeypatch, passed):
     monkeypatch.setattr(Noise, "comes_up", lambda self, log_chance: not passed)
     words = ["--mechanism", "gnmax", "--sigma2", 12, "--max-queries", 9, "--target-epsilon", 1]
+    words += ["--min-pass", 0]
     kept("a.ledger")
     tested = ran("t", *words, code=0 if passed else 8)
     total = released("a.ledger", "t.json")
@@ -793,6 +794,7 @@ def test_a_ledger_in_a_total_without_a_record_claims_nothing(kept, ran, pate, re
 
 def test_a_refused_target_counts_what_its_refusal_costs(ran, released, record):
     words = ["--max-queries", 20, "--mechanism", "lnmax", "--target-epsilon", 0.3]
+    words += ["--min-pass", 0]
     refusal = ran("t", *words, "--refusal-epsilon", 0.2, code=8)
     assert refusal["tested"]["passed"] is False
     for given in (record, "t.json"):

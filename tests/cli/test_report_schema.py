@@ -71,7 +71,8 @@ def test_reports_of_the_paper_analysis_validate(pate, votes):
 
 @pytest.mark.parametrize("target", ["0.5", "3", "200"])
 def test_reports_of_targets_validate(pate, two_classes, target):
-    result = pate("aggregate", two_classes, "--target-epsilon", target, "--max-queries", 60)
+    words = ("--target-epsilon", target, "--max-epsilon", 200, "--max-queries", 60)
+    result = pate("aggregate", two_classes, *words)
     assert result.exit_code in (0, 8), result.stderr
     found = json.loads(result.stdout)
     assert _errors(found) == []

@@ -124,6 +124,7 @@ def test_a_failure_at_the_last_moment_leaves_nothing(tmp_path, monkeypatch):
 def test_a_refusal_publishes_its_report_and_no_labels(tmp_path):
     # Far above what the votes cost at this noise, so that the coin is all but never for them.
     asked = {"target_epsilon": 0.5, "max_queries": 40, "sigma2": 20.0, "bound": "two-tail"}
+    asked["min_pass"] = 0.0
     with pytest.raises(pate.RefusedError) as refused:
         pate.aggregate(VOTES, "gnmax", layout="counts", seed=1, **asked, into="l.csv")
     assert names(tmp_path) == ["l.report.json"]

@@ -345,8 +345,8 @@ def test_teachers_of_sets_refusals_and_rounds_are_counted(monkeypatch):
     both = pate_library.release(rounds, release="none", order=6.0).report
     is_told_of_hospitals(both)
     monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
+    asked = {"target_epsilon": 1.0, "min_pass": 0.0, "max_queries": QUERIES}
     with pytest.raises(pate_library.RefusedError) as refused:
-        asked = {"target_epsilon": 1.0, "min_pass": 0.0, "max_queries": QUERIES}
         hospital_run("labels", "lnmax", **asked)
     is_told_of_hospitals(refused.value.report)
 

@@ -23,9 +23,7 @@ if TYPE_CHECKING:
     from pate_cli.core.errors import PateError as PateError
     from pate_cli.disclosure.exchange import dp_event as dp_event
     from pate_cli.disclosure.exchange import rdp_curve as rdp_curve
-    from pate_cli.disclosure.explain import explain as explain
-    from pate_cli.disclosure.external import ExternalCurve as ExternalCurve
-    from pate_cli.disclosure.external import ExternalPair as ExternalPair
+    from pate_cli.disclosure.external import Stated as Stated
     from pate_cli.disclosure.ledger import Ledger as Ledger
     from pate_cli.disclosure.record import SpendRecord as SpendRecord
     from pate_cli.disclosure.report import RefusedError as RefusedError
@@ -35,15 +33,16 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.coordinated import coordinated_choice as coordinated_choice
     from pate_cli.mechanisms.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.run.publication import Destination as Destination
+    from pate_cli.verbs.aggregate import aggregate as aggregate
+    from pate_cli.verbs.explain import explain as explain
     from pate_cli.verbs.measure import compare as compare
     from pate_cli.verbs.measure import cost as cost
     from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
     from pate_cli.verbs.plan import plan as plan
+    from pate_cli.verbs.quote import quote as quote
     from pate_cli.verbs.release import release as release
     from pate_cli.verbs.session import Ask as Ask
     from pate_cli.verbs.session import Session as Session
-    from pate_cli.verbs.spend import aggregate as aggregate
-    from pate_cli.verbs.spend import quote as quote
     from pate_cli.verbs.spent import spent as spent
     from pate_cli.verbs.tune import tune as tune
     from pate_cli.verbs.verify import verify as verify
@@ -54,8 +53,7 @@ _HOMES = {
     "Ask": "verbs.session",
     "BudgetSpent": "core.errors",
     "Destination": "run.publication",
-    "ExternalCurve": "disclosure.external",
-    "ExternalPair": "disclosure.external",
+    "Stated": "disclosure.external",
     "Labels": "labels.labels",
     "Ledger": "disclosure.ledger",
     "PateError": "core.errors",
@@ -65,15 +63,15 @@ _HOMES = {
     "SpendRecord": "disclosure.record",
     "SyntheticEnsemble": "mechanisms.synthetic",
     "TeacherGroups": "votes.groups",
-    "aggregate": "verbs.spend",
+    "aggregate": "verbs.aggregate",
     "compare": "verbs.measure",
     "coordinated_choice": "mechanisms.coordinated",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
-    "explain": "disclosure.explain",
+    "explain": "verbs.explain",
     "open_votes": "votes.opening",
     "plan": "verbs.plan",
-    "quote": "verbs.spend",
+    "quote": "verbs.quote",
     "rdp_curve": "disclosure.exchange",
     "release": "verbs.release",
     "smooth_sensitivity": "verbs.measure",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import sys
 
@@ -21,10 +20,8 @@ def main() -> None:
     """Run the command line."""
     with stoppable(), interruptible(SystemExit):
         take_closed_places()
-        # Importing leaves little to collect; to look for it all the while takes a twelfth of a run.
-        gc.set_threshold(100_000)
-        # Nor do threads that numpy starts for large matrices: ours are small, and a run that wants
-        # more processors has ways of its own.
+        # Our matrices are small: threads that numpy starts for large ones would cost a third of a
+        # run, and one that wants more processors has ways of its own.
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
         bound_reading()
         # It takes a moment, in which a signal may come.
@@ -39,9 +36,6 @@ def main() -> None:
                 raise
             say(f"cannot write: {error.strerror or error}")
             sys.exit(OutputError.exit_code)
-        finally:
-            # Nor is all that is left looked through again at the end: it goes with the process.
-            gc.freeze()
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ from __future__ import annotations
 import ast
 import functools
 import graphlib
-import re
 from pathlib import Path
 
 import pytest
@@ -174,25 +173,9 @@ def test_the_accountant_is_pure():
     assert known == {
         "core.arrays",
         "core.checks",
-        "core.dataclass",
         "core.errors",
         "core.special",
     }
-
-
-def test_dataclasses_are_finished_when_they_are_needed():
-    """In rooms that every command imports; votes are read by those alone that need them."""
-    at_once = [
-        module
-        for module, path in MODULES.items()
-        if not module.startswith(("pate_cli.labels", "pate_cli.run", "pate_cli.votes"))
-        and re.search(
-            r"^from dataclasses import .*\bdataclass\b",
-            path.read_text(encoding="utf-8"),
-            re.MULTILINE,
-        )
-    ]
-    assert at_once == []
 
 
 def test_no_chain_over_mechanisms():

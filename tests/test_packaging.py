@@ -38,7 +38,6 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     names = zipfile.ZipFile(wheel).namelist()
     inside = {name for name in names if ".dist-info/" not in name}
     assert {str(path.relative_to(ROOT)) for path in SOURCES} <= inside
-    assert "pate_cli/disclosure/schema/report.schema.json" in inside
     assert "pate_cli/py.typed" in inside
     assert {str(path.relative_to(ROOT)) for path in PAGES} <= inside
     assert all(name.startswith("pate_cli/") for name in inside)
@@ -50,7 +49,7 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
 def test_the_wheel_works_where_the_sources_are_not(wheel, tmp_path):
     program = (
         "import sys; sys.path.insert(0, sys.argv.pop(1))\n"
-        "import pate_cli; from pate_cli.disclosure.schema import report_schema\n"
+        "import pate_cli; from pate_cli.disclosure.report import report_schema\n"
         "print(pate_cli.__file__); print(report_schema()['title'])\n"
     )
     words = [sys.executable, "-c", program, wheel]

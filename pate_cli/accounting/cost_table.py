@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +24,6 @@ from pate_cli.accounting.sensitivity import (
     smooth_sensitivity,
 )
 from pate_cli.core.arrays import Floats, Ints, column_ends
-from pate_cli.core.dataclass import dataclass
 
 _EVERY = slice(None)
 # Costs of cells at distances that are held at once.

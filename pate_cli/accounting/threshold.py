@@ -21,13 +21,14 @@ reports the expectation: a Jensen gap away from a Rényi divergence, and below i
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_order, check_orders, check_positive
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_ndtr
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.run.publication import Destination, Publication
-    from pate_cli.verbs.spend import Aggregation
+    from pate_cli.verbs.aggregate import Aggregation
     from pate_cli.votes.vote_file import VoteFile
 
 
@@ -125,6 +125,7 @@ def aggregate(
       stability, sparse-vector   few queries, almost unanimous teachers, the exact plurality
     """
     import pate_cli as pate
+    from pate_cli.run.publication import refuse_ledger
     from pate_cli.verbs.request import check_numbers
 
     if labels.labels_path is None and not dry_run and has_no_name(votes):
@@ -156,7 +157,8 @@ def aggregate(
     }
     check_numbers({**asked, **engine.keywords, "seed": report.seed})
     choice = described.choice()
-    to.refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
+    if ledger is not None:
+        refuse_ledger(composed=choice.name if choice.composed else None, tested=tested)
     report.refuse_curve(composed=choice.name if choice.composed else None, tested=tested)
     asked["keep_ledger"] = ledger is not None
     asked["record"] = kept.places(votes, seed=report.seed)
@@ -215,7 +217,7 @@ class _CommandLine:
 
         output, report = self.output, self.report
         place = self.report_path if report.report is not None else self._copy
-        with output.outputs() as out, self._opened(out, to_look=True) as opened:
+        with output.outputs() as out, self._opened(out, to_look=True, resumed=True) as opened:
             file, rows, _ = opened
             with output.progress("pricing", rows) as advance:
                 quote = pate.quote(file, self.choice, progress=advance, **self.asked)
@@ -233,9 +235,9 @@ class _CommandLine:
         from pate_cli.run.checkpoint import reached
 
         output, refused = self.output, None
-        found = self.asked["record"].found
-        if found is not None:
-            output.note(f"joins the record {public_name(found)}")
+        joined = self.asked["record"].joined
+        if joined is not None:
+            output.note(joined)
         row = reached(engine.checkpoint)
         with (
             output.outputs() as out,
@@ -247,7 +249,7 @@ class _CommandLine:
                 output.note(twin)
             if engine.checkpoint is not None and row is not None:
                 kept = public_name(engine.checkpoint)
-                output.note(f"goes on with the run in {kept}, {row}")
+                output.note(f"goes on with the run in {kept}, which had come to row {row}")
             available = file.queries
             self.report.refuse_unclaimed(file.read_off)
 
@@ -286,8 +288,6 @@ class _CommandLine:
                 )
             self._note_account(refused.report)
             raise refused
-        if done.checkpoint is not None:
-            done.checkpoint.end()
         self._tell(done.report, available)
         if self.summed_up and done.report.private and done.report.sound and not self.by_rule:
             self._tell_of_others(done.report, available)
@@ -317,13 +317,11 @@ class _CommandLine:
         """The votes, how many of their rows are asked if that is known, and promised outputs."""
         output, reading = self.output, self.reading
         for record in self.asked["record"].paths:
-            note("the record of what was spent", (record, None))
+            note("the record of what was spent", record)
         # A dry run looks whether there could be such files, and minds none that are there.
         self.report.reserve(out, self._copy)
         asked = self.report.report is not None
-        publication = self.to.reserve(
-            out, to_look=to_look, keeps_report=asked or not to_look, resumed=resumed
-        )
+        publication = self.to.reserve(out, keeps_report=asked or not to_look, resumed=resumed)
         with reading.open(self.votes, output, any_name=not self.choice.listed) as file:
             publication.check(file)
             rows = reading.rows(file)
@@ -349,17 +347,17 @@ class _CommandLine:
     @property
     def _records(self) -> list[str]:
         """Return the names of the record files, as short as they can be from here."""
-        paths = map(os.fspath, self.asked["record"].paths)
+        paths = [os.fspath(file.path) for file in self.asked["record"].files]
         return [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
 
     def _note_account(self, report: Report) -> None:
         """Note what all runs of the record cost, if there are others, or that there is none."""
         from pate_cli.disclosure.figures import pair
 
-        places, spent, output = self.asked["record"], report.spent, self.output
+        record, spent, output = self.asked["record"], report.spent, self.output
         if spent is not None and spent.count > 1 and not self.summed_up:
             total = pair(spent.epsilon, spent.delta)
-            output.note(f"{spent.count} runs in {places.shown} cost {total} together")
+            output.note(f"{spent.count} runs in {record.file.name} cost {total} together")
         if spent is None and report.private:
             output.note("earlier runs: not tracked; --ensemble NAME keeps a record of these votes")
 

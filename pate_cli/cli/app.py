@@ -14,7 +14,6 @@ from typer.core import TyperGroup
 
 from pate_cli.cli.commands import COMMANDS, function_of
 from pate_cli.cli.help import PanelledCommand, asks_for_help, fitted_help
-from pate_cli.cli.start import put_off, quickly
 from pate_cli.cli.terminal import (
     command,
     interruptible,
@@ -65,9 +64,7 @@ class _Imported(Mapping[str, Any]):
             alone.command(
                 name, cls=PanelledCommand, short_help=told, no_args_is_help=name != "demo"
             )(function)
-            built = typer.main.get_command(alone)
-            built.__dict__["kinds"] = function.__annotations__
-            self._built[name] = built
+            self._built[name] = typer.main.get_command(alone)
         return self._built[name]
 
 
@@ -77,10 +74,6 @@ class _Commands(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = _Imported()
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, without reading those that nobody gave."""
-        return quickly(super().get_params(ctx), {})
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Commands and what each is for, without importing one."""
@@ -124,7 +117,6 @@ class _Commands(TyperGroup):
 
     def _caught(self, ctx: Any) -> Any:
         try:
-            put_off()
             return super().invoke(ctx)
         except PateError as error:
             say(_flagged(str(error)) + notes_of(error))

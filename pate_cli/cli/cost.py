@@ -25,7 +25,7 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.words import LabelFormat, OrderChoice
-from pate_cli.files.existing import columns_in
+from pate_cli.files.results import columns_in
 
 if TYPE_CHECKING:
     from pate_cli.files.outputs import Outputs

@@ -36,7 +36,7 @@ def demo(
 
     import pate_cli as pate
     from pate_cli.cli.summary import Handling, print_report
-    from pate_cli.disclosure.record_place import Places
+    from pate_cli.disclosure.record_place import RecordPlace
 
     refuse_closed()
     place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else folder
@@ -49,7 +49,7 @@ def demo(
         out.reserve(labels)
         out.reserve(report)
         # What others spent on the sample is no part of it.
-        account = Places((spent,), votes=votes.name, accept_lost=True)
+        account = RecordPlace.at(spent, votes=votes.name)
         done = pate.aggregate(_sample(votes.name), target_epsilon=_TARGET, record=account)
         out.write(votes, _sample(votes.name).read_bytes())
         with out.open(labels) as file:

@@ -42,10 +42,11 @@ def explain(
     view: Annotated[WordOptions, Without("plot")],
     output: Annotated[OutputOptions, Without("quiet")],
 ) -> None:
-    """Say what a report promises, to whom, on what that rests, and what it does not cover.
+    """Say in plain words what a report promises, to whom, on what conditions.
 
-    Reads nothing but the public report, so what it says may be published as well. With --html it
-    is one page that stands by itself, for whoever must sign that labels may be handed out.
+    Checks every number first and says what it could not check. Reads nothing but the public report,
+    so its words may be published as well. With --html it writes one page that stands by itself, for
+    whoever must sign that labels may be handed out.
     """
     import pate_cli as pate
 
@@ -62,22 +63,19 @@ def explain(
 
 
 def _print(found: Explanation) -> None:
-    """Titles, bold at a terminal, and wrapped texts; a pipe does not wait for what paints."""
-    painted = terminal.printer() if terminal.read_by_person() else None
-    width = min(terminal.width(), _WIDTH)
+    """Print titles, bold at a terminal, with sentences wrapped under them."""
+    painted = terminal.printer() if terminal.read_by_person() else None  # rich takes its time
+    wrapped = textwrap.TextWrapper(
+        min(terminal.width(), _WIDTH),
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
     for number, section in enumerate(found.sections):
         sys.stdout.write("\n" * bool(number))
         if painted is None:
             sys.stdout.write(f"{section.title}\n")
         else:
             painted.print(section.title, style="bold", highlight=False, markup=False)
-        for text in section.texts:
-            lines = textwrap.wrap(
-                text,
-                width,
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            sys.stdout.writelines(f"{line}\n" for line in lines)
+        sys.stdout.writelines(f"{wrapped.fill(text)}\n" for text in section.texts)

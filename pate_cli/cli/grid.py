@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
-
-from pate_cli.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from typer.core import TyperCommand
-
-from pate_cli.cli.start import quickly
 
 GOAL: Final = "Goal"
 EVERYDAY: Final = "Everyday"
@@ -90,17 +87,7 @@ def _fitted(line: str, columns: int) -> list[str]:
 
 
 class PanelledCommand(TyperCommand):
-    """A command that shows its options by panels.
-
-    Attributes:
-        kinds: what its parameters are annotated with.
-    """
-
-    kinds: Mapping[str, Any] = MappingProxyType({})
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Of which only what is said is read."""
-        return quickly(super().get_params(ctx), self.kinds)
+    """A command that shows its options by panels."""
 
     def get_help(self, ctx: Any) -> str:
         """See `fitted_help`."""

@@ -58,11 +58,11 @@ from pate_cli.core.words import (
     ReleaseKind,
 )
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import PICTURE, a_report
+from pate_cli.files.existing import PICTURE, REPORT
 
 if TYPE_CHECKING:
     from pate_cli.core.words import PublicFact
-    from pate_cli.disclosure.record_place import Places
+    from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.report import Quote, Report
     from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
@@ -783,12 +783,12 @@ class RecordOptions:
             "accept_lost_record": self.accept_lost_record,
         }
 
-    def places(self, votes: str, *, seed: int | None) -> Places:
-        """Return the places of the record of these votes."""
-        from pate_cli.disclosure.record_place import Places
+    def places(self, votes: str, *, seed: int | None) -> RecordPlace:
+        """Return the place of the record of these votes."""
+        from pate_cli.disclosure.record_place import RecordPlace
 
         asked = self.keywords
-        return Places.of(
+        return RecordPlace.of(
             votes,
             record=asked["record"],
             ensemble=asked["ensemble"],
@@ -835,7 +835,7 @@ class ReportOptions:
         if self.export_rdp is None:
             return
         if self.seed is not None:
-            raise UsageError("--export-rdp does not go with --seed, for which nothing is claimed")
+            raise UsageError("--export-rdp does not go with --seed, which promises nothing")
         if self.export_rdp == "-":
             raise UsageError("--export-rdp needs the name of a file; stdout is for the report")
 
@@ -863,7 +863,7 @@ class ReportOptions:
         """Both outputs, before any work; no `place` if the report is not kept."""
         for path in (place, self.export_rdp):
             if path is not None:
-                out.reserve(path, replaces=a_report)
+                out.reserve(path, replaces=REPORT)
 
     def refuse_curve(self, *, composed: str | None, tested: bool) -> None:
         """UsageError for the curve of what has none: a mechanism, or a target."""
@@ -876,9 +876,9 @@ class ReportOptions:
     def refuse_unclaimed(self, read_off: Sequence[PublicFact]) -> None:
         """UsageError for the curve of a run for which nothing will be claimed, so before it."""
         if self.export_rdp is not None and read_off:
-            from pate_cli.disclosure.guarantee import read_off_warning
+            from pate_cli.disclosure.guarantee import GAPS
 
-            raise UsageError(f"nothing is claimed: {read_off_warning(read_off[0])}")
+            raise UsageError(GAPS[read_off[0]])
 
     def write(self, out: Outputs, place: str | None, found: Report | Quote) -> None:
         """The report, or what takes its place, and its curve."""

@@ -44,7 +44,7 @@ class BesideOptions:
         typer.Option(
             "--unverified",
             help="Take reports and records that do not verify, too; the report then says so and "
-            "claims nothing.",
+            "promises nothing.",
         ),
     ] = False
 
@@ -98,10 +98,16 @@ def release(
             **kept.keywords,
             **parameters.keywords,
         )
-        if done.report.sanitized.epsilon is not None and done.report.spent is not None:
-            out.note(lambda error: error.add_note("what was drawn stays in the record and counts"))
-        report.write(out, report_path, done.report)
+        try:
+            report.write(out, report_path, done.report)
+            out.publish()
+        except BaseException as error:
+            if done.report.sanitized.epsilon is not None and done.report.spent is not None:
+                error.add_note("what was drawn stays in the record and counts")
+            raise
     total, spent = done.ledger, done.report.spent
+    if done.joined is not None:
+        output.note(done.joined)
     if total is not None and total.draws:
         output.note(
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
@@ -130,7 +136,8 @@ def release(
 
 
 def _is_ledger(name: str) -> bool:
-    from pate_cli.files.sealed_json import content_of
-
-    path = Path(name)  # or a pipe, or the address of a report
-    return path.is_file() and b'"pate-ledger"' in content_of(path, most=200)
+    path = Path(name)
+    if not path.is_file():  # a pipe, or the address of a report
+        return False
+    with path.open("rb") as file:
+        return b'"pate-ledger"' in file.read(200)

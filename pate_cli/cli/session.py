@@ -23,7 +23,7 @@ from pate_cli.cli.options import (
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.core.words import CEILING, DELTA
-from pate_cli.files.existing import a_report
+from pate_cli.files.existing import REPORT
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
@@ -129,21 +129,14 @@ def session(
         raise VoteError("cannot read standard input: it is closed")
     with output.outputs() as out:
         if asked.report is not None:
-            out.reserve(asked.report, replaces=a_report)
+            out.reserve(asked.report, replaces=REPORT)
             out.try_out()
-        places = record.keywords
         with pate.Session(
             teachers=votes.teachers,
             classes=votes.classes,
-            epsilon=asked.target_epsilon,
+            target_epsilon=asked.target_epsilon,
             delta=asked.delta,
             mechanism=mechanism.mechanism,
-            record=places["record"],
-            ensemble=places["ensemble"],
-            accept_lost_record=places["accept_lost_record"],
-            budget=places["budget"],
-            budget_delta=places["budget_delta"],
-            budget_order=places["budget_order"],
             max_queries=asked.max_queries,
             max_epsilon=asked.max_epsilon,
             label_names=votes.label_names,
@@ -153,6 +146,7 @@ def session(
             teachers_per_record=mechanism.teachers_per_record,
             prior_weight=asked.prior_weight,
             seed=asked.seed,
+            **record.keywords,
             **mechanism.choice().given,
         ) as opened:
             output.note(_opening(opened))

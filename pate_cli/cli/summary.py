@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.cli.terminal import printer
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import printable
 
 if TYPE_CHECKING:
@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 
 _INDENT: Final = 12
 _LEAST_WIDTH: Final = 30
-_ALL, _NOTHING = "for all votes", "which promises nothing"
+_ALL, _NOTHING = "it holds whatever the votes were", "nothing is promised"
 _READINGS: Final = {
-    "worst-case": _ALL,
-    "target": f"{_ALL}: the target, which was tested",
-    "refusal": f"{_ALL}: what the refusal costs",
-    "upper": "a sanitized bound for these votes",
-    "total": f"{_ALL}: all runs together",
+    "worst-case": f"; {_ALL}",
+    "target": f", as you asked; {_ALL}",
+    "refusal": f", what the failed test costs; {_ALL}",
+    "upper": ", a sanitized bound for these votes",
+    "total": f", all runs together; {_ALL}",
 }
 
 _Rows = Iterable[tuple[str, str]]
@@ -30,9 +30,12 @@ _Rows = Iterable[tuple[str, str]]
 
 @dataclass(frozen=True)
 class Handling:
-    """What becomes of a run's files, names as a person gave them.
+    """Names of a run's files as a person gave them, by what to do with them.
 
-    `check` is what verifies it, `records` tell of all runs.
+    Attributes:
+        publish, secret: files to publish, and to keep secret.
+        check: files that `pate verify` takes.
+        records: files that tell of all runs.
     """
 
     publish: Sequence[str]
@@ -62,20 +65,21 @@ def not_asked(report: Report, rows: int) -> str | None:
 
 
 def print_quote(quote: Quote) -> None:
-    """What a run would cost; nothing was drawn."""
+    """Print what a run would cost; nothing was drawn."""
     _print(_quoted(quote))
 
 
 def _released(report: Report, rows: int | None) -> _Rows:
-    from pate_cli.disclosure.figures import nats, shown
+    from pate_cli.disclosure.figures import nats, shown, verdict
 
     left = None if rows is None else not_asked(report, rows)
     if left is not None:
         yield "asked", left
     yield "answered", f"{report.answers} of {report.queries} {report.rows}"
-    yield "epsilon", f"{nats(report.epsilon)} at delta {shown(report.delta)}, {_reading(report)}"
+    epsilon = shown(report.epsilon) if report.epsilon_kind == "target" else nats(report.epsilon)
+    yield "epsilon", f"{epsilon} at delta {shown(report.delta)}{_reading(report)}"
     if report.epsilon_kind == "upper" and report.claims("all-votes"):
-        yield "worst case", f"{nats(report.data_independent.epsilon)}, {_ALL}{_premise(report)}"
+        yield "worst case", f"{nats(report.data_independent.epsilon)}; {_ALL}{_premise(report)}"
     if len({own.epsilon for own in report.groups}) > 1:
         most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
         spread = (
@@ -86,28 +90,28 @@ def _released(report: Report, rows: int | None) -> _Rows:
     if not report.private:
         yield "privacy", "none: drawn from a fixed seed, for tests and papers only"
     elif not report.sound:
-        yield "privacy", f"not proved: {report.summary}"
+        yield "privacy", report.summary
     elif report.spent is not None and report.spent.count > 1:
         spent = report.spent
         if report.epsilon_kind != "total":
             total = f"{nats(spent.epsilon)} at delta {shown(spent.delta)}"
-            yield "in all", f"{total}, {_ALL}: {spent.count} runs in the record"
-        yield "privacy", _worth(spent.epsilon, spent.delta)
+            yield "in all", f"{total} for the {spent.count} runs in the record; {_ALL}"
+        yield "privacy", verdict(spent.epsilon, spent.delta)
     else:
-        yield "privacy", _worth(report.epsilon, report.delta, report.epsilon_kind)
+        yield "privacy", verdict(report.epsilon, report.delta, report.epsilon_kind)
 
 
 def _reading(report: Report) -> str:
-    """Whom ε is about, where it is about anybody."""
+    """Return what stands behind ε: for which votes it holds, where it holds for any."""
     if not (report.private and report.sound):
-        return _NOTHING
+        return f"; {_NOTHING}"
     return _READINGS[report.epsilon_kind].replace(_ALL, f"{_ALL}{_premise(report)}")
 
 
 def _premise(report: Report) -> str:
-    """What an ε for all votes of several rounds rests on."""
+    """Return what the worst case of several rounds rests on; "" for one round."""
     several = len(report.rounds) > 1 or report.external
-    return " if all rounds were fixed beforehand" if several else ""
+    return ", if all rounds were fixed beforehand" if several else ""
 
 
 def _handled(files: Handling, *, claimed: bool) -> _Rows:
@@ -116,30 +120,30 @@ def _handled(files: Handling, *, claimed: bool) -> _Rows:
     if files.records:
         yield "record", ", ".join(files.records)
     elif claimed:
-        yield "record", "none: neither this run nor earlier ones are charged anywhere"
+        yield "record", "none: this run and earlier ones are charged nowhere"
     if files.check:
         yield "check it", shlex.join(["pate", "verify", *files.check])
 
 
 def _quoted(quote: Quote) -> _Rows:
-    from pate_cli.disclosure.figures import nats, shown
+    from pate_cli.disclosure.figures import nats, shown, verdict
 
     yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
-    reading = _ALL if quote.sound else _NOTHING
-    yield "epsilon", f"{nats(quote.epsilon)} at delta {shown(quote.delta)}, {reading}"
+    reading = "whatever the votes" if quote.sound else _NOTHING
+    yield "epsilon", f"at most {nats(quote.epsilon)} at delta {shown(quote.delta)}; {reading}"
     yield from _guessed(quote.prior)
     if quote.target is not None and quote.target.needed:
         refusal = shown(quote.target.refusal_epsilon)
-        yield "target", f"tested: {_passing(quote.target.chances)}; a refusal costs {refusal}"
+        yield "target", f"tested: {_passing(quote.target.chances)}; a failed test costs {refusal}"
     if quote.sound:
-        yield "privacy", _worth(quote.epsilon, quote.delta)
+        yield "privacy", verdict(quote.epsilon, quote.delta)
     else:
-        yield "privacy", "not proved: what the warning names was read off the votes"
+        yield "privacy", "none: what the warning names was read from the votes"
 
 
 def _passing(chances: Mapping[str, Any] | None) -> str:
-    """The chance of passing over made-up ensembles, worst and best by name."""
+    """Return how often made-up teachers pass the release test, worst and best by name."""
     if chances is None:
         return "nothing"
     worst, best = (
@@ -151,17 +155,11 @@ def _passing(chances: Mapping[str, Any] | None) -> str:
 
 
 def _guessed(prior: PublicPrior | None) -> _Rows:
-    """What the ε rests on beside the votes."""
+    """Yield what ε presupposes of a prior, if there is one."""
     if prior is not None:
         weight = "votes" if prior.weight is None else f"{prior.weight} votes"
         told = "void if the votes or any private record shaped them"
         yield "prior", f"{weight} for each of {prior.guesses} guesses; {told}"
-
-
-def _worth(epsilon: float, delta: float, kind: str = "worst-case") -> str:
-    from pate_cli.disclosure.verdict import verdict
-
-    return str(verdict(epsilon, delta, kind))
 
 
 def _print(rows: _Rows) -> None:

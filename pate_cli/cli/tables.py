@@ -16,7 +16,7 @@ from pate_cli.core.errors import printable
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pate_cli.verbs.spent import Bill
+    from pate_cli.verbs.spent import RecordCost
 
 _WARNING = "[bold red]NOT RELEASABLE[/]: these numbers describe the votes"
 _NEAR: Final = 5
@@ -262,7 +262,7 @@ def print_plan(result: dict[str, Any]) -> None:
             console.print("\n" + line, soft_wrap=True, highlight=False, markup=False)
 
 
-def print_bill(bill: Bill) -> None:
+def print_bill(bill: RecordCost) -> None:
     """`pate spent` for a person."""
     from rich.text import Text
 

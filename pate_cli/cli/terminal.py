@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.credentials import withheld
-from pate_cli.core.errors import OutputError, UsageError, printable
+from pate_cli.core.errors import OutputError, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -194,20 +194,14 @@ def command() -> Iterator[None]:
 
     UsageError where a file that is read is standard output, too: what is printed goes there.
     """
-    from pate_cli.files.inputs import places_of_descriptor, watched
+    from pate_cli.files.inputs import places_of, watched
 
     outs: list[Outputs] = []
     _ANSWERED.set(False)
     _OUTPUTS.set(outs)  # and known after the command, too, until there is another
     try:
-        with watched() as read:
-
-            def printed() -> None:
-                what = read.what(places_of_descriptor(1))
-                if what is not None:
-                    raise UsageError(f"standard output is {what}; give the output another name")
-
-            read.guard(printed)
+        with watched() as inputs:
+            inputs.claim("standard output", places_of(1))
             yield
     finally:
         for out in outs:

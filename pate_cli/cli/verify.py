@@ -12,7 +12,7 @@ from pate_cli.cli.options import CheckOptions, Without, spread
 from pate_cli.core.errors import MismatchError, UncheckedError
 
 if TYPE_CHECKING:
-    from pate_cli.verbs.verify import Verification
+    from pate_cli.disclosure.verification import Verification
 
 
 @spread

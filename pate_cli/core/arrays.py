@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
 _Number = TypeVar("_Number", bound=np.generic)

@@ -1,14 +1,16 @@
 """Documents: frozen dataclasses as JSON-ready values, and back from JSON by their annotations.
 
-What is read is what the annotations say and nothing else: no boolean for a number, no number for a
-text, no field that is missing or unknown. Constructors check ranges. Every reader says what is
-wrong in the same words, and raises its own class of error.
+A dataclass is the schema of its document. What is read is what the annotations say and nothing
+else: no boolean for a number, no number for a text, no field that is missing or unknown.
+Constructors check ranges. Every reader says what is wrong in the same words, and raises its own
+class of error.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
+import inspect
 import json
 import math
 import types
@@ -31,7 +33,10 @@ SPARING: Final = {_SPARING: True}
 LARGEST_WHOLE: Final = 2**63 - 1
 _NAME: Final = "name"
 _NUMBERS: Final = {int, float}
-_WORDS: Final = {str: "a text", int: "a whole number", bool: "true or false"}
+_PLAIN: Final = {
+    str: ("a text", "string"), int: ("a whole number", "integer"),
+    bool: ("true or false", "boolean"),
+}  # fmt: skip
 
 
 def called(name: str) -> dict[str, Any]:
@@ -53,7 +58,7 @@ class Refusal:
 
 
 class _FaultError(Exception):
-    """What is wrong; with the error of a constructor, if it was one that found it."""
+    """Raised within this module for a fault, with the error of the constructor that found it."""
 
     def __init__(self, text: str, found: PateError | None = None) -> None:
         super().__init__(text)
@@ -61,7 +66,7 @@ class _FaultError(Exception):
 
 
 def encoded(value: Any) -> Any:
-    """A dataclass as an object of its fields in their order; what is in it likewise."""
+    """Return a dataclass as an object of its fields in their order, and all in it likewise."""
     if is_dataclass(value):
         return {
             each.metadata.get(_NAME, each.name): encoded(getattr(value, each.name))
@@ -77,21 +82,18 @@ def encoded(value: Any) -> Any:
     return value.value if isinstance(value, enum.Enum) else value
 
 
-def parsed(
-    text: str | bytes, refusal: Refusal, *, most: int, largest: int | None = LARGEST_WHOLE
-) -> Any:
-    """What a JSON text says, in numbers that are finite, and each thing once.
+def parsed(text: str | bytes, refusal: Refusal, *, most: int) -> Any:
+    """Return the content of a JSON text whose numbers are finite and whose fields stand once.
 
     Args:
         text: its content.
         refusal: what it raises otherwise.
         most: bytes that a file of its kind has at most.
-        largest: size of its whole numbers; None where they are of any.
     """
 
     def whole(digits: str) -> int:
         # Of thousands of digits Python would not say which number they are.
-        if largest is not None and (len(digits) > 20 or abs(int(digits)) > largest):
+        if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
             raise _FaultError("it holds a whole number that is too large")
         return int(digits)
 
@@ -114,7 +116,7 @@ def parsed(
 
 
 def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
-    """A dataclass from what JSON gave for it.
+    """Return the dataclass that a JSON value describes.
 
     Raises:
         PateError: the refusal's, naming the field; what a constructor says in that class stands.
@@ -128,8 +130,39 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
     return found
 
 
+def schema_of(kind: Any) -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of what `encoded` makes of an annotation.
+
+    A dataclass brings its docstring along, which says what its fields mean.
+    """
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is types.UnionType:
+        return {"anyOf": [schema_of(each) for each in inner]}
+    if origin is tuple:
+        return {"type": "array", "items": schema_of(inner[0])}
+    if is_dataclass(kind):
+        return _object_schema(kind)
+    if isinstance(kind, type) and issubclass(kind, enum.Enum):
+        return {"enum": [word.value for word in kind]}
+    if kind in _PLAIN:
+        return {"type": _PLAIN[kind][1]}
+    others: dict[Any, str] = {float: "number", types.NoneType: "null"}
+    return {} if kind is Any else {"type": others.get(kind, "object")}
+
+
+def _object_schema(kind: Any) -> dict[str, Any]:
+    known = _names(kind)
+    return {
+        "description": inspect.getdoc(kind),
+        "type": "object",
+        "properties": {name: schema_of(_hints(kind)[each.name]) for name, each in known.items()},
+        "required": [name for name, each in known.items() if _SPARING not in each.metadata],
+        "additionalProperties": False,
+    }
+
+
 def picked(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Those fields of an object that a dataclass knows."""
+    """Return the fields of an object that a dataclass knows."""
     known = _names(kind)
     return {name: value for name, value in data.items() if name in known}
 
@@ -173,8 +206,8 @@ def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
     if origin is types.UnionType:
         (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
         return None if data is None else _decoded(inner, data, at, ", or null")
-    if kind in _WORDS:
-        return data if type(data) is kind else refuse(_WORDS[kind])
+    if kind in _PLAIN:
+        return data if type(data) is kind else refuse(_PLAIN[kind][0])
     if kind is float:
         number = _reals(data) if type(data) in _NUMBERS else None
         return refuse("a finite number") if number is None else float(number)

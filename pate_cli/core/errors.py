@@ -112,7 +112,7 @@ class BudgetSpent(UnreachableError):  # noqa: N818 - what has happened, and no f
     """Raised by a session that may ask no more: all that it was opened for is spent.
 
     >>> given = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 40}
-    >>> with pate.Session(**given, epsilon=1, record="asked.spent.json") as session:
+    >>> with pate.Session(**given, target_epsilon=1, record="asked.spent.json") as session:
     ...     try:
     ...         while True:
     ...             label = session.ask([240, 8, 2])

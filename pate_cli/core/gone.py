@@ -9,6 +9,7 @@ GONE: Final = {
         "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
         "python -m pate_cli.reproduction table2"
     ),
+    "epsilon": "say `target_epsilon`",
     "exponential_scale": (
         "use `mechanism` lnmax with `laplace_scale`, which has the same epsilon an answer"
     ),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.codec import SPARING, called, encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
 UNDECIDED: Final = -1

@@ -83,13 +83,12 @@ import hashlib
 import math
 import operator
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.entropy import random_bytes
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import ndtri

@@ -6,9 +6,8 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Protocol
-
-from pate_cli.core.dataclass import dataclass
 
 if TYPE_CHECKING:
     from rich.progress import Progress

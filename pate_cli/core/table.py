@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.words import LabelFormat
+
+_LONGEST_LINE: Final = 1 << 16
 
 
 def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
@@ -42,6 +45,23 @@ def arrow_table(columns: Mapping[str, NDArray[Any]]) -> Any:
     )
 
 
+def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
+    """Return the names of the columns of an open table; none of a file of another format."""
+    try:
+        if kind is LabelFormat.CSV:
+            line = file.readline(_LONGEST_LINE).decode()
+            return tuple(next(csv.reader(io.StringIO(line, newline=""))))
+        if kind is LabelFormat.JSONL:
+            return tuple(json.loads(file.readline(_LONGEST_LINE)))
+        from pyarrow import ipc, parquet
+
+        if kind is LabelFormat.PARQUET:
+            return tuple(parquet.read_schema(file).names)
+        return tuple(ipc.open_file(file).schema.names)
+    except Exception:  # whatever a library raises of a file of another kind
+        return ()
+
+
 def encode_columns(
     columns: Mapping[str, NDArray[Any]],
     table_format: LabelFormat,
@@ -65,11 +85,12 @@ def encode_columns(
     if table_format is LabelFormat.JSONL:
         rows = table.to_pylist()
         return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
-    from pyarrow import csv, ipc, parquet
+    from pyarrow import csv as arrow_csv
+    from pyarrow import ipc, parquet
 
     sink = io.BytesIO()
     if table_format is LabelFormat.CSV:
-        csv.write_csv(table, sink)
+        arrow_csv.write_csv(table, sink)
     elif table_format is LabelFormat.ARROW:
         with ipc.new_file(sink, table.schema) as writer:
             writer.write_table(table)

@@ -15,13 +15,12 @@ admits nothing: a game with randomised response takes it to 1.4 times its δ.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Self
 
 from pate_cli.core.checks import check_order, check_positive
 from pate_cli.core.codec import SPARING
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import BUDGET_DELTA
 

@@ -6,8 +6,8 @@ import enum
 from typing import Final
 
 
-class Checked(enum.Enum):
-    """How a field of a report can be checked by whoever holds the report.
+class Checked(enum.StrEnum):
+    """How a field of a report can be checked, and what `verify` calls that.
 
     `verify` computes again what is COMPUTED. For each of the others that a report has it says what
     the field was compared with, or why it was not.
@@ -23,14 +23,14 @@ class Checked(enum.Enum):
         FREE: nothing follows from it.
     """
 
-    COMPUTED = enum.auto()
-    PARTS = enum.auto()
-    LABELS = enum.auto()
-    RECORD = enum.auto()
-    RELEASE_TEST = enum.auto()
-    SANITIZING = enum.auto()
-    EXTERNAL = enum.auto()
-    FREE = enum.auto()
+    COMPUTED = "numbers and words"
+    PARTS = "parts"
+    LABELS = "settings that the labels carry"
+    RECORD = "whether runs are missing, and what earlier ones did"
+    RELEASE_TEST = "the random draw of the release test"
+    SANITIZING = "the random draw of the sanitized epsilon"
+    EXTERNAL = "what others state"
+    FREE = "nothing"
 
 
 CHECKED: Final = "checked"

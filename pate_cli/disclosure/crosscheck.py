@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, replace
-from typing import Any, Final
+from typing import Final
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Bounded, Gaussian, Step, textbook
-from pate_cli.disclosure.report import Crosscheck, DataIndependent
+from pate_cli.disclosure.report import Crosscheck, CrosscheckStep, DataIndependent
 
 _KINDS: Final = {Gaussian: "gaussian", Bounded: "bounded"}
 
@@ -27,7 +27,7 @@ def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) 
     }
     numbered = Crosscheck(
         delta=delta,
-        steps=tuple(_facts(step) for step in steps),
+        steps=tuple(CrosscheckStep(_KINDS[type(step)], **asdict(step)) for step in steps),
         rdp_order=found.rdp_order,
         compared="",
         **numbers,
@@ -41,44 +41,36 @@ def reworded(found: Crosscheck, public: DataIndependent) -> Crosscheck:
         found.rdp_epsilon, found.exact_epsilon, found.basic_epsilon, found.advanced_epsilon,
     )  # fmt: skip
     least = min((value for value in numbers if value is not None), default=None)
-    kinds = {step["kind"] for step in found.steps}
+    kinds = {step.kind for step in found.steps}
     return replace(found, compared=_compared(kinds, least, public))
 
 
-def _facts(step: Step) -> dict[str, Any]:
-    return {"kind": _KINDS[type(step)], **asdict(step)}
-
-
 def _compared(kinds: Collection[str], least: float | None, public: DataIndependent) -> str:
-    ours, where = "data_independent.labels_epsilon", "accounting/THEORY.md, sections"
+    """Return which number is smaller, the textbook's or the worst case of the labels, and why."""
+    ours = "The worst case of the labels (data_independent.labels_epsilon)"
+    where = "accounting/THEORY.md, sections"
     if least is None and len(kinds) > 1:
         return (
-            f"No textbook theorem composes steps of both kinds; {ours} adds their Renyi costs "
+            f"No textbook theorem composes steps of both kinds. {ours} adds their RDP costs "
             f"({where} 9.2 and 18)."
         )
     if least is None:
         return (
-            "Basic and advanced composition say nothing here, as the deltas of the steps add up to "
-            f"more than delta; {ours} is the optimal composition, in which they do not "
+            "Basic and advanced composition say nothing here, because the deltas of the steps add "
+            f"up to more than delta. {ours} composes them optimally, so that they do not "
             f"({where} 14 and 18)."
         )
     if public.labels_epsilon > least:
-        return (
-            f"{ours} is above the least of these numbers, which holds as well: each is a bound of "
-            f"its own ({where} 9 and 18)."
-        )
+        return f"{ours} is larger than the least of these; both are bounds ({where} 9 and 18)."
     if public.labels_epsilon == least:
-        return (
-            f"{ours} is as large: what else is known of these steps gives no smaller number "
-            f"({where} 9, 14 and 18)."
-        )
+        return f"{ours} is as large ({where} 9, 14 and 18)."
     if _KINDS[Gaussian] in kinds:
         return (
-            f"{ours} is smaller: the textbook takes every noisy count as published, while what is "
-            "published of a query is the class that won, or that none did "
+            f"{ours} is smaller: a textbook accountant assumes that all noisy counts are "
+            "published, but only the winning class is, or that there is none "
             f"({where} 9.1 to 9.5 and 18)."
         )
     return (
-        f"{ours} is smaller: it is the optimal composition of the steps, or the cost of what they "
-        f"publish ({where} 9, 14 and 18)."
+        f"{ours} is smaller: it composes the steps optimally, or charges only what they publish "
+        f"({where} 9, 14 and 18)."
     )

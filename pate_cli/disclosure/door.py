@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +13,16 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import External
-from pate_cli.disclosure.facts import ReportFacts
-from pate_cli.disclosure.ledger import Draw, Ledger
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.facts import ReportFacts, group_guarantees, worst_case
+from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.report import Quote
-from pate_cli.disclosure.terms import ScoredTerms, Terms
-from pate_cli.disclosure.worst_case import spendings
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.votes.facts import Group
+from pate_cli.disclosure.settings import Settings
+from pate_cli.mechanisms import mechanism_from_parameters, scored_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism
 
 _NONE = External()
 
@@ -53,7 +54,7 @@ def release(
 
     Raises:
         ParameterError: the plan's δ is not the ledger's.
-        LedgerError: the plan's order was not charged.
+        LedgerError: the plan's order was not charged, or a round has no Rényi cost.
     """
     if plan.analysis != ledger.analysis:
         raise ParameterError(
@@ -64,53 +65,40 @@ def release(
             f"the ledger was charged for delta={ledger.delta:g}, the release asks for "
             f"{plan.delta:g}"
         )
-    terms = ScoredTerms(
-        spendings(ledger.rounds),
-        plan.delta,
-        plan,
-        prior=(*ledger.draws, *prior),
-        recorded=recorded,
-        external=external,
-    )
-    drawn = _drawn(ledger, plan, noise, terms) if plan.publishes_draw else None
-    return ReportFacts(
+    for done in ledger.rounds:
+        scored_from_parameters(done.mechanism)  # refuses one without a Rényi cost
+    facts = ReportFacts(
         rounds=ledger.rounds,
-        terms=terms,
-        headline=terms.drawn(drawn),
         private=ledger.private and (noise.private or not plan.publishes_draw),
+        delta=plan.delta,
+        plan=plan,
+        prior=(*ledger.draws, *prior),
+        external=external,
+        recorded=recorded,
     )
+    return replace(facts, drawn=drawn(ledger, facts, noise)) if plan.publishes_draw else facts
 
 
-def _drawn(ledger: Ledger, plan: ReleasePlan, noise: Noise, terms: ScoredTerms) -> float:
-    """f + SS·(κ + σN) + ε_κ + conversion, rounded up: the draw is made exactly here."""
+def drawn(ledger: Ledger, facts: ReportFacts, noise: Noise) -> float:
+    """Draw the sanitized ε of the plan in `facts`, exactly once, rounded up; nats."""
+    plan = facts.plan
+    if plan is None:
+        raise ParameterError("there is no plan to draw by")
     row = ledger.row(plan.order)
     smooth = smooth_sensitivity(
         ledger.sensitivity[row], ceiling=float(ledger.ceiling[row]), beta=plan.beta
     )
     value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
-    value += sum(draw.rdp(plan.order) for draw in terms.prior)
-    value += float(terms.external.rdp(np.array([plan.order]))[0])
+    value += sum(draw.rdp(plan.order) for draw in facts.prior)
+    value += float(facts.external.rdp(np.array([plan.order]))[0])
     return round_up(max(value, 0.0))
 
 
-def quote(
-    mechanism: Mechanism,
-    terms: Terms,
-    *,
-    queries: int,
-    max_answers: int,
-    groups: Sequence[Group] = (),
-) -> Quote:
-    """Return the worst case of a run before anything is spent; public.
-
-    Args:
-        mechanism: what would be run.
-        terms: what would be charged for it.
-        queries, max_answers: k1 and k2.
-        groups: of the teachers, where they count differently.
-    """
+def quote(settings: Settings) -> Quote:
+    """Return the worst case of a run that is told these settings; public, and nothing is spent."""
+    plan, tested = settings.sanitizer, settings.tested
+    mechanism = mechanism_from_parameters(settings.mechanism)
     planned: dict[str, Any] = {"release": ReleaseKind.NONE.value}
-    plan = terms.plan
     if plan is not None and plan.publishes_draw:
         planned = {
             "release": plan.kind.value,
@@ -118,18 +106,25 @@ def quote(
             "beta": plan.beta,
             "sigma_release": plan.sigma,
         }
+    cost = Cost.of(replace(settings, target=None))
+    public, delta = worst_case(cost), cost.own.delta
     return Quote(
         mechanism=mechanism.parameters(),
-        delta=terms.labels_delta,
-        queries=queries,
-        max_answers=max_answers,
+        delta=delta,
+        queries=settings.queries,
+        max_answers=settings.max_answers,
         planned_release=planned,
-        data_independent=terms.public,
+        data_independent=public,
         threshold=mechanism.threshold if isinstance(mechanism, ComposedMechanism) else None,
-        groups=terms.by_group(groups, terms.headline.epsilon),
+        groups=group_guarantees(
+            settings.groups,
+            cost if tested is None else None,
+            epsilon=public.epsilon if tested is None else tested.epsilon,
+            delta=delta,
+        ),
         crosscheck=crosscheck(
-            mechanism.textbook(queries=queries, answers=max_answers),
-            delta=terms.labels_delta,
-            public=terms.public,
+            mechanism.textbook(queries=settings.queries, answers=settings.max_answers),
+            delta=delta,
+            public=public,
         ),
     )

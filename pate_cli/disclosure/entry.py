@@ -14,21 +14,21 @@ from typing import Any
 
 from pate_cli.core.errors import LedgerError, OutputError, UsageError, VoteError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord, held
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.total import Spent, Total, refuse_beyond, total_of
 from pate_cli.files.inputs import note
 
 
 class Entry:
-    """One run on its way into a record; without a place nothing is kept.
+    """One run on its way into a record; without a record nothing is kept.
 
     Whatever ends the run before its outcome is noted leaves it pending, which counts in full.
     """
 
     def __init__(
         self,
-        places: Places,
+        place: RecordPlace,
         run: Run | None,
         *,
         budget: Budget | None,
@@ -40,7 +40,7 @@ class Entry:
         A run of the same id is the same one, started again.
 
         Args:
-            places: where the record is kept.
+            place: where the record is kept.
             run: what is to be entered; None where only others are.
             budget: the most that all runs of the record may cost together.
             beside: what is known of other runs, which the record is to tell of, too.
@@ -50,51 +50,50 @@ class Entry:
             UnreachableError: earlier runs and this one together cost more than `budget`.
             UsageError: a budget, and no record that could tell what is spent of it; an output in
                 the place of the record.
-            LedgerError: the record is damaged, or runs in it protect others than this one does.
+            LedgerError: runs in the record protect others than this one does, or it goes on in
+                another.
         """
-        if budget is not None and not places.paths:
+        if budget is not None and place.file is None:
             raise UsageError(
                 "`budget` needs a record of what was spent; name it with `ensemble` or `record`"
             )
-        self._places, self._budget, self._refuse = places, budget, refuse
-        self._run = run and replace(run, budget=budget, votes=places.votes)
+        self._place, self._budget, self._refuse = place, budget, refuse
+        self._run = run and replace(run, budget=budget, votes=place.votes)
         self._beside = SpendRecord() if beside is None else beside
-        self._priced: tuple[SpendRecord, Total] | None = None
+        self._priced: tuple[list[Any], Total] | None = None
         self._fresh = False
-        note("the record of what was spent", *((path, None) for path in places.paths))
-        self._files = [RecordFile(path) for path in places.paths]
-        places.refuse_lost(self._files)
-        if self._files:
-            self._check(self._told())
-        else:
+        note("the record of what was spent", *place.paths)
+        if place.file is None:
             self._beside.check_alike()
+        else:
+            self._check(place.file)
 
     def enter(self) -> None:
-        """Enter the run, for good: from now on every record of the votes tells of it, on disk.
+        """Enter the run, for good: from now on the record tells of it, on disk.
 
-        If the same run has come further before, as far as its outcome, that stands. What one of
-        several records tells of, and another does not, is entered there, too.
+        If the same run has come further before, as far as its outcome, that stands. What earlier
+        records of the votes tell of is entered, too; then they take no further run.
 
         Raises:
             UnreachableError: others have spent too much meanwhile.
-            OutputError: a record cannot be written; the run is drawn from nowhere.
+            OutputError: the record cannot be written; the run is drawn from nowhere.
         """
-        if not self._files:
+        file, earlier = self._place.file, self._place.earlier
+        if file is None:
             return
-        self._places.make_folders()
+        self._place.make_folder()
         try:
-            with held(self._files):
-                record = self._told()
-                total = self._check(record)
-                self._fresh = self._run is not None and record.known(self._run.id) is None
-                if self._run is not None and self._fresh:
-                    self._run = _after(self._run, total)
-                    record = record.with_run(self._run)
-                elif record.runs and record.runs[-1].total_epsilon is None:
-                    record = record.with_run(_after(record.runs[-1], total))
-                for file in self._files:
-                    file.enter(*(self._as_told(run) for run in record.missing_in(file.record)))
-            self._places.remember(self._files)
+            with held([file, *earlier]):
+                self._check(file)
+                new = list(self._all.missing_in(file.record))
+                if new:
+                    self._fresh = self._run is not None and new[-1].id == self._run.id
+                    # A session that is kept elsewhere goes on there; it is paid for in full.
+                    others = [replace(run, session=None) for run in new[:-1]]
+                    file.enter(*others, self._after(new[-1]))
+                for other in earlier:
+                    other.go_on_in(file)
+            self._place.remember()
         except OutputError as error:
             if not self._noted(error):
                 error.add_note("the record of what was spent lies there; name another place for it")
@@ -121,19 +120,6 @@ class Entry:
         """Add to an error that the run counts, and what, if it does."""
         self._noted(error)
 
-    def _noted(self, error: BaseException) -> bool:
-        """Do so, and return whether the run counts."""
-        if not self._files or self._run is None:
-            return False
-        run: Run | None = self._run
-        # What failed may have been a change of the record, which took place or did not.
-        with contextlib.suppress(OSError, OutputError, LedgerError):
-            run = self._places.read().known(self._run.id)
-        if run is not None:
-            epsilon = "" if run.cost is None else f" at epsilon {run.cost:g}"
-            error.add_note(f"the run{epsilon} stays in {self._places.shown} and counts")
-        return run is not None
-
     def settle(self, outcome: Outcome, *, answers: int | None = None) -> Spent | None:
         """Note the outcome, and return what all runs cost together; None without a record.
 
@@ -142,71 +128,78 @@ class Entry:
         """
         if self._run is not None:
             self._run = replace(self._run, outcome=outcome, answers=answers)
-        if not self._files:
+        if self._place.file is None:
             return None
-        with held(self._files):
-            record = self._told()
-            total = self._total(record)
+        with held([self._place.file]):
             if self._run is not None:
-                self._run = _after(self._run, total)
-                record = record.with_run(self._run)
-                for file in self._files:
-                    file.settle(self._run)
-        self._places.remember(self._files)
-        return Spent.of(record.runs, total)
+                self._run = self._after(self._run)
+                self._place.file.settle(self._run)
+            runs, total = self._all.runs, self._total()
+        self._place.remember()
+        return Spent.of(runs, total)
 
     def account(self) -> SpendRecord:
         """Return all that is known: the record as it stands, and what is told beside it."""
-        record = self._places.read() | self._beside
-        return record if self._run is None else record.with_run(self._run)
+        for file in self._place.files:
+            file.refresh()
+        return self._all
 
-    def _told(self) -> SpendRecord:
-        """Return what any of the records tells of, and what is told beside them."""
-        return SpendRecord.together(file.record for file in self._files) | self._beside
+    @property
+    def _all(self) -> SpendRecord:
+        """All that is known, this run among it as it is known here."""
+        known = self._place.record | self._beside
+        return known if self._run is None else known.with_run(self._run)
 
-    def _as_told(self, run: Run) -> Run:
-        """Return a run as it is entered here; a session that is kept elsewhere goes on there."""
-        mine = self._run is not None and run.id == self._run.id
-        return run if mine else replace(run, session=None)
+    def _check(self, file: RecordFile) -> None:
+        """Raise what speaks against the run, as things stand in the record."""
+        file.refuse_run()
+        known = self._place.record | self._beside
+        self._refuse(known)
+        self._all.check_alike()
+        if self._budget is not None:
+            rest = known if self._run is None else known.without(self._run)
+            fresh = () if self._run is None else (self._run,)
+            refuse_beyond(self._budget, rest.runs, fresh, record=file.name)
+        self._total()
+
+    def _total(self) -> Total:
+        """Return the total of all runs; found again only where a cost changed."""
+        runs = self._all.runs
+        costs = [(run.id, run.kind, run.counted, run.delta) for run in runs]
+        if self._priced is None or self._priced[0] != costs:
+            self._priced = costs, total_of(runs)
+        return self._priced[1]
+
+    def _after(self, run: Run) -> Run:
+        """Return a run with the total of all runs."""
+        total = self._total()
+        return replace(run, total_epsilon=total.epsilon, total_delta=total.delta)
+
+    def _noted(self, error: BaseException) -> bool:
+        """Add to an error that the run counts, and return whether it does."""
+        file, run = self._place.file, self._run
+        if file is None or run is None:
+            return False
+        # What failed may have been a change of the record, which took place or did not.
+        with contextlib.suppress(OSError, OutputError, LedgerError):
+            run = SpendRecord.read(file.path).known(run.id)
+        if run is not None:
+            epsilon = "" if run.counted is None else f" at epsilon {run.counted:g}"
+            error.add_note(f"the run{epsilon} stays in {file.name} and counts")
+        return run is not None
 
     def _withdrawn(self) -> bool:
         """Strike the run out if nobody went on with it; True where it counts nowhere."""
-        if not self._files:
+        file = self._place.file
+        if file is None:
             return True
         if self._run is None or not self._fresh:
             return False
-        with contextlib.suppress(OSError, OutputError, LedgerError), held(self._files):
-            known = [file.record.known(self._run.id) for file in self._files]
-            if any(run is not None and run.outcome is not Outcome.PENDING for run in known):
+        with contextlib.suppress(OSError, OutputError, LedgerError), held([file]):
+            known = file.record.known(self._run.id)
+            if known is not None and known.outcome is not Outcome.PENDING:
                 return False  # another process went on with the same run, and came to its end
-            for file, run in zip(self._files, known, strict=True):
-                if run is not None:
-                    file.strike(run)
+            if known is not None:
+                file.strike(known)
             return True
         return False
-
-    def _total(self, record: SpendRecord) -> Total:
-        """Return the total of the record and this run; found again only where a cost changed."""
-        runs = record if self._run is None else record.with_run(self._run)
-        known = _costs(runs)
-        if self._priced is None or _costs(self._priced[0]) != known:
-            self._priced = (runs, total_of(runs.runs))
-        return self._priced[1]
-
-    def _check(self, record: SpendRecord) -> Total:
-        """UnreachableError where this run and those of the record exceed the budget."""
-        self._refuse(record)
-        rest = record if self._run is None else record.without(self._run)
-        (record if self._run is None else record.with_run(self._run)).check_alike()
-        if self._budget is not None:
-            fresh = () if self._run is None else (self._run,)
-            refuse_beyond(self._budget, rest.runs, fresh, record=self._places.shown)
-        return self._total(record)
-
-
-def _after(run: Run, total: Total) -> Run:
-    return replace(run, total_epsilon=total.epsilon, total_delta=total.delta)
-
-
-def _costs(record: SpendRecord) -> list[tuple[Any, ...]]:
-    return [(run.id, run.kind, run.cost, run.delta) for run in record.runs]

@@ -4,7 +4,7 @@ Whoever composes mechanisms holds `report.json`, and its public parameters say a
 so `rdp_curve` and `dp_event` take a report, and the command line has an option beside `--report`
 rather than a verb or a second look at votes. There are two forms:
 
-- A *Rényi curve* in JSON, with what a reader must know to use it. It is the supremum over all votes
+- A *Rényi curve*, as others state theirs (`disclosure.external`). It is the supremum over all votes
   at each order, the one `data_independent` rests on where its method is `renyi`. Where that says
   `gaussian-dp` or `pure-dp`, another route is sharper for these labels alone, and converting the
   curve gives more than the report's ε.
@@ -24,33 +24,26 @@ What a tested target, a composition or a fixed seed yields has no such guarantee
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from os import PathLike
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.gnss import largest_order, shift_quantile
-from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.codec import encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
-from pate_cli.core.version import __version__
 from pate_cli.core.words import Adjacency, ReleaseKind
-from pate_cli.disclosure.external import CURVE_KIND, CURVE_VERSION
+from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.guarantee import covers, worded
-from pate_cli.disclosure.ledger import Draw
-from pate_cli.disclosure.plan import failure_delta
+from pate_cli.disclosure.plan import Draw, failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.run_checks import check_size
 from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.disclosure.worst_case import Spending, least_delta
-from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
 
 Described = Report | Quote | str | PathLike[str]
@@ -63,116 +56,52 @@ _ORDERS: Final = (
 )
 
 
-@dataclass(frozen=True, repr=False)
-class ExportedCurve(Result):
-    """Upper bounds on the Rényi divergence of what a report releases, for all votes; public.
-
-    Attributes:
-        orders: Rényi orders > 1, ascending, [orders].
-        rdp: a bound at each, non-decreasing, rounded up to six digits, [orders], nats.
-        neighbours: who is protected, in words.
-        covers: what is accounted for.
-        least_delta: no δ below it is to be made of the curve: floating-point noise would tell.
-        rounds: mechanism, queries and cap of every run.
-        draws: public parameters of the sanitized values that are covered, too.
-    """
-
-    orders: Floats
-    rdp: Floats
-    neighbours: str
-    covers: str
-    least_delta: float
-    rounds: tuple[dict[str, Any], ...]
-    draws: tuple[Draw, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The file: a reader needs no more than `orders`, `rdp` and `adjacency`."""
-        fixed = "" if len(self.rounds) == 1 else ", if all rounds were fixed beforehand"
-        return {
-            "kind": CURVE_KIND,
-            "schema_version": CURVE_VERSION,
-            "tool": {"name": "pate-cli", "version": __version__},
-            "adjacency": Adjacency.REPLACE_ONE.value,
-            "unit": "teacher",
-            "neighbours": self.neighbours
-            + " A record that is replaced, added or removed changes no more.",
-            "covers": self.covers,
-            "holds": f"for all votes and both directions, independent of delta{fixed}",
-            "use": (
-                "It holds for a record added or removed, too. Curves of mechanisms with "
-                "independent noise on the same records add up, at each order. Between "
-                "two orders (order - 1) * rdp may be joined by a straight line; beyond the last "
-                "one nothing is known. The tool's own epsilon may be smaller: it has other routes."
-            ),
-            "data_independent": True,
-            "delta_independent": True,
-            "least_delta": self.least_delta,
-            "orders": self.orders.tolist(),
-            "rdp": self.rdp.tolist(),
-            "rounds": list(self.rounds),
-            "draws": encoded(self.draws),
-        }
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """The curve."""
-        return {"order": self.orders, "rdp": self.rdp}
-
-    @property
-    def releasable(self) -> bool:
-        """Made to be published."""
-        return True
-
-    def headline(self) -> str:
-        """How far it goes."""
-        return f"at {self.orders.size} orders up to {self.orders[-1]:g}, for all votes"
-
-
-def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> ExportedCurve:
+def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Stated:
     """The Rényi-DP cost of what was released, order by order, for an accountant of your own.
 
-    Use it where other mechanisms run on the same records and their costs are added up elsewhere. It
-    follows from public parameters, holds for all votes and may be published.
+    Use it where other mechanisms run on the same records and their costs are added up elsewhere, or
+    by `release` of other votes. It follows from public parameters, holds for all votes and may be
+    published; `to_json` is its file.
 
         >>> price = pate.quote("sample_votes/demo.parquet", max_queries=300)
         >>> pate.rdp_curve(price, orders=[2, 8]).rdp
-        array([0.099318, 0.417627])
+        (0.099318, 0.417627)
 
     Args:
         report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
         orders: ascending orders > 1; some thirty from 1.1 to 512 if left out. Those at which a
             sanitized value costs infinitely much are left out.
 
+    Returns:
+        Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to six
+        digits, for one teacher whose votes change in any way: whether a record of it is replaced,
+        added or removed. Of several rounds they hold if all were fixed beforehand.
+
     Raises:
-        UsageError: nothing is claimed for all votes, or it is no Rényi-DP that is.
+        UsageError: nothing is promised whatever the votes, or it is no Rényi-DP that is.
         ReportError: no report, or a damaged one.
     """
-    found = _Guarantee.of(report)
+    cost, covered = _released(report)
     wanted = check_orders(_ORDERS if orders is None else orders)
     if not np.all(np.diff(wanted) > 0.0):
         raise ParameterError("orders must be ascending, each given once")
-    below = min((largest_order(draw.beta) for draw in found.draws), default=np.inf)
+    below = min((largest_order(draw.beta) for draw in cost.draws), default=np.inf)
     wanted = wanted[wanted < below * (1.0 - 1e-9)]
     if wanted.size == 0:
         raise UsageError(
             f"the sanitized epsilon has no Renyi cost from order {below:g} on; give lower orders"
         )
-    rdp = np.zeros(wanted.size)
-    for each in found.spent:
-        rdp += each.mechanism.worst_rdp(
-            queries=each.queries, answers=each.max_answers, orders=wanted
-        )
-    for draw in found.draws:
+    rdp = sum((rows.rdp(wanted) for rows in cost.rows), np.zeros(wanted.size))
+    for draw in cost.draws:
         rdp += [draw.rdp(order) for order in wanted.tolist()]
     # A bound at a larger order is one at a smaller; searches leave bounds of their own sharpness.
     rdp = np.minimum.accumulate(rdp[::-1])[::-1]
-    return ExportedCurve(
-        orders=wanted,
-        rdp=np.array([significant_up(value) for value in rdp.tolist()]),
-        neighbours=found.neighbours,
-        covers=found.covers,
-        least_delta=least_delta(found.spent, delta=0.0),
-        rounds=found.rounds,
-        draws=found.draws,
+    return Stated(
+        Adjacency.REPLACE_ONE,
+        covers=covered,
+        least_delta=Cost(rows=cost.rows).least_delta,
+        orders=tuple(wanted.tolist()),
+        rdp=tuple(significant_up(value) for value in rdp.tolist()),
     )
 
 
@@ -218,15 +147,10 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
             "an event needs dp-accounting 0.5.1 or later, which is optional: "
             "pip install 'pate-cli[accounting]'"
         ) from None
-    found = _Guarantee.of(report)
-    if found.draws:
+    cost, _ = _released(report)
+    if cost.draws:
         raise UsageError("a sanitized epsilon is no Gaussian event; export the Renyi curve")
-    mu = math.hypot(
-        *(
-            each.mechanism.gaussian_mu(queries=each.queries, answers=each.max_answers)
-            for each in found.spent
-        )
-    ) * (1.0 + 1e-12)
+    mu = cost.mu * (1.0 + 1e-12)
     if accountant == "rdp":
         return ZCDpEvent(rho=mu**2 / 2.0)
     refused_for_a_replacement = MixtureOfGaussiansDpEvent(
@@ -235,103 +159,64 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
     return ComposedDpEvent([GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
 
 
-@dataclass(frozen=True)
-class _Guarantee:
-    """What a report says that its worst case depends on."""
+def _released(report: Described) -> tuple[Cost, str]:
+    """Return the cost of what is released, and what that covers.
 
-    spent: tuple[Spending, ...]
-    draws: tuple[Draw, ...]
-    neighbours: str
-    covers: str
-    rounds: tuple[dict[str, Any], ...]
-
-    @classmethod
-    def of(cls, report: Described) -> _Guarantee:
-        if isinstance(report, Quote):
-            return cls._of_quote(report)
-        if isinstance(report, Report):
-            return cls._of_report(report)
-        try:
-            return cls._of_report(read_report(report).report)
-        except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
-            raise ReportError(f"{report} is damaged: {error}") from None
-
-    @classmethod
-    def _of_quote(cls, quote: Quote) -> _Guarantee:
-        if not quote.sound:
-            raise UsageError(f"nothing is claimed: {quote.warnings[0]}")
-        planned = quote.planned_release
-        kind = ReleaseKind(planned["release"])
-        if quote.target is not None or quote.data_independent.method in _COMPOSED:
-            raise _no_renyi(quote.epsilon, quote.delta)
-        draws = []
-        if kind is not ReleaseKind.NONE:
-            draws.append(_draw_of(planned, failure_delta(quote.delta)))
-        asked = RowsAsked(
-            mechanism=quote.mechanism, queries=quote.queries, max_answers=quote.max_answers
-        )
-        return cls._of_rounds([asked], draws, kind, quote.adjacency, earlier=0)
-
-    @classmethod
-    def _of_report(cls, report: Report) -> _Guarantee:
+    Raises:
+        UsageError, ReportError: as for `rdp_curve`.
+    """
+    rounds: Sequence[RowsAsked]
+    earlier: tuple[Draw, ...] = ()
+    if isinstance(report, Quote):
+        if not report.sound:
+            raise UsageError(report.warnings[0])
+        paired = report.target is not None or report.data_independent.method in _COMPOSED
+        rounds = [
+            RowsAsked(
+                mechanism=report.mechanism,
+                queries=report.queries,
+                max_answers=report.max_answers,
+            )
+        ]
+        drawn, failure = report.planned_release, failure_delta(report.delta)
+    elif isinstance(report, Report):
         report = worded(report)  # a file may claim anything
-        said = {each.id: each.holds for each in report.statements}
-        if not said.get("all-votes", False):
-            raise UsageError("nothing is claimed for all votes: " + report.summary)
-        if report.tested is not None or report.analysis == "composition":
-            raise _no_renyi(report.epsilon, report.delta)
+        if not report.claims("all-votes"):
+            raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
         if report.external:
             raise UsageError(
                 "the report holds external parts, which come from curves of their own; export "
                 "what is released without `external`"
             )
-        own, sanitized = [], report.sanitized
-        kind = ReleaseKind(sanitized.release)
-        if kind is not ReleaseKind.NONE:
-            own.append(_draw_of(asdict(sanitized), sanitized.delta_failure or 0.0))
-        return cls._of_rounds(
-            report.rounds,
-            [*report.earlier_draws, *own],
-            kind,
-            report.adjacency,
-            earlier=len(report.earlier_draws),
+        paired = report.tested is not None or report.analysis == "composition"
+        rounds, earlier, drawn = report.rounds, report.earlier_draws, asdict(report.sanitized)
+        failure = report.sanitized.delta_failure or 0.0
+    else:
+        try:
+            found = read_report(report)
+            check_size(found.rounds)
+            return _released(found)
+        except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
+            raise ReportError(f"{report} is damaged: {error}") from None
+    if paired:
+        raise UsageError(
+            f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
+            f'{{"epsilon": {report.epsilon!r}, "delta": {report.delta!r}, '
+            '"adjacency": "replace-one"}'
         )
-
-    @classmethod
-    def _of_rounds(
-        cls,
-        rounds: Sequence[RowsAsked],
-        draws: Sequence[Draw],
-        kind: ReleaseKind,
-        neighbours: str,
-        *,
-        earlier: int,
-    ) -> _Guarantee:
-        spent, facts = [], []
-        for done in rounds:
-            queries, answers = done.queries, done.max_answers
-            if not 1 <= answers <= queries:
-                raise LedgerError("queries and max_answers do not fit")
-            mechanism = scored_from_parameters(done.mechanism)
-            spent.append(Spending(mechanism, queries, answers))
-            facts.append(
-                {"mechanism": mechanism.parameters(), "queries": queries, "max_answers": answers}
-            )
-        return cls(
-            tuple(spent), tuple(draws), neighbours, covers(kind, earlier=earlier), tuple(facts)
-        )
+    if not all(1 <= done.max_answers <= done.queries for done in rounds):
+        raise LedgerError("queries and max_answers do not fit")
+    rows = tuple(
+        Rows(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
+        for done in rounds
+    )
+    kind, draws = ReleaseKind(drawn["release"]), earlier
+    if kind is not ReleaseKind.NONE:
+        sigma = float(drawn["sigma_release"])
+        shift = sigma * shift_quantile(failure)
+        draws = (*earlier, Draw(float(drawn["beta"]), sigma, shift))
+    fixed = "" if len(rows) == 1 else ", if all rounds were fixed beforehand"
+    return Cost(rows=rows, draws=draws), covers(kind, earlier=len(earlier)) + fixed
 
 
 _COMPOSED: Final = ("basic", "advanced", "optimal")
-
-
-def _draw_of(parameters: Mapping[str, Any], delta_failure: float) -> Draw:
-    sigma = float(parameters["sigma_release"])
-    return Draw(float(parameters["beta"]), sigma, sigma * shift_quantile(delta_failure))
-
-
-def _no_renyi(epsilon: float, delta: float) -> UsageError:
-    return UsageError(
-        f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
-        f'{{"epsilon": {epsilon!r}, "delta": {delta!r}, "adjacency": "replace-one"}}'
-    )

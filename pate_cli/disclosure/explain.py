@@ -1,411 +1,296 @@
-"""A report in plain words: what was promised, to whom, on what it rests, what it leaves out.
+"""A report in plain words: what is promised, to whom, on what it rests, what was not checked.
 
-Everything said is read off the public report, so the words may be published with it. They are ours:
-what a stranger's report says in sentences is not passed on as a promise.
+Every sentence is made of numbers that were checked first (`disclosure.verification`). A report that
+does not hold gets one sentence that says so, and none of its own.
 """
 
 from __future__ import annotations
 
 import hashlib
-import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from os import PathLike
 from pathlib import PurePath
-from typing import Any, Final
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import PateError, ReportError, printable
+from pate_cli.core.errors import quoted
 from pate_cli.core.formulas import refuse_escapes
-from pate_cli.core.label_set import rows_of
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.figures import factor, in_a_thousand, shown
-from pate_cli.disclosure.guarantee import FIXED, worded
-from pate_cli.disclosure.page import page
-from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.figures import factor, in_a_thousand, pair, shown, verdict
+from pate_cli.disclosure.guarantee import RECORD, TOTAL, premise_of, teachers_per_record, unit_of
+from pate_cli.disclosure.page import Section, page_of
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.told import Told
-from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.verdict import verdict
-from pate_cli.files.draft import ByteSink
+from pate_cli.disclosure.settings import RowsAnswered
+from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
+from pate_cli.files.existing import PAGE, Replaces
 from pate_cli.files.results import Result
-from pate_cli.mechanisms import mechanism_from_parameters
 
-# Of a mechanism, what is said of the votes and of the records and not of the noise.
+# Facts about votes and records; the other parameters of a mechanism are its noise.
 _SHAPE: Final = frozenset(
     {"teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
-_SANITIZED: Final = "sanitized.epsilon"
-_PAGES: Final = (".html", ".htm")
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading, and what stands under it: paragraphs, or the points of a list; printable."""
-
-    title: str
-    texts: tuple[str, ...]
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "texts", tuple(map(printable, self.texts)))
 
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
-    """What a report says, in words; public as the report is.
+    """The words of a report, in titled sections; as public as the report.
+
+    `pate.explain` returns one. Print its sections, or save it as a page (.html), which somebody can
+    read, print and sign.
 
     Attributes:
-        sections: in order.
-        report: with the words that its facts are worth.
-        sha256: of the report as its own file has it.
+        sections: titles with their sentences, in order.
+        report: what they are about.
+        promised: whether the report promises anything; if not, its page has nothing to sign.
     """
 
     sections: tuple[Section, ...]
     report: Report
-    sha256: str
+    promised: bool
 
     @property
     def releasable(self) -> bool:
-        """Of a public report alone."""
+        """True: it is made of a public report alone."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """The sections in order."""
+        """Return the sections, ready for JSON."""
         return {"sections": [asdict(section) for section in self.sections]}
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """A row a text: title, text."""
-        rows = [(section.title, text) for section in self.sections for text in section.texts]
+        """Return a table with a row for every sentence: title, text."""
+        rows = list(self.preview())
         return {
             name: np.array([row[place] for row in rows])
             for place, name in enumerate(("title", "text"))
         }
 
+    def preview(self) -> Iterator[tuple[str, str]]:
+        """Yield every sentence with its title; all are shown, because they are there to be read."""
+        for section in self.sections:
+            yield from ((section.title, text) for text in section.texts)
+
     def to_html(self) -> str:
-        """One page by itself, for whoever must sign that labels may be handed out."""
-        return page(
-            Told(
-                report=self.report,
-                sections={section.title: section.texts for section in self.sections},
-                mechanisms=_voters(self.report),
-                textbook=tuple(_textbook(self.report)),
-                unit=_protected(self.report),
-                sha256=self.sha256,
-            )
-        )
+        """Return the page: the same sections, with tables, and lines to sign a promise on."""
+        return page_of(self.sections, self.report, promised=self.promised)
 
     def write(
-        self, file: ByteSink, path: str | PathLike[str], *, escape_formulas: bool = False
+        self, file: IO[bytes], path: str | PathLike[str], *, escape_formulas: bool = False
     ) -> None:
-        """Write the content of a file named `path`; of .html it is the page."""
-        if PurePath(path).suffix.lower() not in _PAGES:
+        """Write the content of a file named `path`: the page if it ends in .html or .htm."""
+        if PurePath(path).suffix.lower() not in (".html", ".htm"):
             super().write(file, path, escape_formulas=escape_formulas)
             return
         if escape_formulas:
             refuse_escapes("HTML")
         file.write(self.to_html().encode())
 
-    def preview(self) -> Iterator[tuple[object, ...]]:
-        """All of it: it is read, not looked at."""
-        for section in self.sections:
-            for place, text in enumerate(section.texts):
-                yield ("" if place else section.title, text)
+    def _replaces(self, path: str) -> Replaces:
+        """Return which files of this name make way for it under `force`."""
+        page = PurePath(path).suffix.lower() in (".html", ".htm")
+        return PAGE if page else super()._replaces(path)
 
     def headline(self) -> str:
-        """How the promise begins, or that there is none."""
-        promised = (section for section in self.sections if section.title == "Promised")
-        return next(promised, self.sections[0]).texts[0]
+        """Return the promise, or that there is none."""
+        return self.sections[0].texts[0]
 
 
-def explain(report: Report | str | PathLike[str]) -> Explanation:
-    """What a report promises, to whom and on what conditions, in plain sentences.
-
-    Use it before a report is published, or to understand somebody else's.
-
-        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300)
-        >>> [section.title for section in pate.explain(done.report).sections][:4]
-        ['What was done', 'Promised', 'To whom', 'It rests on']
-        >>> pate.explain(done.report).save("page.html")  # to be read, printed and signed
+def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
+    """Return a report in words.
 
     Args:
-        report: as `aggregate` or `release` made it, or its file, by path or address; "-" is
-            standard input.
-
-    Raises:
-        ReportError: no report in the file, or one of parameters that no run has.
+        report: written by anybody.
+        checks: what `checks_of` found of it. If one failed, nothing is said in the report's words.
     """
-    if not isinstance(report, Report):
-        report = read_report(report).report
-    sha256 = hashlib.sha256(report.to_json().encode()).hexdigest()
-    report, others = _in_our_words(report)
-    named = (
-        ("Nothing is promised", _seeded(report)),
-        ("What was done", itertools.chain(_done(report), others)),
-        ("Promised", _promised(report)),
-        ("To whom", _to_whom(report)),
-        ("It rests on", _assumptions(report)),
-        ("Not covered", _not_covered(report)),
-        ("To be published", _publishable(report)),
-        ("Exactly", _exactly(report)),
-        ("Warnings", iter(report.warnings)),
+    failed = [each.name for each in checks if each.outcome == FAILED and each.name != PROMISE]
+    promised = report.private and report.sound and not failed
+    if failed:
+        found = [("Nothing is promised", _forged(failed))]
+    elif not promised:
+        found = [
+            ("Nothing is promised", _nothing(report)),
+            ("Warnings", (text for text in report.warnings if text not in report.summary)),
+            ("What was done", _done(report)),
+        ]
+    else:
+        found = [
+            ("What is promised", _promised(report)),
+            ("Warnings", iter(report.warnings)),
+            ("What was done", _done(report)),
+            ("Who is protected", _protected(report)),
+            ("What it rests on", _premises(report)),
+            ("What it does not cover", _not_covered(report)),
+            ("What was not checked", _not_checked(report, checks)),
+            ("What may be published", _publishable(report)),
+            ("Exactly", _exactly(report)),
+        ]
+    sections = (Section(title, tuple(texts)) for title, texts in found)
+    return Explanation(tuple(each for each in sections if each.texts), report, promised)
+
+
+def _forged(failed: Sequence[str]) -> Iterator[str]:
+    yield (
+        f"This report does not hold: {', '.join(failed)}. What it says does not follow from its "
+        "own settings: somebody changed it, or it was not written by pate."
     )
-    found = [Section(title, tuple(texts)) for title, texts in named]
-    said = tuple(section for section in found if section.texts)
-    return Explanation(said if report.private else said[:1], report, sha256)
+    yield "Do not rely on any number or sentence in it. pate verify shows what is wrong."
 
 
-def _in_our_words(report: Report) -> tuple[Report, tuple[str, ...]]:
-    """The report, with what its facts are worth; and what is to be said of its own words."""
-    try:
-        for done in report.rounds:
-            mechanism_from_parameters(done.mechanism)
-        ours = worded(report)
-    except PateError as error:
-        raise ReportError(f"no run has the parameters of the report: {error}") from None
-    if ours == report:
-        return ours, ()
-    return ours, (
-        "Its own words were changed: these words are not ours. What follows is said anew of its "
-        "numbers, which pate verify checks.",
-    )
-
-
-def _claimed(report: Report) -> bool:
-    """Whether anything is promised at all, if not by the headline."""
-    return report.private and any(reading.holds for reading in report.statements)
-
-
-def _refused(report: Report) -> bool:
-    return report.tested is not None and not report.tested.passed
-
-
-def _most_teachers(report: Report) -> int:
-    """How many teachers of its group, if there are groups, one record may have trained."""
-    if report.groups:
-        return max(group.teachers_per_record for group in report.groups)
-    mechanisms = [done.mechanism for done in report.rounds]
-    # Votes that move together are those of one teacher.
-    return max(
-        1 if mechanism.get("votes_together") else int(mechanism.get("teachers_per_record", 1))
-        for mechanism in mechanisms
-    )
-
-
-def _by_record(report: Report) -> bool:
-    """Whether one record is protected, and not all that one teacher was trained on."""
-    return bool(report.external) or _most_teachers(report) > 1
-
-
-def _protected(report: Report) -> str:
-    return "each record" if _by_record(report) else "all that one teacher was trained on"
-
-
-def _seeded(report: Report) -> Iterator[str]:
+def _nothing(report: Report) -> Iterator[str]:
+    yield report.summary
+    yield "Publish neither the labels nor this report as anything private."
     if not report.private:
-        yield report.summary
-        yield (
-            "Publish neither the labels nor this report as anything private. For labels that "
-            "protect somebody, run it again without a seed."
-        )
+        yield "For labels that protect somebody, run it again without a seed."
+
+
+def _promised(report: Report) -> Iterator[str]:
+    spent, kind = report.spent, report.epsilon_kind
+    alone = spent is None or spent.count == 1 or kind == TOTAL
+    yield report.summary
+    if alone:
+        yield f"That is {verdict(report.epsilon, report.delta, kind)}."
+    yield from _likened(report)
+    for group in report.groups:
+        yield f"For records of group {quoted(group.group)}: {pair(group.epsilon, group.delta)}."
+    if kind == "upper":
+        worst = shown(report.data_independent.epsilon)
+        yield f"Whatever the votes, epsilon is at most {worst}{premise_of(report)}."
+    yield f"It covers {report.covers}."
+    if spent is not None and report.claims("total"):
+        if not alone:
+            yield f"The total is {verdict(spent.epsilon, spent.delta)}."
+        if spent.sum_epsilon is not None:
+            sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
+            yield f"However the runs were chosen, together they cost {sums}."
+    found = report.crosscheck
+    if found is not None and not _refused(report):
+        ways = {
+            "by RDP": found.rdp_epsilon,
+            "exactly": found.exact_epsilon,
+            "by basic composition": found.basic_epsilon,
+            "by advanced composition": found.advanced_epsilon,
+        }
+        told = [f"{shown(value)} ({way})" for way, value in ways.items() if value is not None]
+        if told:
+            yield (
+                f"For the labels alone, a textbook accountant gives epsilon {' and '.join(told)}. "
+                f"{found.compared}"
+            )
+
+
+def _likened(report: Report) -> Iterator[str]:
+    """Yield what ε means in terms of chances: P[S] ≤ e^ε P'[S] + δ for every event S."""
+    times, thousand = factor(report.epsilon), in_a_thousand(report.epsilon, report.delta)
+    if times is None:
+        return
+    versus = "with one teacher's data as with any other data in its place"
+    if unit_of(report) == RECORD:
+        versus = "with one record as with any other record in its place"
+    most = f"at most e^{shown(report.epsilon)} = {times} times as likely {versus}"
+    upper = report.epsilon_kind == "upper"
+    event = "a release with so small an epsilon" if upper else "the release"
+    if _refused(report):
+        yield f"A refusal is {most}."
+        return
+    yield f"Whatever follows from {event} is {most}, plus delta = {shown(report.delta)}."
+    if thousand is not None and not upper:
+        yield f"So a chance of 1 in 1,000 becomes at most {thousand} in 1,000."
 
 
 def _done(report: Report) -> Iterator[str]:
-    when = "" if report.time is None else f", begun {report.time}"
-    name = "" if report.run is None else f" (run {report.run}{when})"
-    each = report.rows
+    began = "" if report.time is None else f", begun {report.time}"
+    name = "" if report.run is None else f" (run {report.run}{began})"
     if _refused(report):
-        yield f"{report.queries} {each} were tested and none was labelled{name}."
+        yield f"{report.queries} {report.rows} were tested, and none was labelled{name}."
     else:
         several = "" if len(report.rounds) == 1 else f" in {len(report.rounds)} rounds"
-        yield f"{report.answers} of {report.queries} {each} were labelled{several}{name}."
-    yield from _voters(report)
-    yield from _guessed(report)
-    yield from _one_by_one(report)
+        yield f"{report.answers} of {report.queries} {report.rows} were labelled{several}{name}."
+    yield from dict.fromkeys(_voted(report, done) for done in report.rounds)
+    for number, done in enumerate(report.rounds, 1):
+        where = "" if len(report.rounds) == 1 else f" in round {number}"
+        if done.prior is not None:
+            yield (
+                f"A public prior voted as well{where}: {done.prior.weight} votes for each of its "
+                f"guesses, on {done.prior.guesses} of {done.queries} {report.rows}. The guesses "
+                f"have SHA-256 {done.prior.sha256}."
+            )
+        if done.rule is not None:
+            most = done.rule.most
+            more = f", up to {most} if few are answered" if most > done.rule.asks else ""
+            yield (
+                f"Queries were asked one by one{where}: {done.rule.asks} may be asked in any "
+                f"case{more}. Epsilon pays for all of them, asked or not."
+            )
     yield f"Written by pate {report.tool}."
 
 
-def _voters(report: Report) -> tuple[str, ...]:
-    """Who voted, and with what noise; rounds that have the same say it once."""
-    return tuple(dict.fromkeys(_voted(report, done.mechanism) for done in report.rounds))
-
-
-def _voted(report: Report, mechanism: Mapping[str, Any]) -> str:
+def _voted(report: Report, done: RowsAnswered) -> str:
+    """Return who voted, and with what noise."""
+    mechanism = done.mechanism
     numbers = ", ".join(
         f"{name} {value:.12g}"
         for name, value in mechanism.items()
         if isinstance(value, int | float) and name not in _SHAPE
     )
     votes = mechanism["teachers"]
-    voted = f"{votes} teachers"
+    who = f"{votes} teachers"
     if report.groups:
         teachers = sum(group.teachers for group in report.groups)
-        voted = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
+        who = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
     elif mechanism.get("votes_together") and mechanism.get("teachers_per_record", 1) > 1:
-        voted = f"Teachers with {votes} votes"  # of whom the report has no number
+        who = f"Teachers with {votes} votes"  # the report does not say how many teachers
     classes = mechanism.get("classes")
     among = "for names that nobody had listed" if classes is None else f"among {classes} classes"
-    return f"{voted} voted {among}, with noise of the mechanism {mechanism['name']} ({numbers})."
+    return f"{who} voted {among}. The mechanism {mechanism['name']} added noise ({numbers})."
 
 
-def _guessed(report: Report) -> Iterator[str]:
-    """The prior of every round that has one."""
-    for number, done in enumerate(report.rounds, 1):
-        prior = done.prior
-        if prior is not None:
-            where = "" if len(report.rounds) == 1 else f", in round {number}"
-            own = "Its guesses have" if done.rule else "Its file has"
-            yield (
-                f"A public prior voted, too{where}: {prior.weight} votes for its guess, where "
-                f"it had one, on {prior.guesses} of {done.queries} "
-                f"{rows_of(report.label_set)}. {own} SHA-256 {prior.sha256}."
-            )
-
-
-def _one_by_one(report: Report) -> Iterator[str]:
-    """The rule of every session."""
-    for rule in (done.rule for done in report.rounds):
-        if rule is not None:
-            more = ""
-            if rule.beyond is not None:
-                more = f", and up to {rule.most} where few of them are answered"
-            yield (
-                f"Queries were asked one by one: {rule.asks} may be in any case{more}, and epsilon "
-                "pays for all of them, asked or not."
-            )
-
-
-def _promised(report: Report) -> Iterator[str]:
-    yield report.summary
-    if not _claimed(report):
-        return
-    epsilon, public = report.epsilon, report.data_independent.epsilon
-    spent = report.spent
-    alone = spent is None or spent.count == 1
-    if report.sound:
-        if alone:
-            yield f"That is {verdict(epsilon, report.delta, report.epsilon_kind)}."
-        yield f"In other words: {_likened(report)}."
-    yield f"It covers {report.covers}."
-    # A run of which nothing is claimed leaves nothing to claim of all together.
-    if spent is not None and not alone and report.claims("total"):
-        yield _together(spent)
-    if epsilon != public and report.tested is None and report.claims("all-votes"):
-        several = len(report.rounds) > 1 or report.external
-        yield f"Whatever the votes, epsilon is at most {shown(public)}" + (
-            f", if {FIXED}." if several else "."
-        )
-    yield from _textbook(report)
-
-
-def _textbook(report: Report) -> Iterator[str]:
-    """What any accountant can repeat, beside what is promised."""
-    crosscheck = report.crosscheck
-    if crosscheck is not None and not _refused(report):
-        known = [
-            f"{shown(value)} ({words})"
-            for words, value in (
-                ("by RDP", crosscheck.rdp_epsilon),
-                ("exactly", crosscheck.exact_epsilon),
-                ("basic", crosscheck.basic_epsilon),
-                ("advanced", crosscheck.advanced_epsilon),
-            )
-            if value is not None
-        ]
-        if known:
-            yield (
-                "For the labels alone a textbook composition, which any accountant can repeat, "
-                f"gives epsilon {' and '.join(known)}. {crosscheck.compared}"
-            )
-
-
-def _together(spent: Spent) -> str:
-    """What all runs of the record cost, and on which reading."""
-    total = f"epsilon {shown(spent.epsilon)} at delta {shown(spent.delta)}"
-    said = f"All {spent.count} runs in the record cost {total} together"
-    said += f": that is {verdict(spent.epsilon, spent.delta, 'worst-case')}"
-    sharper = (spent.epsilon, spent.delta) != (spent.sum_epsilon, spent.sum_delta)
-    if sharper and spent.sum_epsilon is not None and spent.sum_delta is not None:
-        said += (
-            f". If a run was chosen by what earlier ones released, epsilon "
-            f"{shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
-        )
-    return said + "."
-
-
-def _likened(report: Report) -> str:
-    """What the headline is in terms of chances: P[S] ≤ e^ε P'[S] + δ, for whatever S."""
-    epsilon, delta = report.epsilon, report.delta
-    one, other = "one teacher's data", "any other data in their place"
-    if _by_record(report):
-        one, other = "one record", "any other record in its place"
-    most = f"at most e^{shown(epsilon)} = {factor(epsilon)} times"
-    if _refused(report):
-        return f"a refusal is {most} as likely with {one} as with {other}"
-    chances = f"its chance with {one} is {most} its chance with {other}, plus delta = "
-    chances += shown(delta)
-    if report.epsilon_kind == "upper":
-        return f"whatever may come of what was released with so small an epsilon, {chances}"
-    thousand = in_a_thousand(epsilon, delta)
-    often = "may always happen" if thousand is None else f"happens at most {thousand} times"
-    return (
-        f"whatever may come of what was released, {chances}; what happens 1 time in 1,000 with "
-        f"either {often} with the other"
-    )
-
-
-def _to_whom(report: Report) -> Iterator[str]:
+def _protected(report: Report) -> Iterator[str]:
     yield report.adjacency
-    if not _claimed(report):
-        return
     yield (
-        f"So what is protected is {_protected(report)}, against whoever sees what was released, "
-        "whatever else they know or compute."
+        f"So the release protects {unit_of(report)}, against whoever sees it, whatever else they "
+        "know or compute."
     )
-    for group in report.groups:
-        yield (
-            f"Group {group.group}: epsilon {shown(group.epsilon)} at delta {shown(group.delta)}."
-        )
 
 
-def _assumptions(report: Report) -> Iterator[str]:
-    if not _claimed(report):
-        return
-    most = _most_teachers(report)
+def _premises(report: Report) -> Iterator[str]:
+    most, spent = teachers_per_record(report), report.spent
     if report.groups:
-        yield "A record trained teachers of one group only, and no more of them than groups say."
+        yield "Each record trained teachers of one group only, at most as many as groups states."
     elif most == 1:
-        yield "No record trained two teachers: their data are disjoint."
+        yield "No record trained two teachers."
     else:
         yield f"No record trained more than {most} teachers."
-    yield "A teacher was trained on its own data alone, and on no other private records."
-    one_by_one = any(done.rule for done in report.rounds)
-    listed = any("classes" in done.mechanism for done in report.rounds)
-    if one_by_one:
-        known = "classes and the number of teachers are" if listed else "number of teachers is"
+    yield "Each teacher was trained on its own data, and on no other private records."
+    listed = ", the classes" if any("classes" in each.mechanism for each in report.rounds) else ""
+    if any(done.rule for done in report.rounds):
         yield (
-            f"The {known} public, and queries and guesses followed from what is public and from "
-            "answers that are paid for: no record shaped them otherwise."
+            "Queries and guesses came from what is public and from answers that are paid for. No "
+            f"private record shaped them otherwise{', nor the classes' if listed else ''}."
         )
     else:
-        known = ", the classes" if listed else ""
-        yield f"The queries{known} and the number of teachers are public: no record shaped them."
+        yield f"No private record shaped the queries{listed} or the number of teachers."
     yield (
-        "The settings were fixed before the votes were looked at, and no other result of these "
+        "The settings were fixed before anybody looked at the votes, and no other result of these "
         "votes decided whether or how this run was made."
     )
-    if report.spent is not None and report.spent.count > 1:
+    if spent is not None and spent.count > 1:
         yield (
-            "For the total: which runs there were, and their settings, did not follow from what "
-            "earlier ones released; and the record tells of all of them."
+            "For the total: no run and no setting was chosen after seeing earlier results, and the "
+            "record lists every run."
         )
     if any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in report.rounds):
         yield "The student's predictions are public, or made from labels that are paid for."
     yield (
-        "The noise was drawn by pate from the system's random numbers and was seen by nobody; "
-        "the votes and the ledger stayed secret."
+        "pate drew the noise from the system's random numbers, and nobody saw it. The votes and "
+        "the ledger stayed secret."
+    )
+    yield (
+        "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
+        "trusted."
     )
     if report.prior is not None:
         yield report.prior.presupposed
@@ -413,38 +298,48 @@ def _assumptions(report: Report) -> Iterator[str]:
         yield "The external parts are as their files state them; see the statement external."
 
 
-def _exactly(report: Report) -> Iterator[str]:
-    for reading in report.statements:
-        if reading.holds:
-            yield f"Statement {reading.id}: {reading.text}"
-    drawn = report.sanitized.epsilon is not None
-    for reading in report.statements:
-        # Where nothing is sanitized, nobody would read anything into it.
-        if not reading.holds and (drawn or _SANITIZED not in reading.text):
-            yield f"Not claimed, {reading.id}: {reading.text}"
-
-
 def _not_covered(report: Report) -> Iterator[str]:
-    if not _claimed(report):
-        return
+    if report.spent is None:
+        yield "Earlier runs on these teachers: no record was kept."
     yield (
-        "Other runs on votes of the same teachers, or of others with the same records, unless they "
-        "are in the total: each costs its own epsilon and delta."
+        "Runs that are not in the total, on these teachers or on others with the same records: "
+        "each costs its own epsilon and delta."
     )
-    yield "Labels drawn several times, of which the best were kept."
-    yield "Whatever else of the votes is shown: counts, costs, a plot, the ledger, the noise."
+    yield "Labels that were drawn several times to keep the best."
+    yield "Anything else that shows the votes: counts, costs, a plot, the ledger, the noise."
+
+
+def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
+    yield from (
+        f"{each.name[:1].upper()}{each.name[1:]}: {each.detail}."
+        for each in checks
+        if each.outcome == OPEN
+    )
+    if not _refused(report):
+        yield "The labels: whether they are those of this report, and were made with its settings."
+    labels = "" if report.labels is None else f" labels.{report.labels.format}"
+    prior = "" if report.prior is None else " --prior guesses"
+    yield (
+        f"To check what can be checked, run: pate verify report.json{labels}{prior}. It exits with "
+        "0 if everything holds, and with 10 if something does not."
+    )
 
 
 def _publishable(report: Report) -> Iterator[str]:
-    if not _claimed(report):
-        yield "Neither the labels nor this report as a promise: nothing is claimed for them."
-        return
+    # As the file of the report has it.
+    yield f"This report, SHA-256 {hashlib.sha256(report.to_json().encode()).hexdigest()}."
     labels = report.labels
-    if labels is None:
-        yield "This report." if _refused(report) else "This report, and the labels it pays for."
-    else:
-        yield (
-            f"This report, and its labels: {labels.bytes} bytes of {labels.format}, SHA-256 "
-            f"{labels.sha256}."
-        )
-    yield "Not the votes, not the ledger, not the output of cost and smooth-sensitivity."
+    if labels is not None:
+        yield f"Its labels: {labels.bytes} bytes of {labels.format}, SHA-256 {labels.sha256}."
+    elif not _refused(report):
+        yield "The labels that it pays for."
+    yield "Never the votes, the ledger, or what pate cost and pate smooth-sensitivity print."
+
+
+def _exactly(report: Report) -> Iterator[str]:
+    for reading in report.statements:
+        yield f"Statement {reading.id}{'' if reading.holds else ', not claimed'}: {reading.text}"
+
+
+def _refused(report: Report) -> bool:
+    return report.tested is not None and not report.tested.passed

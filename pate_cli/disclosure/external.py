@@ -1,7 +1,8 @@
-"""What other mechanisms on the same records cost, by files that say so; all of it public.
+"""Costs that others state of their mechanisms on the same records; all of it is public.
 
-A file is JSON with an `adjacency` and one of two forms: `orders` and `rdp`, a Rényi curve, or
-`epsilon` and `delta`. Whatever trained on the records, DP-SGD say, enters one total with the votes.
+A statement is a Rényi curve, `orders` and `rdp`, or an `epsilon` and a `delta`, with the
+`adjacency` it holds for. Whatever trained on the records, DP-SGD say, enters one total with the
+votes.
 
 Costs are turned into those for one record replaced, which is what moves one teacher's votes. A cost
 for one record added or removed, or replaced by a special one, is charged twice over, since a
@@ -17,12 +18,12 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import field
 from decimal import Decimal
+from functools import cached_property
 from os import PathLike
-from typing import Any, Final
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 
@@ -36,13 +37,9 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of
-from pate_cli.files.inputs import note
-from pate_cli.files.sealed_json import content_of, named
+from pate_cli.files.reading import reading
 
-CURVE_KIND: Final = "pate-rdp-curve"
-CURVE_VERSION: Final = 1
-"""What `disclosure.exchange` writes, and what of it is read here."""
-
+_FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}
 _LARGEST_FILE: Final = 1 << 20
 _MOST_ORDERS: Final = 10_000
 _LONGEST_TEXT: Final = 200
@@ -53,291 +50,38 @@ _REFUSED: Final = Refusal(
 )
 
 
-@dataclass(frozen=True, kw_only=True)
-class _OtherMechanism(ABC):
-    """One mechanism on the same records.
+@dataclass(frozen=True)
+class Stated:
+    """The cost of another mechanism on the same records, as its owner states it.
 
-    Attributes:
-        adjacency: which sets of records its numbers compare.
-        covers: what it is, in its owner's words; they go into the report.
-        least_delta: no δ below it is to be made of its curve.
-        name: what it is called beside others, as a rule that of its file.
-    """
+    For `release`, which adds it to one total. Where the Rényi curve is known, of DP-SGD say, state
+    that: an (ε, δ) made of it adds up to more as a rule.
 
-    adjacency: Adjacency
-    covers: str | None = None
-    least_delta: float = 0.0
-    name: str | None = None
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "adjacency", Adjacency(self.adjacency))
-
-    @property
-    def steps(self) -> int:
-        """How many of its steps replace a record."""
-        return 1 if self.adjacency is Adjacency.REPLACE_ONE else 2
-
-    @property
-    @abstractmethod
-    def highest(self) -> float:
-        """The order beyond which nothing is known."""
-
-    @abstractmethod
-    def rdp(self, orders: Floats) -> Floats:
-        """The cost for one record replaced, but for `delta`, [orders], nats; inf beyond."""
-
-    @property
-    @abstractmethod
-    def epsilon(self) -> float:
-        """Such a cost at all orders at once, nats; inf where there is none."""
-
-    @property
-    @abstractmethod
-    def delta(self) -> float:
-        """What it adds to δ."""
-
-    @property
-    @abstractmethod
-    def stated_cost(self) -> StatedCost:
-        """All that is known of it, as its file would say it."""
-
-    def facts(self, order: float | None, total_order: float | None) -> dict[str, Any]:
-        """What a report says of it: at the order of a draw, at that of the total, and whole."""
-        pure = self.epsilon
-        return {
-            "name": self.name,
-            "covers": self.covers,
-            "adjacency": self.adjacency.value,
-            "order": order,
-            "rdp": self._rdp_at(order),
-            "total_rdp": self._rdp_at(total_order),
-            "epsilon": None if math.isinf(pure) else significant_up(pure),
-            "delta": significant_up(self.delta),
-            "stated": encoded(self.stated_cost),
-        }
-
-    def _rdp_at(self, order: float | None) -> float | None:
-        return None if order is None else significant_up(float(self.rdp(np.array([order]))[0]))
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExternalCurve(_OtherMechanism):
-    """What another mechanism on the same records costs, where its Rényi curve is known.
-
-    For `release`, which adds it to one total; give the curve of DP-SGD, say, rather than an (ε, δ)
-    made of it, which as a rule adds up to more.
-
-        >>> from pate_cli.accounting.rdp_curve import RdpCurve
-        >>> from pate_cli.core.words import Adjacency
-        >>> model = pate.ExternalCurve(
-        ...     curve=RdpCurve([2, 8, 32], [0.1, 0.4, 1.6]), adjacency=Adjacency.REPLACE_ONE
-        ... )
         >>> given = {"order": 8, "release": "none", "seed": 1}
         >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
         >>> pate.release(labelled.ledger).report.epsilon
         0.7967
+        >>> model = pate.Stated("replace-one", orders=(2, 8, 32), rdp=(0.1, 0.4, 1.6))
         >>> pate.release(labelled.ledger, external=[model]).report.epsilon
         1.7665
-
-    Attributes:
-        curve: by order, for its own adjacency.
-    """
-
-    curve: RdpCurve
-
-    @property
-    def highest(self) -> float:
-        """The last order given; about half of it where a replacement is two steps."""
-        return self.curve.highest if self.steps == 1 else self.curve.highest_of_two
-
-    def rdp(self, orders: Floats) -> Floats:
-        """Between orders by the lower hull of the curve."""
-        return self.curve.at(orders) if self.steps == 1 else self.curve.of_two(orders)
-
-    @property
-    def epsilon(self) -> float:
-        """A curve has none."""
-        return math.inf
-
-    @property
-    def delta(self) -> float:
-        """A curve holds without a δ."""
-        return 0.0
-
-    @property
-    def stated_cost(self) -> StatedCost:
-        """Its orders, and the cost at each."""
-        return StatedCost(
-            self.adjacency,
-            name=self.name,
-            covers=self.covers,
-            least_delta=self.least_delta,
-            orders=tuple(self.curve.orders.tolist()),
-            rdp=tuple(self.curve.rdp.tolist()),
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ExternalPair(_OtherMechanism):
-    """What another mechanism on the same records costs, where no more than (ε, δ) is known.
-
-    For `release`, which adds it to one total: both numbers are added.
-
-        >>> from pate_cli.core.words import Adjacency
-        >>> model = pate.ExternalPair(stated=(1.0, 1e-6), adjacency=Adjacency.REPLACE_ONE)
-        >>> given = {"order": 8, "release": "none", "seed": 1}
-        >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
+        >>> model = pate.Stated("replace-one", epsilon=1.0, delta=1e-6)
         >>> pate.release(labelled.ledger, external=[model]).report.epsilon
         1.7801
 
     Attributes:
-        stated: (ε, δ) for its own adjacency, ε ≥ 0 in nats, 0 ≤ δ < 1.
+        adjacency: which sets of records the numbers compare: `replace-one`, `add-or-remove-one` or
+            `replace-special`.
+        name: what it is called beside others, as a rule that of its file.
+        covers: what it is, in its owner's words; they go into the report.
+        least_delta: no δ below it is to be made of its curve, in [0, 1).
+        orders: of a curve, Rényi orders > 1, ascending, [orders].
+        rdp: of a curve, the cost at each, [orders], nats.
+        epsilon, delta: of a pair, ε ≥ 0 in nats and 0 ≤ δ < 1.
 
     Raises:
-        ParameterError: a number out of range, or a δ of 1 or more for a replacement.
+        LedgerError: neither a curve nor a pair, or both.
+        ParameterError: a number out of range, or a pair that says nothing of a replacement.
     """
-
-    stated: tuple[float, float]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        epsilon, delta = self.stated
-        if not 0.0 <= epsilon <= LARGEST:
-            raise ParameterError(f"epsilon must be between 0 and {LARGEST:g}, got {epsilon:g}")
-        if not 0.0 <= delta < 1.0:
-            raise ParameterError(f"delta must be at least 0 and below 1, got {delta:g}")
-        if self.delta >= 1.0:
-            raise ParameterError(
-                f"epsilon {epsilon:g} at delta {delta:g} for {self.adjacency} says nothing of a "
-                "record replaced; state what holds for replace-one"
-            )
-
-    @property
-    def highest(self) -> float:
-        """It holds at every order."""
-        return math.inf
-
-    def rdp(self, orders: Floats) -> Floats:
-        """That of randomised response."""
-        return (
-            randomised_response_rdp(epsilon=self.epsilon, orders=orders)
-            if self.epsilon > 0.0
-            else np.zeros(len(orders))
-        )
-
-    @property
-    def epsilon(self) -> float:
-        """ε or 2ε."""
-        return self.steps * self.stated[0]
-
-    @property
-    def delta(self) -> float:
-        """δ or (1 + e^ε)δ; 1 where that is more."""
-        epsilon, delta = self.stated
-        if self.steps == 1 or delta == 0.0:
-            return delta
-        return min(delta + math.exp(min(epsilon + math.log(delta), 0.0)), 1.0)
-
-    @property
-    def stated_cost(self) -> StatedCost:
-        """Its (ε, δ)."""
-        epsilon, delta = self.stated
-        return StatedCost(
-            self.adjacency,
-            name=self.name,
-            covers=self.covers,
-            least_delta=self.least_delta,
-            epsilon=epsilon,
-            delta=delta,
-        )
-
-
-@dataclass(frozen=True)
-class External:
-    """All of them together: costs of mechanisms with independent noise add up at every order."""
-
-    parts: tuple[ExternalCurve | ExternalPair, ...] = ()
-
-    @classmethod
-    def of(
-        cls, given: Iterable[ExternalCurve | ExternalPair | str | PathLike[str]], *, order: float
-    ) -> External:
-        """Parts, or files of them, which are to be charged at one order at least.
-
-        Raises:
-            LedgerError: a file that is none, or a curve that ends before the order.
-        """
-        parts = []
-        for one in given:
-            part = read_part(one) if isinstance(one, str | PathLike) else one
-            if not np.isfinite(part.rdp(np.array([order]))[0]):
-                name = f"{one}: " if isinstance(one, str | PathLike) else ""
-                twice = "" if part.steps == 1 else f", as {part.adjacency} is charged twice over"
-                raise LedgerError(
-                    f"{name}the curve says nothing at order {order:g}{twice}; give higher orders, "
-                    "or ledgers of a lower one"
-                )
-            parts.append(part)
-        return cls(tuple(parts))
-
-    @property
-    def highest(self) -> float:
-        """The order beyond which nothing is known of some part; inf without parts."""
-        return min((part.highest for part in self.parts), default=math.inf)
-
-    def rdp(self, orders: Floats) -> Floats:
-        """Cost at orders, [orders], nats; inf beyond."""
-        return sum((part.rdp(orders) for part in self.parts), np.zeros(len(orders)))
-
-    @property
-    def epsilon(self) -> float:
-        """Cost at all orders at once, nats; inf with a curve among the parts."""
-        return math.fsum(part.epsilon for part in self.parts)
-
-    @property
-    def least_delta(self) -> float:
-        """What the parts ask of the δ that curves are turned into."""
-        return math.fsum(part.least_delta for part in self.parts)
-
-    def total(self, delta: float) -> float:
-        """δ of all: its own six digits, not below the sum.
-
-        Raises:
-            ParameterError: 1 or more.
-        """
-        added = [part.delta for part in self.parts if part.delta > 0.0]
-        if not added:
-            return delta
-        # In the digits they were stated with, so that 1e-5 and 1e-6 make 1.1e-5.
-        total = significant_up(sum((Decimal(repr(each)) for each in added), Decimal(repr(delta))))
-        if total >= 1.0:
-            raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
-        return total
-
-    def facts(self, order: float | None, total_order: float | None) -> tuple[dict[str, Any], ...]:
-        """What a report says of the parts."""
-        return tuple(part.facts(order, total_order) for part in self.parts)
-
-
-def read_part(path: str | PathLike[str]) -> ExternalCurve | ExternalPair:
-    """The cost that a file states.
-
-    Raises:
-        LedgerError: no such file, or one that states no cost that could be charged.
-    """
-    note("an external cost", (path, None))
-    with named(path):
-        try:
-            content = content_of(path, most=_LARGEST_FILE)
-            data = parsed(content, _REFUSED, most=_LARGEST_FILE)
-            return _part_from(data, stem_of(str(path)))
-        except ParameterError as error:
-            raise LedgerError(str(error)) from None
-
-
-@dataclass(frozen=True)
-class StatedCost:
-    """What a file states, in one of two forms, and records and reports keep of it."""
 
     adjacency: Adjacency
     name: str | None = field(default=None, metadata=SPARING)
@@ -349,31 +93,74 @@ class StatedCost:
     delta: float | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
+        plain: dict[str, Any] = {"adjacency": Adjacency(self.adjacency)}
+        for text in ("name", "covers"):
+            said = getattr(self, text)
+            plain[text] = None if said is None else shortened(printable(said), _LONGEST_TEXT)
+        for numbers in ("orders", "rdp"):
+            given = getattr(self, numbers)
+            plain[numbers] = None if given is None else tuple(map(float, given))
+        for name, value in plain.items():
+            object.__setattr__(self, name, value)
         if not 0.0 <= self.least_delta < 1.0:
             raise ParameterError("least_delta must be at least 0 and below 1")
+        forms = [(self.orders, self.rdp), (self.epsilon, self.delta)]
+        if sorted(sum(part is not None for part in form) for form in forms) != [0, 2]:
+            raise _REFUSED.of('it must state either "orders" and "rdp", or "epsilon" and "delta"')
         if self.orders is not None and not 0 < len(self.orders) <= _MOST_ORDERS:
             raise ParameterError(f"orders must be a list of 1 to {_MOST_ORDERS} numbers")
+        _ = self.curve, self.pair
 
     @property
-    def part(self) -> ExternalCurve | ExternalPair:
-        """The mechanism whose cost it is.
+    def twice(self) -> bool:
+        """True where replacing a record is two steps of its adjacency."""
+        return self.adjacency is not Adjacency.REPLACE_ONE
 
-        Raises:
-            LedgerError: neither form, or both.
-            ParameterError: numbers out of range.
+    @cached_property
+    def curve(self) -> RdpCurve | None:
+        """The curve for its own adjacency; None of a pair."""
+        if self.orders is None or self.rdp is None:
+            return None
+        return RdpCurve(np.array(self.orders), np.array(self.rdp))
+
+    @cached_property
+    def pair(self) -> tuple[float, float]:
+        """(ε, δ) for one record replaced; of a curve (∞, 0)."""
+        epsilon, delta = self.epsilon, self.delta
+        if epsilon is None or delta is None:
+            return math.inf, 0.0
+        if not 0.0 <= epsilon <= LARGEST:
+            raise ParameterError(f"epsilon must be between 0 and {LARGEST:g}, got {epsilon:g}")
+        if not 0.0 <= delta < 1.0:
+            raise ParameterError(f"delta must be at least 0 and below 1, got {delta:g}")
+        if not self.twice:
+            return epsilon, delta
+        again = math.exp(min(epsilon + math.log(delta), 0.0)) if delta > 0.0 else 0.0
+        if delta + again >= 1.0:
+            raise ParameterError(
+                f"epsilon {epsilon:g} at delta {delta:g} for {self.adjacency} says nothing of a "
+                "record replaced; state what holds for replace-one"
+            )
+        return 2.0 * epsilon, delta + again
+
+    @property
+    def highest(self) -> float:
+        """The order beyond which nothing is known; about half of a curve's where steps are two."""
+        if self.curve is None:
+            return math.inf
+        return self.curve.highest_of_two if self.twice else self.curve.highest
+
+    def rdp_at(self, orders: Floats) -> Floats:
+        """Return the RDP cost for one record replaced, but for δ of a pair, [orders], nats.
+
+        Between its orders a curve is joined by its lower hull; beyond the highest it is infinite.
         """
-        common: dict[str, Any] = {
-            "adjacency": self.adjacency,
-            "covers": _short(self.covers),
-            "name": _short(self.name),
-            "least_delta": self.least_delta,
-        }
-        orders, rdp, epsilon, delta = self.orders, self.rdp, self.epsilon, self.delta
-        if orders is not None and rdp is not None and epsilon is None and delta is None:
-            return ExternalCurve(curve=RdpCurve(np.array(orders), np.array(rdp)), **common)
-        if epsilon is not None and delta is not None and orders is None and rdp is None:
-            return ExternalPair(stated=(epsilon, delta), **common)
-        raise _REFUSED.of('it must state either "orders" and "rdp", or "epsilon" and "delta"')
+        if self.curve is not None:
+            return self.curve.of_two(orders) if self.twice else self.curve.at(orders)
+        epsilon, _ = self.pair
+        if epsilon == 0.0:
+            return np.zeros(len(orders))
+        return randomised_response_rdp(epsilon=epsilon, orders=orders)
 
     @property
     def digest(self) -> str:
@@ -381,34 +168,146 @@ class StatedCost:
         plain = {name: value for name, value in encoded(self).items() if name != "name"}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
 
-
-def _short(text: str | None) -> str | None:
-    return None if text is None else shortened(printable(text), _LONGEST_TEXT)
-
-
-def _part_from(data: Any, name: str) -> ExternalCurve | ExternalPair:
-    if not isinstance(data, dict):
-        raise _REFUSED.of("it must be a JSON object")
-    if "guarantee" in data:
-        raise LedgerError("is a report of votes; give the curve that was exported from it")
-    if data.get("kind", CURVE_KIND) != CURVE_KIND:
-        raise LedgerError(f"is a {quoted(data['kind'])}, which states no external cost")
-    version = data.get("schema_version", CURVE_VERSION)
-    if type(version) is not int or version != CURVE_VERSION:
-        raise LedgerError(
-            f"has schema version {shortened(str(version))}, this tool reads {CURVE_VERSION}"
+    def facts(self, order: float | None, total_order: float | None) -> ExternalFacts:
+        """Return what a report says of it, at the order of a draw and at that of the total."""
+        pure, delta = self.pair
+        drawn, total = (
+            None if at is None else significant_up(float(self.rdp_at(np.array([at]))[0]))
+            for at in (order, total_order)
         )
-    said = picked(StatedCost, data) | {"adjacency": _adjacency_in(data)}
-    return decoded(StatedCost, {"name": name, **said}, _REFUSED).part
-
-
-def _adjacency_in(data: Mapping[str, Any]) -> str:
-    """The word for it in our spelling."""
-    stated = data.get("adjacency")
-    word = stated.lower().replace("_", "-") if isinstance(stated, str) else ""
-    if word not in list(Adjacency):
-        raise LedgerError(
-            f'"adjacency" must say what its cost compares: {" or ".join(Adjacency)}, got '
-            f"{quoted(stated)}"
+        return ExternalFacts(
+            name=self.name,
+            covers=self.covers,
+            adjacency=self.adjacency,
+            order=order,
+            rdp=drawn,
+            total_rdp=total,
+            epsilon=None if math.isinf(pure) else significant_up(pure),
+            delta=significant_up(delta),
+            stated=self,
         )
-    return word
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what a file of it holds."""
+        return {**_FILE, **encoded(self)}
+
+    def to_json(self) -> str:
+        """Return the file, which `read` reads; public."""
+        return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def read(cls, path: str | PathLike[str]) -> Self:
+        """Return what a JSON file states.
+
+        Raises:
+            LedgerError: no such file, or one that states no cost that could be charged.
+        """
+        with reading(path, "an external cost") as file:
+            data = parsed(file.read(_LARGEST_FILE + 1), _REFUSED, most=_LARGEST_FILE)
+            if not isinstance(data, dict):
+                raise _REFUSED.of("it must be a JSON object")
+            kind, version = ({**_FILE, **data}[name] for name in _FILE)
+            if kind != _FILE["kind"]:
+                raise LedgerError(f"is a {quoted(kind)}, which states no external cost")
+            if type(version) is not int or version != _FILE["schema_version"]:
+                raise LedgerError(
+                    f"has schema version {shortened(str(version))}, this tool reads "
+                    f"{_FILE['schema_version']}"
+                )
+            word = data.get("adjacency")
+            spelt = word.lower().replace("_", "-") if isinstance(word, str) else ""
+            if spelt not in list(Adjacency):
+                raise LedgerError(
+                    f'"adjacency" must say what its cost compares: {" or ".join(Adjacency)}, got '
+                    f"{quoted(word)}"
+                )
+            said = {"name": stem_of(str(path))} | picked(cls, data) | {"adjacency": spelt}
+            return decoded(cls, said, _REFUSED)
+
+
+@dataclass(frozen=True)
+class ExternalFacts:
+    """Another mechanism on the same records, as its owner stated it, in a report.
+
+    Attributes:
+        name: what it is called, as a rule after its file; None where it has none.
+        covers: what it is, in its owner's words.
+        adjacency: what the stated cost compares; what is charged is for one record replaced.
+        order: at which the draw was made; None where nothing was drawn.
+        rdp: charged there, nats.
+        total_rdp: charged at `data_independent.order`, nats; None where that has none.
+        epsilon: the most it costs at any order, nats; None for a curve.
+        delta: what it adds to δ.
+        stated: its whole cost, as it was stated.
+    """
+
+    name: str | None
+    covers: str | None
+    adjacency: Adjacency
+    order: float | None
+    rdp: float | None
+    total_rdp: float | None
+    epsilon: float | None
+    delta: float
+    stated: Stated
+
+
+Other: TypeAlias = Stated | str | PathLike[str]
+"""What another mechanism costs, or a file that states it."""
+
+
+@dataclass(frozen=True)
+class External:
+    """All of them together: costs of mechanisms with independent noise add up at every order."""
+
+    parts: tuple[Stated, ...] = ()
+
+    @property
+    def highest(self) -> float:
+        """The order beyond which nothing is known of some part; inf without parts."""
+        return min((part.highest for part in self.parts), default=math.inf)
+
+    def rdp(self, orders: Floats) -> Floats:
+        """Return the RDP cost, but for δ's of pairs, [orders], nats; inf beyond the highest."""
+        return sum((part.rdp_at(orders) for part in self.parts), np.zeros(len(orders)))
+
+    @property
+    def epsilon(self) -> float:
+        """Cost at all orders at once, nats; inf with a curve among the parts."""
+        return math.fsum(part.pair[0] for part in self.parts)
+
+    @property
+    def least_delta(self) -> float:
+        """The δ that the parts ask for where curves are turned into an ε."""
+        return math.fsum(part.least_delta for part in self.parts)
+
+    def total(self, delta: float) -> float:
+        """Return δ with those of all parts, its own six digits, not below the sum.
+
+        Raises:
+            ParameterError: 1 or more.
+        """
+        added = [part.pair[1] for part in self.parts if part.pair[1] > 0.0]
+        if not added:
+            return delta
+        # In the digits they were stated with, so that 1e-5 and 1e-6 make 1.1e-5.
+        total = significant_up(sum((Decimal(repr(each)) for each in added), Decimal(repr(delta))))
+        if total >= 1.0:
+            raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
+        return total
+
+    def facts(self, order: float | None, total_order: float | None) -> tuple[ExternalFacts, ...]:
+        """Return what a report says of the parts."""
+        return tuple(part.facts(order, total_order) for part in self.parts)
+
+
+def refuse_short(given: Iterable[Stated], order: float) -> None:
+    """LedgerError for a curve that ends before the order at which it is to be charged."""
+    for part in given:
+        if not np.isfinite(part.rdp_at(np.array([order]))[0]):
+            name = "" if part.name is None else f"{part.name}: "
+            twice = f", as {part.adjacency} is charged twice over" if part.twice else ""
+            raise LedgerError(
+                f"{name}the curve says nothing at order {order:g}{twice}; give higher orders, or "
+                "ledgers of a lower one"
+            )

@@ -6,54 +6,58 @@ written again, and compare every other field; `verify` does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+import operator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, Final, TypeAlias
 
-from pate_cli.accounting.gnss import shift_quantile
+from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Step
-from pate_cli.core.codec import Refusal, decoded
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import ReportError
+from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Bound, PublicFact, ReleaseKind
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
+from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External, StatedCost
+from pate_cli.disclosure.external import External
 from pate_cli.disclosure.guarantee import (
     DRAWS,
+    GAPS,
     INPUTS,
     TOTAL,
-    UNRECORDED,
-    UNVERIFIED,
-    read_off_warning,
     rounds_of,
     worded,
 )
-from pate_cli.disclosure.ledger import Draw, Round
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import coin_orders
-from pate_cli.disclosure.record import Outcome, Run, RunKind
-from pate_cli.disclosure.report import Crosscheck, LabelFile, Report
-from pate_cli.disclosure.session_terms import SessionTerms, rule_fault
-from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Sanitizer, Settings, StatedTarget
-from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.terms import (
-    AccountTerms,
-    ComposedTerms,
-    Headline,
-    ScoredTerms,
-    TargetTerms,
-    Terms,
+from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.plan import Draw, ReleasePlan
+from pate_cli.disclosure.record import Outcome, Run
+from pate_cli.disclosure.report import (
+    Crosscheck,
+    DataIndependent,
+    GroupGuarantee,
+    LabelFile,
+    Report,
+    Sanitized,
+    Tested,
 )
-from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.worst_case import spendings
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Settings
+from pate_cli.disclosure.stopping import rule_fault
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.total import Spent, in_full
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.votes.facts import Group
 
 Planned: TypeAlias = Callable[[ReleasePlan], ReleasePlan]
 """Gives a sound plan as an analysis charges it."""
-_STATED: Final = Refusal(ReportError, "an external part is damaged: ")
+_CONVERSIONS: Final = {
+    "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
+    "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
+    "composition": "Kairouz-Oh-Viswanath 2015 and others, by data_independent.method",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,9 +66,16 @@ class ReportFacts:
 
     Attributes:
         rounds: what was asked and answered.
-        terms: what is charged for it.
-        headline: what of these terms came true.
         private: whether the noise was unpredictable.
+        delta: δ at which everything is charged, without what external parts add.
+        target: the (ε, δ) stated in advance, where there was one.
+        passed: whether labels passed the test of a target; None where nothing was tested.
+        plan: of a release, how an ε is sanitized if it is, and at which order a ledger has costs.
+        drawn: the sanitized ε; None where none is published.
+        prior: draws that were made from the same votes before.
+        external: other mechanisms on the same records.
+        recorded: whether `prior` is known to be all; nothing is claimed if not.
+        total: whether it is of all runs in `spent`, and no run by itself.
         spent: all runs of the record, with what they cost; None where no record is kept.
         label_names: what the classes are called.
         run, time: the name of the run, and when it began (UTC).
@@ -73,9 +84,16 @@ class ReportFacts:
     """
 
     rounds: Sequence[Round]
-    terms: Terms
-    headline: Headline
     private: bool
+    delta: float
+    target: TargetPlan | None = None
+    passed: bool | None = None
+    plan: ReleasePlan | None = None
+    drawn: float | None = None
+    prior: tuple[Draw, ...] = ()
+    external: External = External()
+    recorded: bool = True
+    total: bool = False
     spent: Spent | None = None
     label_names: tuple[str, ...] | None = None
     run: str | None = None
@@ -83,57 +101,198 @@ class ReportFacts:
     labels: LabelFile | None = None
     tool: str = __version__
 
+    def __post_init__(self) -> None:
+        if not self.rounds:
+            raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Worst-case cost of everything that is released, if there were no test."""
+        cost = functools.reduce(
+            operator.add, (Cost.of_rows(done, self.delta) for done in self.rounds)
+        )
+        own = () if self.plan is None else self.plan.draws
+        return replace(cost, draws=(*self.prior, *own), external=self.external)
+
+    @property
+    def tested(self) -> TargetPlan | None:
+        """The target, where labels leave only if they pass its test."""
+        return None if self.passed is None else self.target
+
+
+def run_facts(settings: Settings, done: Round, **came: Any) -> ReportFacts:
+    """Return the facts of one run by itself.
+
+    Args:
+        settings: what it was told.
+        done: what was asked and answered.
+        **came: other fields of `ReportFacts`: `passed` of a test, `drawn` of a draw.
+    """
+    return ReportFacts(
+        rounds=[done],
+        private=settings.private,
+        delta=settings.delta,
+        target=settings.target,
+        plan=settings.sanitizer,
+        **came,
+    )
+
+
+def worst_case(cost: Cost) -> DataIndependent:
+    """Return the ε for all votes of everything and of the labels alone, as reports have them."""
+    return _stated(cost.own, cost.labels.own)
+
+
+def _stated(everything: Figure, labels: Figure) -> DataIndependent:
+    return DataIndependent(
+        epsilon=round_up(everything.epsilon),
+        order=everything.order,
+        method=everything.method,
+        labels_epsilon=round_up(labels.epsilon),
+        labels_order=labels.order,
+        labels_method=labels.method,
+    )
+
+
+def group_guarantees(
+    groups: Sequence[Group], cost: Cost | None, *, epsilon: float, delta: float
+) -> tuple[GroupGuarantee, ...]:
+    """Return the ε of every group of teachers: the headline, or its own worst case if smaller.
+
+    A record of group g moves at most K_g votes: what was spent is priced again for so many, the
+    draws and external parts in full (accounting/THEORY.md, section 15).
+
+    Args:
+        groups: of the teachers.
+        cost: of everything; None where the headline is not a worst case.
+        epsilon, delta: the headline.
+    """
+    own = dict.fromkeys((group.votes_per_record for group in groups), epsilon)
+    if cost is not None and not cost.pairs:
+        own = {votes: min(epsilon, cost.moving(votes).own.epsilon) for votes in own}
+    return tuple(
+        GroupGuarantee(**vars(group), epsilon=own[group.votes_per_record], delta=delta)
+        for group in groups
+    )
+
 
 def report_of(facts: ReportFacts) -> Report:
     """Return the report that follows from facts, every number and sentence of it."""
-    rounds, terms, headline = facts.rounds, facts.terms, facts.headline
+    rounds, plan, target, spent = facts.rounds, facts.plan, facts.target, facts.spent
     read_off = tuple(fact for fact in PublicFact if any(fact in done.read_off for done in rounds))
     mechanisms = [mechanism_from_parameters(done.mechanism) for done in rounds]
     named: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     label_sets = {done.label_set for done in rounds}
-    plan, public = terms.plan, terms.public
+    analysis = "tight" if plan is None else plan.analysis.value
+    prior, external, verified = facts.prior, facts.external, True
+    if facts.total:
+        if spent is None:
+            raise ReportError("a total of no runs")
+        public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
+        epsilon, kind = round_up(spent.epsilon), TOTAL
+        prior = tuple(run.draw for run in spent.runs if run.draw is not None)
+        external = External(tuple(run.external for run in spent.runs if run.external is not None))
+        verified = all(run.claimed for run in spent.runs)
+    else:
+        public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
+        delta, (epsilon, kind) = external.total(labels_delta), _headline(facts, public)
+        if isinstance(mechanisms[0], ComposedMechanism):
+            analysis = "composition"
+    met = None if target is None or facts.tested is not None else target.epsilon
+    unsettled = (
+        *(fact.value for fact in read_off),
+        *(() if facts.recorded else (DRAWS,)),
+        *(() if verified else (INPUTS,)),
+    )
     found = Report(
-        epsilon=headline.epsilon,
-        epsilon_kind=headline.kind,
-        delta=terms.delta,
+        epsilon=epsilon,
+        epsilon_kind=kind,
+        delta=delta,
         private=facts.private,
         sound=False,
-        analysis=terms.analysis,
+        analysis=analysis,
+        conversion=_CONVERSIONS[analysis],
         mechanism=dict(rounds[0].mechanism) if len(rounds) == 1 else named,
         queries=sum(done.queries for done in rounds),
         answers=sum(done.answers for done in rounds),
         max_answers=sum(done.max_answers for done in rounds),
-        sanitized=headline.sanitized,
+        sanitized=_sanitized(facts),
         data_independent=public,
         rounds=tuple(RowsAnswered.of(done, answers=done.answers) for done in rounds),
         warnings=(
-            *(read_off_warning(fact) for fact in read_off),
-            *(() if terms.recorded else (UNRECORDED,)),
-            *(() if terms.verified else (UNVERIFIED,)),
+            *(GAPS[word] for word in unsettled),
             *(() if plan is None else plan.caveats),
-            *cautions(*mechanisms, delta=terms.labels_delta),
-            *vacuous_warnings(headline.epsilon, composed=terms.analysis == "composition"),
+            *cautions(*mechanisms, delta=labels_delta),
+            *vacuous_warnings(epsilon, composed=analysis == "composition"),
         ),
-        tested=headline.tested,
-        spent=facts.spent,
+        tested=_tested(facts, mechanisms[0]),
+        spent=spent,
         label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
         label_names=facts.label_names,
-        groups=terms.by_group(rounds[0].groups, headline.epsilon),
-        earlier_draws=terms.prior,
-        external=terms.external.facts(None if plan is None else plan.order, public.order),
-        met_target=headline.met_target,
-        unsettled=(
-            *(fact.value for fact in read_off),
-            *(() if terms.recorded else (DRAWS,)),
-            *(() if terms.verified else (INPUTS,)),
+        groups=group_guarantees(
+            rounds[0].groups,
+            None if facts.total or facts.tested is not None else facts.cost,
+            epsilon=epsilon,
+            delta=delta,
         ),
-        crosscheck=_textbook(rounds, mechanisms, terms) if terms.compared else None,
+        earlier_draws=prior,
+        external=external.facts(None if plan is None else plan.order, public.order),
+        met_target=met,
+        unsettled=unsettled,
+        crosscheck=None if facts.total else _textbook(rounds, mechanisms, labels_delta, public),
         labels=facts.labels,
         run=facts.run,
         time=facts.time,
         tool=facts.tool,
     )
     return worded(found)
+
+
+def _headline(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
+    """Return the ε that a report opens with, and its kind.
+
+    It is the target of labels that were tested, what their refusal costs, or the smaller of the
+    worst case and the sanitized ε.
+    """
+    tested = facts.tested
+    if tested is not None:
+        if facts.passed:
+            return tested.epsilon, "target"
+        return tested.refusal_epsilon, "refusal"
+    if facts.plan is None or facts.drawn is None or public.epsilon <= facts.drawn:
+        return public.epsilon, "worst-case"
+    return facts.drawn, facts.plan.kind.value
+
+
+def _sanitized(facts: ReportFacts) -> Sanitized:
+    plan = facts.plan
+    if plan is None or facts.drawn is None:
+        return Sanitized(ReleaseKind.NONE)
+    return Sanitized(
+        release=plan.kind,
+        epsilon=facts.drawn,
+        order=plan.order,
+        beta=plan.beta,
+        sigma_release=plan.sigma,
+        delta_failure=plan.delta_shift,
+        release_rdp=plan.release_rdp,
+        release_rdp_published=plan.claimed_rdp,
+    )
+
+
+def _tested(facts: ReportFacts, mechanism: Mechanism) -> Tested | None:
+    target = facts.tested
+    if target is None or facts.passed is None or not isinstance(mechanism, ScoredMechanism):
+        return None
+    return Tested(
+        passed=facts.passed,
+        target=target.epsilon,
+        delta=target.delta,
+        refusal_epsilon=target.refusal_epsilon,
+        orders=target.test_orders(mechanism),
+        distances=target.distances,
+        bound=target.bound,
+    )
 
 
 def facts_of(report: Report, planned: Planned) -> ReportFacts:
@@ -146,25 +305,21 @@ def facts_of(report: Report, planned: Planned) -> ReportFacts:
     Raises:
         PateError: facts that no run has, or that contradict each other.
     """
-    rounds, spent = rounds_of(report), report.spent
+    rounds, spent, total = rounds_of(report), report.spent, report.epsilon_kind == TOTAL
     refused = report.tested is not None and not report.tested.passed
     for done in rounds:
         if refused and done.answers:
             raise ReportError(f"{done.answers} answers, though the labels did not pass")
         # A total tells of runs that were refused or are pending, too.
-        _check_round(done, labelled=not refused and report.epsilon_kind != TOTAL)
-    if report.epsilon_kind == TOTAL:
-        if spent is None:
-            raise ReportError("a total of no runs")
-        terms: Terms = AccountTerms(spent.runs, recorded=DRAWS not in report.unsettled)
-        headline = terms.headline
-    else:
-        terms, headline = _charged(report, rounds, planned)
-    return ReportFacts(
+        fault = next(round_faults(done, labelled=not refused and not total), None)
+        if fault is not None:
+            raise ReportError(fault)
+    facts = ReportFacts(
         rounds=rounds,
-        terms=terms,
-        headline=headline,
         private=report.private,
+        delta=_labels_delta(report),
+        total=total,
+        recorded=DRAWS not in report.unsettled,
         spent=None if spent is None else Spent.of(spent.runs),
         label_names=report.label_names,
         run=report.run,
@@ -172,6 +327,7 @@ def facts_of(report: Report, planned: Planned) -> ReportFacts:
         labels=report.labels,
         tool=report.tool,
     )
+    return facts if total else _with_charges(facts, report, planned)
 
 
 def run_of(report: Report) -> Run:
@@ -183,161 +339,140 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    (done,), tested = rounds_of(report), report.tested
-    kind = RunKind.COMPOSITION if report.analysis == "composition" else RunKind.WORST_CASE
-    if tested is not None:
-        kind = RunKind.TARGET
-    elif done.rule is not None:
-        kind = RunKind.SESSION
+    tested = report.tested
     refused = tested is not None and not tested.passed
-    return Run(
+    return Run.of(
+        settings_of(report),
         id=report.run or f"report {report.time}",
-        kind=kind,
         outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
         time=report.time,
-        delta=labels_delta(report),
+        # As the report states them, to be held against the record.
         epsilon=report.data_independent.epsilon if tested is None else tested.target,
-        refusal_epsilon=None if tested is None else tested.refusal_epsilon,
         answers=None if refused else report.answers,
-        asked=RowsAsked.of(done),
-        groups=done.groups,
         claimed=report.claims("all-votes"),
-        draw=drawn_of(report),
     )
-
-
-def drawn_of(report: Report) -> Draw | None:
-    """Return the public parameters of the sanitized value in a report, if it has one."""
-    drawn = report.sanitized
-    if drawn.beta is None or drawn.sigma_release is None:
-        return None
-    shift = drawn.sigma_release * shift_quantile(drawn.delta_failure or 0.0)
-    return Draw(drawn.beta, drawn.sigma_release, shift)
 
 
 def settings_of(report: Report) -> Settings:
     """Return what the run of a report of one round was told."""
     (done,) = rounds_of(report)
-    tested, drawn, target, sanitizer = report.tested, report.sanitized, None, None
-    if tested is not None:
-        target = StatedTarget(tested.target, tested.refusal_epsilon, tested.bound)
-    elif report.met_target is not None:
-        target = StatedTarget(report.met_target)
-    if drawn.order is not None and drawn.beta is not None and drawn.sigma_release is not None:
-        sanitizer = Sanitizer(drawn.release, drawn.order, drawn.beta, drawn.sigma_release)
+    plan = plan_of(report)
     return Settings.of(
         done,
         private=report.private,
-        delta=labels_delta(report),
+        delta=plan.delta,
         analysis=report.analysis,
-        target=target,
-        sanitizer=sanitizer,
+        target=_target(report),
+        sanitizer=plan if plan.publishes_draw else None,
         read_off=done.read_off,
         groups=done.groups,
     )
 
 
-def _check_round(done: Round, *, labelled: bool) -> None:
-    """Raise ReportError for a round that says what no run could say of itself."""
+def _target(report: Report) -> TargetPlan | None:
+    """Return the target that was stated in advance, if there was one."""
+    tested, met, delta = report.tested, report.met_target, _labels_delta(report)
+    if tested is not None:
+        return TargetPlan(tested.target, delta, tested.refusal_epsilon, tested.bound)
+    return None if met is None else replace(TargetPlan.of(met, delta=delta), tested=False)
+
+
+def round_faults(done: Round, *, labelled: bool) -> Iterator[str]:
+    """Yield what a round says that no run could say of itself.
+
+    Args:
+        done: a round of a report, or the rows of a run.
+        labelled: whether labels left, so that answers are known.
+    """
     mechanism = mechanism_from_parameters(done.mechanism)
     if mechanism.parameters() != dict(done.mechanism):
-        raise ReportError("the parameters of the mechanism are not as a run writes them")
+        yield "the parameters of the mechanism are not as a run writes them"
     if labelled and mechanism.answers_all and done.answers != done.max_answers:
-        raise ReportError(
-            f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
-        )
+        yield f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
     if len({group.group for group in done.groups}) < len(done.groups):
-        raise ReportError("two groups have the same name")
+        yield "two groups have the same name"
     votes = sum(group.total_weight for group in done.groups)
     if done.groups and mechanism.teachers != votes:
-        raise ReportError(f"the groups have {votes} votes, {mechanism.teachers} were charged")
+        yield f"the groups have {votes} votes, {mechanism.teachers} were charged"
 
 
-def labels_delta(report: Report) -> float:
+def _labels_delta(report: Report) -> float:
     """Return δ without what external parts add to it."""
     if not report.external or report.crosscheck is None:
         return report.delta
     return report.crosscheck.delta
 
 
-def _charged(report: Report, rounds: Sequence[Round], planned: Planned) -> tuple[Terms, Headline]:
-    """Return what is charged for what a report states, and what of it came true."""
-    delta, tested, done = labels_delta(report), report.tested, rounds[0]
-    mechanism = mechanism_from_parameters(done.mechanism)
-    alone = tested is not None or done.rule is not None or report.analysis == "composition"
-    if alone and len(rounds) != 1:
+def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> ReportFacts:
+    """Return the facts with how they are charged; ReportError for what no run is charged so."""
+    tested, done, cost = report.tested, facts.rounds[0], facts.cost
+    if len(facts.rounds) != 1 and (
+        tested is not None or cost.pairs or any(each.rule for each in facts.rounds)
+    ):
         raise ReportError("a report of several rounds is of their ledgers")
-    if tested is not None:
-        return _tested(report, done, TargetPlan(tested.target, delta, tested.refusal_epsilon))
     if done.rule is not None:
-        terms: Terms = _session(done, mechanism, delta)
-        headline = terms.headline
-    elif report.analysis == "composition":
-        if not isinstance(mechanism, ComposedMechanism):
-            raise ReportError(f"{mechanism.name} is not charged by composition")
-        terms = ComposedTerms(mechanism.privacy(done.queries, delta))
-        headline = terms.headline
-    else:
-        plan = _plan(report, planned, delta)
-        parts = [decoded(StatedCost, each["stated"], _STATED).part for each in report.external]
-        scored = ScoredTerms(
-            spendings(rounds),
-            plan.delta,
-            plan,
+        check_rule(done, facts.delta)
+    target = _target(report)
+    if tested is not None and target is not None:
+        if not target.reachable:
+            raise ReportError(f"no run tests the target {target.epsilon:g}: nothing passes it")
+        if cost.pairs or cost.own.epsilon <= target.epsilon:
+            raise ReportError(
+                f"the labels cost at most {target.epsilon:g} for all votes, so no test was needed"
+            )
+        return replace(facts, target=target, passed=tested.passed)
+    if not cost.pairs and done.rule is None:
+        parts = [each.stated for each in report.external]
+        facts = replace(
+            facts,
+            plan=planned(plan_of(report)),
+            drawn=report.sanitized.epsilon,
             prior=report.earlier_draws,
-            recorded=DRAWS not in report.unsettled,
             external=External(tuple(parts)),
-            stated=(report.data_independent.labels_order, report.data_independent.order),
         )
-        terms, headline = scored, scored.drawn(report.sanitized.epsilon)
-    met = report.met_target
-    if met is not None and headline.epsilon > met:
-        raise ReportError(f"epsilon {headline.epsilon:g} does not meet the target {met:g} untested")
-    return terms, replace(headline, met_target=met)
+    if target is not None:
+        epsilon, _ = _headline(facts, worst_case(facts.cost))
+        if epsilon > target.epsilon:
+            raise ReportError(
+                f"epsilon {epsilon:g} does not meet the target {target.epsilon:g} untested"
+            )
+    return replace(facts, target=target)
 
 
-def _tested(report: Report, done: Round, target: TargetPlan) -> tuple[Terms, Headline]:
-    """Return the terms of a target that was tested; ReportError where no run would test it."""
-    passed = report.tested is not None and report.tested.passed
-    bound = Bound(report.tested.bound) if report.tested is not None else Bound.TWO_TAIL
-    (spending,) = spendings([done])
-    labels = ScoredTerms([spending], target.delta)
-    if not target.reachable:
-        raise ReportError(f"no run tests the target {target.epsilon:g}: nothing passes it")
-    if labels.public.epsilon <= target.epsilon:
-        raise ReportError(
-            f"the labels cost at most {target.epsilon:g} for all votes, so no test was needed"
-        )
-    orders = tuple(coin_orders(bound, spending.mechanism, target.orders).tolist())
-    terms = TargetTerms(labels, target, bound, orders)
-    return terms, terms.decided(passed=passed)
+def check_rule(done: RowsAsked, delta: float | None) -> None:
+    """Raise ReportError where the rule of a session costs more than it says.
 
-
-def _session(done: Round, mechanism: Mechanism, delta: float) -> SessionTerms:
-    """Return the terms of a session; ReportError where its rule costs more than it says."""
-    rule = done.rule
+    Args:
+        done: rows of a session.
+        delta: δ that is said beside them; None where none is.
+    """
+    rule, mechanism = done.rule, mechanism_from_parameters(done.mechanism)
     if rule is None or not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
         raise ReportError(f"{mechanism.name} is not asked one by one")
     if rule.delta != delta:
-        raise ReportError(f"a rule at delta {rule.delta:g} for {delta:g}")
+        raise ReportError(f"a rule at delta {rule.delta:g} for {delta}")
     fault = rule_fault(rule, mechanism)
     if fault is not None:
         raise ReportError(f"the rule of the session says {rule.epsilon:g}, but {fault}")
-    return SessionTerms(mechanism, rule)
 
 
-def _plan(report: Report, planned: Planned, delta: float) -> ReleasePlan:
+def plan_of(report: Report) -> ReleasePlan:
     """Return the plan of the release; where nothing is drawn only its order is of any account.
 
     External parts say what they cost at the order of the ledgers.
     """
-    drawn, kind = report.sanitized, ReleaseKind(report.sanitized.release)
-    beside = next((part["order"] for part in report.external if part["order"]), 2.0)
+    drawn, kind = report.sanitized, report.sanitized.release
+    beside = next((part.order for part in report.external if part.order), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    return planned(ReleasePlan(kind, delta, order, beta, sigma))
+    return ReleasePlan(kind, _labels_delta(report), order, beta, sigma)
 
 
-def _textbook(rounds: Sequence[Round], mechanisms: Sequence[Mechanism], terms: Terms) -> Crosscheck:
+def _textbook(
+    rounds: Sequence[Round],
+    mechanisms: Sequence[Mechanism],
+    delta: float,
+    public: DataIndependent,
+) -> Crosscheck:
     """Return what a textbook makes of all steps: of a session those it answers in any case."""
     steps: list[Step] = []
     for done, mechanism in zip(rounds, mechanisms, strict=True):
@@ -345,4 +480,4 @@ def _textbook(rounds: Sequence[Round], mechanisms: Sequence[Mechanism], terms: T
         if done.rule is not None:
             queries = answers = done.rule.asks
         steps += mechanism.textbook(queries=queries, answers=answers)
-    return crosscheck(steps, delta=terms.labels_delta, public=terms.public)
+    return crosscheck(steps, delta=delta, public=public)

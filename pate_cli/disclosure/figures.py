@@ -1,59 +1,110 @@
-"""Numbers as words show them: rounded, and never below what they stand for."""
+"""Numbers in words: rounded up, and what an (ε, δ) is worth to somebody who guesses."""
 
 from __future__ import annotations
 
 import math
-from decimal import MAX_EMAX, ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context, Decimal
 from typing import Final
 
 from pate_cli.accounting.conversion import round_up, significant_up
+from pate_cli.core.errors import ParameterError
+from pate_cli.core.words import CEILING
 
-_EXACT: Final = Context(prec=40, Emax=MAX_EMAX)
-# Beyond it a factor is no number that anybody reads to the last digit.
-_LONGEST: Final = 1_000_000
-_MOST: Final = 1e18
-
-
-def shown(value: float) -> str:
-    """A number in at most six significant digits."""
-    return f"{significant_up(Decimal(repr(float(value)))):g}"
+_EXACT: Final = Context(prec=40)
+_CENT: Final = Decimal("0.01")
+# Our own words for an ε up to so many nats: a matter of opinion, and said to be.
+_SCALE: Final = ((1.0, "strong"), (5.0, "usable"), (CEILING, "weak"), (math.inf, "hardly any"))
 
 
-def tabled(value: float | None) -> str:
-    """A number as a table shows it, that may not be known, or be no bound."""
+def shown(value: float | None) -> str:
+    """Return a number in at most six significant digits; `–` for None, which nobody knows."""
     if value is None:
         return "–"
-    return shown(value) if math.isfinite(value) else "unbounded"
+    return f"{significant_up(Decimal(repr(float(value)))):g}" if value < math.inf else "unbounded"
 
 
 def nats(epsilon: float) -> str:
-    """A finite ε with four decimals."""
+    """Return a finite ε with four decimals."""
     return f"{round_up(epsilon):.4f}"
 
 
 def pair(epsilon: float, delta: float) -> str:
-    """An (ε, δ) as summaries have it."""
+    """Return an (ε, δ) as summaries and messages have it."""
     return f"epsilon {nats(epsilon)} at delta {shown(delta)}"
 
 
-def factor(epsilon: float) -> str:
-    """e^ε with two decimals, or two digits where it is large; ε ≥ 0, nats."""
-    over = "over " if epsilon > _MOST else ""  # no decimal is so large
-    return over + _text(Decimal(min(epsilon, _MOST)).exp(_EXACT))
+def factor(epsilon: float) -> str | None:
+    """Return e^ε with two decimals; None above `CEILING`, where the factor tells nobody anything.
+
+    Args:
+        epsilon: ε ≥ 0, nats.
+    """
+    return f"{_cents(Decimal(epsilon).exp(_EXACT)):,}" if epsilon <= CEILING else None
 
 
 def in_a_thousand(epsilon: float, delta: float) -> str | None:
-    """How often what happens 1 time in 1,000 happens at most: 1000·(e^ε/1000 + δ).
+    """Return 1000·(e^ε/1000 + δ): how often what happens 1 time in 1,000 happens at most.
 
-    None where that is 1,000 times or more.
+    None if that is 1,000 times or more.
     """
-    if epsilon > _MOST:
+    if epsilon > CEILING:
         return None
     times = _EXACT.fma(Decimal(1000), Decimal(delta), Decimal(epsilon).exp(_EXACT))
-    return None if times >= 1000 else _text(times)
+    return f"{_cents(times)}" if times < 1000 else None
 
 
-def _text(value: Decimal) -> str:
-    if value < _LONGEST:
-        return f"{value.quantize(Decimal('0.01'), rounding=ROUND_CEILING):,}"
-    return f"{Context(prec=2, rounding=ROUND_CEILING, Emax=MAX_EMAX).plus(value):e}"
+def best_guess(epsilon: float, delta: float) -> float:
+    """Return the largest chance to guess rightly, from even odds, whether a record was used.
+
+    (e^ε + δ)/(1 + e^ε): Kairouz, Oh and Viswanath (2015), Theorem 2.1.
+
+    Args:
+        epsilon: ε ≥ 0, nats; infinity allowed.
+        delta: δ ≥ 0; from 1 on nothing is promised.
+
+    Raises:
+        ParameterError: a number out of range.
+    """
+    if not (epsilon >= 0.0 and delta >= 0.0):
+        raise ParameterError(f"epsilon and delta must be at least 0, got {epsilon} and {delta}")
+    other = math.exp(-epsilon)
+    return min((1.0 + delta * other) / (1.0 + other), 1.0) if delta < 1.0 else 1.0
+
+
+def guesses(epsilon: float, delta: float) -> str:
+    """Return `best_guess` in percent, rounded up to one decimal."""
+    percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
+    return f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"
+
+
+def scale_word(epsilon: float) -> str:
+    """Return the word on pate's scale for an ε in nats."""
+    return next(word for most, word in _SCALE if epsilon <= most)
+
+
+def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
+    """Return what an (ε, δ) is worth: a word that is our opinion, and a bound that is none.
+
+    Args:
+        epsilon: ε ≥ 0, nats; infinity allowed.
+        delta: δ ≥ 0.
+        kind: where ε comes from, as `Report.epsilon_kind` says. A refusal bounds whoever sees it.
+            A sanitized bound speaks of what is released together with an ε no larger, of chance a:
+            a guess is then right with chance (e^ε a + δ)/(1 + e^ε) at most, by the statement
+            released-epsilon with either file first.
+    """
+    seen = " from the refusal" if kind == "refusal" else ""
+    often = f"{guesses(epsilon, delta)} of the time"
+    if kind == "upper":
+        often = (
+            f"in {guesses(epsilon, delta)} of the runs that publish so small an epsilon, and in "
+            f"{shown(delta)} of all runs besides"
+        )
+    return (
+        f"{scale_word(epsilon)} protection on pate's scale: someone guessing{seen} whether one "
+        f"record was used, 50:50 beforehand, can be right {often}"
+    )
+
+
+def _cents(value: Decimal) -> Decimal:
+    return value.quantize(_CENT, rounding=ROUND_CEILING)

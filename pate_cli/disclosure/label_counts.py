@@ -14,7 +14,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import is_address
-from pate_cli.files.digest import opened
+from pate_cli.files.reading import reading
 from pate_cli.labels.forms import FORMATS
 
 _DAMAGE: Final = (
@@ -61,7 +61,8 @@ def count_labels(
     try:
         # Arrow gets no file of Python's: a thread of Arrow's that gives it back late, at the end
         # of the process, ends that with a signal.
-        with opened(name) if is_address(name) else pa.OSFile(name) as file:
+        there = reading(name, "the labels that are checked", VoteError)
+        with there if is_address(name) else pa.OSFile(name) as file:
             table = FORMATS[label_format].read(file)
             table.validate(full=True)
             return _counted(table, label_set)

@@ -9,23 +9,24 @@ publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and a
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import field, replace
 from os import PathLike
 from typing import Any, Final
 
 import numpy as np
 
-from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
-from pate_cli.core.codec import SPARING, called, encoded
+from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.words import PublicFact
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered
-from pate_cli.files.inputs import note
+from pate_cli.files.reading import LARGEST, reading
 from pate_cli.files.results import Result
-from pate_cli.files.sealed_json import Form, content_of, named
+from pate_cli.files.sealed_json import Form
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes.facts import Group
 
@@ -33,31 +34,9 @@ _LEDGER: Final = Form("pate-ledger", "ledger", version=1, marks={"releasable": F
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
-@dataclass(frozen=True)
-class Draw:
-    """The public parameters of one sanitized draw; its cost at any order follows from them.
-
-    Attributes:
-        beta: smoothness β > 0 per vote.
-        sigma: standard deviation in smooth sensitivities, > 0.
-        shift: κ ≥ 0 in smooth sensitivities.
-    """
-
-    beta: float
-    sigma: float = field(metadata=called("sigma_release"))
-    shift: float
-
-    def __post_init__(self) -> None:
-        self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
-
-    def rdp(self, order: float) -> float:
-        """ε_κ(λ), nats; ParameterError where it is infinite."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Round(RowsAnswered):
-    """What is public about one run of a mechanism.
+    """Public facts of one run of a mechanism, as its ledger keeps them.
 
     Attributes:
         id: random name of the run, so that no run is charged twice or forgotten.
@@ -72,52 +51,34 @@ class Round(RowsAnswered):
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
 
     def __post_init__(self) -> None:
-        counts = (self.answers, self.max_answers, self.queries)
-        whole = all(isinstance(count, int | np.integer) for count in counts)
-        if not (whole and 0 <= self.answers <= self.max_answers <= self.queries):
-            raise LedgerError(
-                f"round {shortened(self.id)}: answers, max_answers and queries must be whole "
-                f"numbers, 0 <= {self.answers} <= {self.max_answers} <= {self.queries}"
-            )
-        k, together = self.teachers_per_record, self.votes_together
-        if not (isinstance(k, int | np.integer) and isinstance(together, bool | np.bool_)):
-            raise LedgerError(
-                f"round {shortened(self.id)}: its mechanism must say a whole number as "
-                "`teachers_per_record`, and true or false as `votes_together`, where it has them"
-            )
-        moved = max((group.votes_per_record for group in self.groups), default=None)
-        if moved not in (None, k):
-            raise LedgerError(
-                f"round {shortened(self.id)}: a record of its groups moves up to {moved} votes, "
-                f"but it was charged for {shortened(str(k))}"
-            )
-        self._check_prior()
-        if self.rule is not None and not self.rule.allows(self.queries, self.answers):
-            raise LedgerError(
-                f"round {shortened(self.id)}: {self.answers} answers to {self.queries} queries are "
-                "more than its rule allows"
-            )
+        mechanism_from_parameters(self.mechanism)  # refuses what no run has
+        for fault in self._faults():
+            raise LedgerError(f"round {shortened(self.id)}: {fault}")
 
-    def _check_prior(self) -> None:
-        """LedgerError for a prior other than the one that the round was charged with."""
+    def _faults(self) -> Iterator[str]:
+        """Yield what contradicts itself, or what the mechanism was charged with."""
+        answers, most, queries = self.answers, self.max_answers, self.queries
+        if not 0 <= answers <= most <= queries:
+            yield (
+                "answers, max_answers and queries must be whole numbers, "
+                f"0 <= {answers} <= {most} <= {queries}"
+            )
+        k = self.teachers_per_record
+        moved = max((group.votes_per_record for group in self.groups), default=k)
+        if moved != k:
+            yield f"a record of its groups moves up to {moved} votes, but it was charged for {k}"
         charged, prior = self.mechanism.get("prior_weight", 0), self.prior
         weight = 0 if prior is None else prior.weight
         if charged != weight or (prior is not None and not weight):
-            raise LedgerError(
-                f"round {shortened(self.id)}: its prior has {weight} votes, but it was charged for "
-                f"{shortened(str(charged))}"
-            )
-        if prior is None:
-            return
-        if not 0 <= prior.guesses <= self.queries:
-            raise LedgerError(
-                f"round {shortened(self.id)}: {prior.guesses} guesses of its prior for "
-                f"{self.queries} queries"
-            )
-        if not _SHA256.fullmatch(prior.sha256):
-            raise LedgerError(
-                f"round {shortened(self.id)}: {quoted(prior.sha256)} is no SHA-256 of its prior"
-            )
+            yield f"its prior has {weight} votes, but it was charged for {charged:g}"
+        if prior is not None and not 0 <= prior.guesses <= queries:
+            yield f"{prior.guesses} guesses of its prior for {queries} queries"
+        if prior is not None and not _SHA256.fullmatch(prior.sha256):
+            yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
+        if self.rule is not None and not self.rule.allows(queries, answers):
+            yield f"{answers} answers to {queries} queries are more than its rule allows"
+        if len(self.draws) > 1:
+            yield "a run draws once"
 
     @property
     def teachers_per_record(self) -> int:
@@ -134,7 +95,7 @@ class Round(RowsAnswered):
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
 class Ledger(Result):
-    """What one or several rounds of labels have cost on these votes, to be added up. SECRET.
+    """Costs of one or several rounds of labels on these votes, kept to be composed. SECRET.
 
     Keep it where there is to be another round on the same teachers, or where ε is published later:
     `aggregate(..., keep_ledger=True)`, or `release="none"`, returns it, and `release` turns one or
@@ -193,6 +154,8 @@ class Ledger(Result):
         for values in (self.rdp, self.sensitivity, self.ceiling):
             if not np.all(np.isfinite(values) & (values >= 0.0)):
                 raise LedgerError("the ledger is damaged: a cost is negative or not finite")
+        if not self.rounds:
+            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
         names = [done.id for done in self.rounds]
         if len(set(names)) != len(names):
             raise LedgerError("a round is given twice; give every ledger once")
@@ -200,8 +163,7 @@ class Ledger(Result):
         charged = sorted({str(done.teachers_per_record) for done in self.rounds})
         if len(charged) > 1:
             raise LedgerError(
-                "rounds charged for different `teachers_per_record` "
-                f"({shortened(', '.join(charged))}) have "
+                f"rounds charged for different `teachers_per_record` ({', '.join(charged)}) have "
                 "no common cost; release each by itself"
             )
         if len({(done.votes_together, done.groups) for done in self.rounds}) > 1:
@@ -209,21 +171,6 @@ class Ledger(Result):
                 "rounds of teachers in different `groups` have no common neighbours; release each "
                 "by itself"
             )
-
-    @classmethod
-    def zero(cls, *, analysis: str, delta: float, orders: Floats) -> Ledger:
-        """Nothing spent: the identity of `+` among ledgers with these orders."""
-        orders = check_orders(orders)
-        nothing = np.zeros(orders.size)
-        return cls(
-            analysis=analysis,
-            delta=delta,
-            orders=orders,
-            rdp=nothing,
-            sensitivity=np.zeros((orders.size, 0)),
-            ceiling=nothing,
-            rounds=(),
-        )
 
     @property
     def queries(self) -> int:
@@ -236,7 +183,7 @@ class Ledger(Result):
         return sum(done.answers for done in self.rounds)
 
     def __add__(self, other: Ledger) -> Ledger:
-        """The ledger of both. Costs and sensitivities add at each order.
+        """Return the ledger of both: costs and sensitivities add at each order.
 
         With charges that depend on the votes and rounds chosen on earlier labels the sum is an
         ex-post bound at one order fixed beforehand (accounting/THEORY.md, section 4), not RDP.
@@ -245,14 +192,15 @@ class Ledger(Result):
             LedgerError: different analyses, deltas, orders, teachers per record or groups, or a
                 round in both.
         """
-        for what, mine, theirs in (
-            ("analysis", self.analysis, other.analysis),
-            ("delta", self.delta, other.delta),
-            ("orders", self.orders.tolist(), other.orders.tolist()),
-        ):
-            if mine != theirs:
+        mine, theirs = (
+            {"analysis": each.analysis, "delta": each.delta, "orders": each.orders.tolist()}
+            for each in (self, other)
+        )
+        for what in mine:
+            if mine[what] != theirs[what]:
                 raise LedgerError(
-                    f"ledgers can be added only with the same {what}, got {mine} and {theirs}"
+                    f"ledgers can be added only with the same {what}, got {mine[what]} and "
+                    f"{theirs[what]}"
                 )
         distances = max(self.sensitivity.shape[1], other.sensitivity.shape[1])
         return Ledger(
@@ -268,10 +216,9 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """The sensitivity curves over more distances; past its own, a ledger knows its ceiling."""
+        """Return sensitivities at more distances; past its own, a ledger knows its ceiling."""
         missing = distances - self.sensitivity.shape[1]
-        tail = np.repeat(self.ceiling[:, None], missing, axis=1)
-        return np.concatenate([self.sensitivity, tail], axis=1)
+        return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
     @property
     def draws(self) -> tuple[Draw, ...]:
@@ -279,12 +226,12 @@ class Ledger(Result):
         return tuple(draw for done in self.rounds for draw in done.draws)
 
     def with_draw(self, draw: Draw) -> Ledger:
-        """This ledger of a single round, after the round published a sanitized value."""
+        """Return this ledger of a single round once the round published a sanitized value."""
         (only,) = self.rounds
         return replace(self, rounds=(replace(only, draws=(*only.draws, draw)),))
 
     def row(self, order: float) -> int:
-        """Index of an order in the ledger.
+        """Return the index of an order in the ledger.
 
         Raises:
             LedgerError: the order was not charged.
@@ -296,39 +243,33 @@ class Ledger(Result):
         return int(found[0])
 
     def to_dict(self) -> dict[str, Any]:
-        """What the ledger file holds."""
+        """Return the fields of the ledger file."""
         return {**_LEDGER.marks, **encoded(self)}
 
     def to_json(self) -> str:
-        """The ledger file, to be written with mode 0600."""
+        """Return the text of the ledger file, to be written with mode 0600."""
         return _LEDGER.text(self)
 
     def columns(self) -> dict[str, Floats]:
-        """What was spent by order."""
+        """Return a row an order: its RDP cost, and the bound on its sensitivity, nats."""
         return {"order": self.orders, "rdp": self.rdp, "ceiling": self.ceiling}
 
     def headline(self) -> str:
-        """How many rounds, and at which orders."""
+        """Return how many rounds there are, and at which orders they are charged."""
         held = ", ".join(f"{order:g}" for order in self.orders)
         return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
-        """The ledger in a file; LedgerError, naming the file, where there is none."""
-        note("one of the ledgers", (path, None))
-        with named(path):
-            return cls.from_json(content_of(path))
+        """Return the ledger in a file; LedgerError, naming the file, where there is none."""
+        with reading(path, "one of the ledgers") as file:
+            return cls.from_json(file.read(LARGEST + 1))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:
-        """Read a ledger file.
+        """Return the ledger that the text of a file states.
 
         Raises:
             LedgerError: truncated, foreign, damaged, or of another version of the schema.
         """
-        found = _LEDGER.read(cls, text)
-        if not found.rounds:
-            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
-        for done in found.rounds:
-            mechanism_from_parameters(done.mechanism)  # refuses what no run has
-        return found
+        return _LEDGER.read(cls, text)

@@ -1,240 +1,186 @@
-"""A public report as one page of HTML, for whoever must sign that data may be handed out.
+"""A report on one page of HTML: the sections of `explain`, with figures and tables.
 
-It stands by itself: no script, nothing from elsewhere; light and dark, on a phone and on two sheets
-of paper. What is promised is said by `explain`; here are its order, its figures and its tables.
-Where nothing can be relied on, the page says so first and shows no ε.
+The page stands by itself: no script, nothing from elsewhere; light and dark, on a phone and on
+paper. Every text goes through `_said`, which escapes it, so no text becomes markup.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import html
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib import resources
+from string import Template
 from typing import Final
 
-from pate_cli.core.words import LabelFormat
-from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.guarantee import TOTAL, claimed_gap
-from pate_cli.disclosure.markup import Markup, element, joined
-from pate_cli.disclosure.page_parameters import parameters
-from pate_cli.disclosure.page_runs import runs
+from pate_cli.core.errors import printable, shortened
+from pate_cli.disclosure.figures import guesses, shown
+from pate_cli.disclosure.guarantee import CHOSEN, TOTAL, premise_of, unit_of
+from pate_cli.disclosure.record import Run
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.told import Told, few
 
-# Nothing is fetched and nothing runs, whatever a text was made to look like.
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_PAGE: Final = Template("""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>$title</title>
+<style>
+$style</style>
+</head>
+<body>
+<main class="$kind">
+<p class="eyebrow">Differential privacy of released labels</p>
+$sections
+</main>
+</body>
+</html>
+""")
+_SIGNATURE: Final = """<section class="signature">
+<h2>Signed</h2>
+<div><h3>Checked with pate verify</h3><p>Name</p><p>Date</p><p>Signature</p></div>
+<div><h3>May be handed out</h3><p>Name</p><p>Date</p><p>Signature</p></div>
+</section>"""
+_HOLDS: Final = {
+    "worst-case": "whatever the votes",
+    "target": "whatever the votes; stated in advance",
+    "refusal": "whatever the votes; the refusal alone",
+    "upper": "for these votes, sanitized",
+    TOTAL: f"whatever the votes, {CHOSEN}",
+}
+_MOST_RUNS: Final = 12
 
 
-def page(told: Told) -> str:
-    """The page, whole."""
-    sections = _to_sign(told) if told.relied_on else _not_to_sign(told)
+@dataclass(frozen=True)
+class Section:
+    """A title and the sentences under it, all of them printable."""
+
+    title: str
+    texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", tuple(map(printable, self.texts)))
+
+
+def page_of(sections: Sequence[Section], report: Report, *, promised: bool) -> str:
+    """Return the page, whole.
+
+    Args:
+        sections: what is said, in order; the title of the first becomes that of the page.
+        report: what its tables are made of.
+        promised: whether there is a promise to sign; without one, no number of it is shown.
+    """
+    tables = {}
+    if promised:
+        tables = {
+            "What is promised": _figures(report),
+            "What was done": _runs(report),
+            "Exactly": _parameters(report),
+        }
+    parts = [_section(each, tables.get(each.title, "")) for each in sections]
+    parts[0] = parts[0].replace("h2>", "h1>")
     style = resources.files("pate_cli.disclosure").joinpath("page.css").read_text(encoding="utf-8")
+    return _PAGE.substitute(
+        title=_said(sections[0].title),
+        style=style,
+        kind="promise" if promised else "none",
+        sections="\n".join([*parts, *([_SIGNATURE] if promised else [])]),
+    )
+
+
+def _section(section: Section, table: str) -> str:
+    name = section.title.lower().replace(" ", "-")
+    said = "\n".join(f"<li>{_said(text)}</li>" for text in section.texts)
     return (
-        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f"{element('title', _title(told))}\n{element('style', Markup(style))}\n</head>\n"
-        f"{element('body', element('main', *sections))}\n</html>\n"
+        f'<section class="{_said(name)}">\n<h2>{_said(section.title)}</h2>\n'
+        f"<ul>\n{said}\n</ul>\n{table}</section>"
     )
 
 
-def _to_sign(told: Told) -> list[Markup]:
-    return [
-        _promise(told),
-        _warnings(told),
-        _in_words(told),
-        _who(told),
-        runs(told),
-        _listed(
-            "What it rests on", told, "It rests on", "Where one of these fails, all of it is void:"
-        ),
-        _listed("What it does not cover", told, "Not covered"),
-        _check(told),
-        parameters(told),
-        _exactly(told),
-        _signature(),
-    ]
-
-
-def _not_to_sign(told: Told) -> list[Markup]:
-    return [
-        _no_promise(told),
-        _warnings(told),
-        _listed("To be published", told, "To be published"),
-        _check(told),
-        parameters(told),
-    ]
-
-
-def _title(told: Told) -> str:
-    return "Privacy statement" if told.relied_on else "Nothing is promised"
-
-
-# --- what is promised ---------------------------------------------------------------------------
-
-
-def _head(told: Told, kind: str) -> Markup:
-    done = [text for text in told.texts("What was done") if text not in told.mechanisms]
-    return element(
-        "header",
-        element("p", "Differential privacy of released labels", class_="eyebrow"),
-        element("h1", _title(told), class_=kind),
-        element("p", *_spaced(few(done)), class_="deck"),
+def _figures(report: Report) -> str:
+    """Return the (ε, δ) of this run and of all runs, how often a guess is right, and when."""
+    kind, spent = report.epsilon_kind, report.spent
+    premise = premise_of(report) if kind == "worst-case" else ""
+    rows = [("This run", report.epsilon, report.delta, f"{_HOLDS.get(kind, '')}{premise}")]
+    if spent is not None and report.claims("total"):
+        rows = [] if kind == TOTAL else rows
+        rows.append(("All runs", spent.epsilon, spent.delta, _HOLDS[TOTAL]))
+        if spent.sum_epsilon is not None and spent.sum_delta is not None:
+            rows.append(
+                ("All runs", spent.sum_epsilon, spent.sum_delta, "however they were chosen")
+            )
+    return _table(
+        "figures",
+        ("", "ε", "δ", "A guess is right", "Holds"),
+        [
+            (name, shown(epsilon), shown(delta), guesses(epsilon, delta), holds)
+            for name, epsilon, delta, holds in rows
+        ],
     )
 
 
-def _promise(told: Told) -> Markup:
-    report, refused = told.report, told.report.epsilon_kind == "refusal"
-    figures = [
-        _figure("ε", shown(report.epsilon), told.whose),
-        _figure("δ", shown(report.delta), "spent with it" if refused else "added to every chance"),
-    ]
-    if told.account is not None and told.account.count > 1 and report.epsilon_kind != TOTAL:
-        total = f"all {told.account.count} runs together"
-        figures.append(_figure("ε", shown(told.account.epsilon), total))
-    return element(
-        "section",
-        _head(told, "promise"),
-        element("p", report.summary, class_="lead"),
-        element("dl", *figures, class_="figures"),
-        class_="first",
-    )
-
-
-def _in_words(told: Told) -> Markup:
-    """What is promised, but for what leads the page or is for accountants."""
-    aside = (told.report.summary, *told.textbook)
-    texts = [text for text in told.texts("Promised") if text not in aside]
-    return element(
-        "section", element("h2", "What that means"), *(element("p", text) for text in texts)
-    )
-
-
-def _no_promise(told: Told) -> Markup:
-    """What stands in the way, first, and no number."""
-    texts = told.texts("Nothing is promised") or (_reason(told.report),)
-    return element(
-        "section",
-        _head(told, "none"),
-        *(element("p", text, class_="lead" if not place else None)
-          for place, text in enumerate(texts)),
-        element("p", "There is nothing to sign here: pate verify will say of this report that it "
-                "does not hold."),
-        class_="first",
-    )  # fmt: skip
-
-
-def _reason(report: Report) -> str:
-    """Why nothing is promised, without the numbers that a summary may repeat."""
-    if report.private and claimed_gap(report) is None:
-        return "The epsilon of this report repeats the published analysis and is no bound."
-    return report.summary
-
-
-def _figure(name: str, value: str, words: str) -> Markup:
-    return element(
-        "div",
-        element("dt", name),
-        element("dd", element("span", value, class_="value"), element("span", words)),
-    )
-
-
-def _warnings(told: Told) -> Markup:
-    """As the report has them: they are not checked."""
-    warnings = told.texts("Warnings")
-    if not warnings:
-        return joined()
-    return element(
-        "section",
-        element("h2", "Warnings"),
-        *(element("p", text) for text in warnings),
-        class_="warnings long",
-    )
-
-
-def _who(told: Told) -> Markup:
-    return element(
-        "section",
-        element("h2", "Who is protected, and against whom"),
-        *(element("p", text) for text in few(told.texts("To whom"))),
-    )
-
-
-# --- on what, and exactly -------------------------------------------------------------------------
-
-
-def _listed(heading: str, told: Told, title: str, before: str = "") -> Markup:
-    texts = told.texts(title)
-    if not texts:
-        return joined()
-    return element(
-        "section",
-        element("h2", heading),
-        *([element("p", before)] if before else []),
-        element("ul", *(element("li", text) for text in texts)),
-        class_="long" if before else None,
-    )
-
-
-def _check(told: Told) -> Markup:
-    """How to hold the report against its labels, and this page against the report."""
-    report, labels = told.report, told.report.labels
-    suffix = "parquet" if labels is None else LabelFormat(labels.format).value
-    given = "" if labels is None else f" labels.{suffix}"
-    guessed = " --prior guesses" if report.prior is not None else ""
-    hashes = [] if labels is None else [("SHA-256 of the labels", labels.sha256)]
-    hashes += [("SHA-256 of the report", told.sha256)]
-    # The hash has a line of its own.
-    publish = [
-        f"{text.partition(', SHA-256 ')[0].removesuffix('.')}."
-        for text in told.texts("To be published")
-        if told.relied_on
-    ]
-    return element(
-        "section",
-        element("h2", "What to publish, and how to check it" if publish else "How to check it"),
-        *(element("p", text) for text in publish),
-        element(
-            "dl",
-            *(element("div", element("dt", name), element("dd", element("code", value)))
-              for name, value in hashes),
-            class_="hashes",
-        ),
-        element("p", "This page repeats the numbers of the report and checks none. This does:"),
-        element("pre", element("code", f"pate verify report.json{given}{guessed}")),
-        element("p", "It ends with 0 if everything that can be checked holds, and names what "
-                "nobody can check from outside; with 10 if anything does not hold."),
-    )  # fmt: skip
-
-
-def _exactly(told: Told) -> Markup:
-    return element(
-        "section",
-        element("h2", "Exactly"),
-        *(element("p", text) for text in told.texts("Exactly")),
-        class_="long small",
-    )
-
-
-def _signature() -> Markup:
-    signed = [
-        element(
-            "div",
-            element("h3", who),
-            *(element("p", element("span", line), class_="line")
-              for line in ("Name", "Date", "Signature")),
+def _runs(report: Report) -> str:
+    """Return the last runs of the record."""
+    spent = report.spent
+    if spent is None or not (spent.count == 1 or report.claims("total")):
+        return ""
+    rows = [
+        (
+            run.time or "–",
+            _named(run) + (": this run" if run.id == report.run else ""),
+            *map(shown, (run.counted, run.delta, run.total_epsilon)),
         )
-        for who in ("Checked with pate verify", "May be handed out")
-    ]  # fmt: skip
-    return element(
-        "section", element("h2", "Signed"), element("div", *signed, class_="signed"),
-        class_="signature",
-    )  # fmt: skip
+        for run in spent.runs[-_MOST_RUNS:]
+    ]
+    if spent.count > _MOST_RUNS:
+        rows.insert(0, ("", f"{spent.count - _MOST_RUNS} before, in the report", "", "", ""))
+    return _table("runs", ("Begun (UTC)", "Run", "ε", "δ", "Total ε"), rows)
 
 
-# --- texts ---------------------------------------------------------------------------------------
+def _named(run: Run) -> str:
+    """Return what a run was, in a few words."""
+    words = [run.kind.value, run.outcome.value]
+    if run.asked is not None:
+        words.append(str(run.asked.mechanism.get("name", "")))
+        if run.answers is not None:
+            words.append(f"{run.answers} of {run.asked.queries}")
+    if run.external is not None:
+        words += [shortened(name) for name in (run.external.name, run.external.covers) if name]
+    return ", ".join(words)
 
 
-def _spaced(texts: Sequence[str]) -> Iterator[str]:
-    for place, text in enumerate(texts):
-        yield f" {text}" if place else text
+def _parameters(report: Report) -> str:
+    """Return the parameters of a report by the names of NIST SP 800-226."""
+    worst, drawn, upper = report.data_independent, report.sanitized, report.epsilon_kind == "upper"
+    order = drawn.order if upper else worst.order
+    composed = "renyi" if upper or report.tested is not None else worst.method
+    mechanisms = dict.fromkeys(str(each.mechanism["name"]) for each in report.rounds)
+    rows = [
+        ("Unit of privacy", unit_of(report)),
+        ("Neighbouring relation", "replace-one"),
+        ("Privacy parameter ε", shown(report.epsilon)),
+        ("δ", shown(report.delta)),
+        ("Data dependence", "ex-post, sanitized" if upper else "none"),
+        ("Mechanism", ", ".join(mechanisms)),
+        ("Composition", composed if order is None else f"{composed}, order {order:g}"),
+        ("Released", f"{report.answers} answers of at most {report.max_answers}"),
+        ("Trust model", "central"),
+    ]
+    return _table("parameters", ("NIST SP 800-226", ""), rows)
+
+
+def _table(kind: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    def cells(row: Sequence[str]) -> Iterator[str]:
+        yield f'<th scope="row">{_said(row[0])}</th>'
+        yield from (f"<td>{_said(cell)}</td>" for cell in row[1:])
+
+    head = "".join(f'<th scope="col">{_said(name)}</th>' for name in heads)
+    body = "\n".join(f"<tr>{''.join(cells(row))}</tr>" for row in rows)
+    return f'<table class="{kind}">\n<tr>{head}</tr>\n{body}\n</table>\n'
+
+
+def _said(text: str) -> str:
+    # First what no letter is: it could break a line, turn the direction of letters, or be no UTF-8.
+    return html.escape(printable(text), quote=True)

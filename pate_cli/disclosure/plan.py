@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
-from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.conversion import order_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
-from pate_cli.core.dataclass import dataclass
+from pate_cli.core.codec import called
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, ReleaseKind
-from pate_cli.disclosure.ledger import Draw
 
 # δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
 # that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
@@ -25,6 +23,28 @@ def failure_delta(delta: float) -> float:
     """δ': the part of δ spent on the chance that a released upper bound is too low."""
     # Printed, and used as it is printed: 1e-06, not 1.0000000000000002e-06.
     return float(f"{_FAILURE_SHARE * delta:.12g}")
+
+
+@dataclass(frozen=True)
+class Draw:
+    """The public parameters of one sanitized draw; its cost at any order follows from them.
+
+    Attributes:
+        beta: smoothness β > 0 per vote.
+        sigma: standard deviation in smooth sensitivities, > 0.
+        shift: κ ≥ 0 in smooth sensitivities.
+    """
+
+    beta: float
+    sigma: float = field(metadata=called("sigma_release"))
+    shift: float
+
+    def __post_init__(self) -> None:
+        self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
+
+    def rdp(self, order: float) -> float:
+        """ε_κ(λ), nats; ParameterError where it is infinite."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
 
 @dataclass(frozen=True)
@@ -88,6 +108,11 @@ class ReleasePlan:
         return Draw(beta=self.beta, sigma=self.sigma, shift=self.shift)
 
     @property
+    def draws(self) -> tuple[Draw, ...]:
+        """The draw, if there is one."""
+        return (self.draw,) if self.publishes_draw else ()
+
+    @property
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
         return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order, shift=self.shift)
@@ -104,7 +129,7 @@ class ReleasePlan:
 
     def conversion(self, delta: float) -> float:
         """Return the ε that converting RDP at the order of the plan adds at δ, nats."""
-        return float(conversion_cost(np.array([self.order]), delta=delta)[0])
+        return order_cost(self.order, delta=delta)
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
         """The ε that is published: f + SS·(κ + σN) + overhead, at N = `deviate`, nats."""
@@ -121,7 +146,3 @@ class ReleasePlan:
         The greater of SS and a constant is as smooth as SS (accounting/THEORY.md, 12.4).
         """
         return max(smooth, NARROWEST / self.sigma)
-
-    def headline(self, sanitized: float | None, for_all_votes: float) -> float:
-        """The smaller of the sanitized ε, if there is one, and the ε that holds for all votes."""
-        return for_all_votes if sanitized is None else min(for_all_votes, sanitized)

@@ -1,7 +1,13 @@
-"""What the labels of a file of votes cost, there and within so many votes of it. SECRET."""
+"""RDP cost of labels at a vote file, and at every distance from it. SECRET.
+
+The cost of a query follows from its *state*: a cell of the lattice for the two-tail bound, the
+whole histogram for the conditional one. A profile counts the states of all queries and adds up what
+they cost at each distance.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -10,7 +16,6 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Histograms, Ints
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import Bound
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
@@ -29,18 +34,18 @@ _PATIENCE = 60.0
 
 
 class States(Protocol):
-    """What of a query decides its cost, and that of queries within so many votes of it."""
+    """A bound by its states: what of a query decides its cost at every distance."""
 
     def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
         """States of histograms under the mechanism bound to their rows, [queries, numbers]."""
         ...
 
     def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
-        """Of states at one order for d = 0 … DISTANCES − 1, [distances, states], nats."""
+        """Return the RDP cost of states at d = 0 … DISTANCES − 1, [distances, states], nats."""
         ...
 
     def worth(self, orders: Floats) -> Floats:
-        """The orders that are worth their time where Λ is asked for."""
+        """Return the orders among Λ that are worth the time they take."""
         ...
 
 
@@ -59,22 +64,22 @@ class LatticeStates:
     resolution: Resolution
 
     def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
-        """(row, k) per query."""
+        """Return the cell (row, k) of each query, [queries, 2]."""
         return mechanism.cells_of(counts, self.grid)
 
     def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
-        """By the distance that votes can move a cell."""
+        """Return the RDP cost of cells by how far votes can move them, [distances, states]."""
         progress(1.0)
         return self.within(order, states, np.arange(DISTANCES))
 
     def within(self, order: float, states: Ints, distances: Ints) -> Floats:
-        """The same for some distances, [distances, states], nats."""
+        """Return the RDP cost of cells at some distances, [distances, states], nats."""
         table = self.mechanism.cost_table(order, self.resolution)
         moved = np.column_stack([states[:, 0], table.grid.merged(states[:, 1], self.grid)])
         return table.within(moved, distances)
 
     def worth(self, orders: Floats) -> Floats:
-        """All of them."""
+        """Return all orders: each is one table."""
         return orders
 
 
@@ -88,11 +93,11 @@ class ConditionalStates:
     mechanism: ScoredMechanism
 
     def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
-        """As `vote_states`."""
+        """Return the states that the mechanism prices, [queries, numbers]."""
         return mechanism.vote_states(counts)
 
     def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
-        """Past the distances that are worth their time, what the query costs at worst."""
+        """Return the RDP cost; past the distances worth their time, the worst case of a query."""
         mechanism = self.mechanism
         orders = np.array([order])
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)[0]
@@ -103,7 +108,7 @@ class ConditionalStates:
         return found
 
     def worth(self, orders: Floats) -> Floats:
-        """All of them, or the three of `_SERIES` around the best one where costs are dear.
+        """Return all orders, or the three of `_SERIES` around the best one where costs are dear.
 
         They lose .1% in ε against all eight, and targets that are close share them.
         """
@@ -115,20 +120,20 @@ class ConditionalStates:
 
 
 def coin_orders(bound: Bound, mechanism: ScoredMechanism, orders: Floats) -> Floats:
-    """At which orders the coin of a bound knows what votes cost, for Λ."""
+    """Return the orders at which the release test under a bound knows costs, for Λ."""
     return ConditionalStates(mechanism).worth(orders) if bound is Bound.CONDITIONAL else orders
 
 
 def lattice_states(
     mechanism: ScoredMechanism, *, highest_order: float, resolution: Resolution = FINE
 ) -> LatticeStates:
-    """Cells of the lattice, for orders up to the highest."""
+    """Return the states of the two-tail bound, for orders up to the highest."""
     grid = mechanism.cost_table(highest_order, resolution).grid
     return LatticeStates(mechanism, grid, resolution)
 
 
 def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float) -> States:
-    """States under a bound that is not left open, for orders up to the highest.
+    """Return the states of a bound that is not left open, for orders up to the highest.
 
     Raises:
         UsageError: the mechanism has no such bound.
@@ -146,7 +151,7 @@ def _check_has_states(mechanism: ScoredMechanism) -> None:
 
 
 def settled_bound(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> Bound:
-    """The bound itself, or what `auto` comes to: by public numbers alone.
+    """Return the bound itself, or the one that `auto` comes to by public numbers alone.
 
     Args:
         bound: what was asked for.
@@ -182,7 +187,7 @@ def check_states(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders:
 
 
 def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> float:
-    """About how long the costs of so many distinct histograms take at these orders."""
+    """Return about how many seconds so many distinct histograms take at these orders."""
     if bound is Bound.TWO_TAIL:
         return 0.0
     furthest = (_NEAR if mechanism.slow_states else DISTANCES) - 1

@@ -5,8 +5,9 @@ noted before it is told, and nothing is ever struck out that could follow from t
 holds the record can say what all runs cost together (`disclosure.total`).
 
 On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` how it
-ended, `ask` queries of a session with what came out, and `strike` a run whose file turned out to
-hold no votes, before anything was made of them. Runs and sessions write by the same calls.
+ended, `ask` queries of a session with what came out, `strike` a run whose file turned out to hold
+no votes, before anything was made of them, and `goes_on_in`, the name of another record that took
+over all runs. Runs and sessions write by the same calls.
 
 It holds nothing of the votes: settings, outcomes and costs for all votes are public, and so is the
 record. It names files and times, which its holder may not care to show; reports leave names out.
@@ -14,32 +15,27 @@ record. It names files and times, which its holder may not care to show; reports
 
 from __future__ import annotations
 
-import contextlib
 import enum
-import functools
 import hashlib
 import json
-import operator
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from decimal import Decimal
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.accounting.conversion import round_up, significant_up
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING, Refusal, decoded, encoded
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.external import ExternalCurve, ExternalPair, StatedCost
-from pate_cli.disclosure.known_records import Sighting, key_of_record, remember
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
-from pate_cli.disclosure.settings import RowsAnswered, RowsAsked
-from pate_cli.disclosure.worst_case import data_independent_cost, spendings
+from pate_cli.disclosure.cost import Cost, Pair, Rows
+from pate_cli.disclosure.external import External, Stated
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
+from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Settings
 from pate_cli.files.journal import Journal
-from pate_cli.files.lock import locked
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.votes.facts import Group, PriorFacts
 
 KIND: Final = "pate-spend-record"
@@ -122,7 +118,7 @@ class Run:
     session: SessionSettings | None = field(default=None, metadata=SPARING)
     draw: Draw | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
-    external: StatedCost | None = field(default=None, metadata=SPARING)
+    external: Stated | None = field(default=None, metadata=SPARING)
     votes: str | None = field(default=None, metadata=SPARING)
     groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
     budget: Budget | None = field(default=None, metadata=SPARING)
@@ -154,24 +150,100 @@ class Run:
         }[self.kind]
         if any(value is None for value in wanted):
             raise LedgerError(f"run {shortened(self.id)} does not say what it cost")
-        _ = self.part  # refuse what is out of range
+
+    @classmethod
+    def of(cls, settings: Settings, **told: Any) -> Run:
+        """Return the run of these settings as a record has it, priced whatever the votes.
+
+        Args:
+            settings: what the run was told.
+            **told: the other fields of a run: `id`, `time` and how it ended. Settings decide
+                `kind`, what it costs, what was asked and, unless it is told, whether anything is
+                claimed.
+
+        Raises:
+            UnreachableError: a δ below what a composition amounts to.
+        """
+        cost, tested, drawn = Cost.of(settings), settings.tested, settings.sanitizer
+        kind = RunKind.COMPOSITION if cost.pairs else RunKind.WORST_CASE
+        if tested is not None:
+            kind = RunKind.TARGET
+        elif settings.rule is not None:
+            kind = RunKind.SESSION
+        given: dict[str, Any] = {
+            "kind": kind,
+            "outcome": Outcome.PENDING,
+            "epsilon": cost.own.epsilon,
+            "delta": cost.own.delta,
+            "refusal_epsilon": None if tested is None else tested.refusal_epsilon,
+            "asked": RowsAsked.of(settings),
+            "draw": drawn.draw if drawn is not None and drawn.publishes_draw else None,
+            "groups": settings.groups,
+            "claimed": settings.claimed,
+        }
+        return cls(**given | told)
+
+    @property
+    def price(self) -> float | None:
+        """ε that follows from all else that the run says of itself, nats; in full.
+
+        None where nothing else tells: a tested target states its ε, and a draw from a round that
+        was charged elsewhere has none.
+        """
+        stated, asked, delta = self.external, self.asked, self.delta
+        if self.kind is RunKind.TARGET or delta is None:
+            return None
+        if stated is not None:  # what others state is taken to all its digits
+            return self.cost.of_curves.epsilon if self.curved else stated.pair[0]
+        if self.curved:
+            return self.cost.own.epsilon
+        return None if asked is None else Cost.of_rows(asked, delta).own.epsilon
+
+    @property
+    def priced(self) -> Run:
+        """This run with its price, where it has one."""
+        price = self.price
+        return self if price is None else replace(self, epsilon=price)
+
+    @property
+    def cost(self) -> Cost:
+        """Everything that the run spends; a tested target in full and as it came out.
+
+        Raises:
+            LedgerError: rows of a mechanism that has no Rényi cost.
+        """
+        if self.curved:
+            curves = Cost(self.delta or 0.0, draws=() if self.draw is None else (self.draw,))
+            if self.external is not None:
+                return replace(curves, external=External((self.external,)))
+            if self.asked is None:
+                return curves
+            mechanism = scored_from_parameters(self.asked.mechanism)
+            rows = Rows(mechanism, self.asked.queries, self.asked.max_answers)
+            return replace(curves, rows=(rows,))
+        if self.external is not None:
+            return Cost(pairs=(Pair(*self.external.pair, "stated"),))
+        came = self.counted if self.kind is RunKind.TARGET else None
+        pair = Pair(self.epsilon or 0.0, self.delta or 0.0, self.kind.value, came=came)
+        return Cost(pairs=(pair,))
 
     @property
     def curved(self) -> bool:
         """True where the run is charged by a Rényi curve, False where by an (ε, δ)."""
-        if self.kind is RunKind.EXTERNAL:
-            return isinstance(self.part, ExternalCurve)
+        if self.kind is RunKind.EXTERNAL and self.external is not None:
+            return self.external.curve is not None
         return self.kind in (RunKind.WORST_CASE, RunKind.RELEASE)
 
     @property
-    def part(self) -> ExternalCurve | ExternalPair | None:
-        """The cost that others state of their mechanism; None of any other run."""
-        return None if self.external is None else self.external.part
-
-    @property
-    def cost(self) -> float | None:
+    def counted(self) -> float | None:
         """ε that it counts for by itself: a refusal what that costs; None where it is unknown."""
         return self.refusal_epsilon if self.outcome is Outcome.REFUSED else self.epsilon
+
+    @property
+    def own(self) -> tuple[float, float] | None:
+        """(ε, δ) that it counts for by itself; None where one of them is unknown."""
+        counted, delta = self.counted, self.delta
+        return None if counted is None or delta is None else (counted, delta)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -197,12 +269,6 @@ class Run:
     def public(self) -> Run:
         """The run as reports have it: without names that its holder gave, or that ledgers know."""
         return replace(self, round="", session=None, drawn_from=(), votes=None, groups=())
-
-    def went_beyond(self, other: Run) -> bool:
-        """Whether more was asked than another copy tells, of the same session."""
-        if self.session is None or self.asked is None or other.asked is None:
-            return False
-        return self.asked.queries > other.asked.queries
 
     @property
     def opened_with(self) -> tuple[Any, ...] | None:
@@ -230,12 +296,12 @@ class SessionAsks:
     """
 
     def __init__(self) -> None:
-        """Nothing yet."""
+        """Begin with no query."""
         self.asked = self.answers = self.guesses = 0
         self._digest = hashlib.sha256()
 
     def add(self, line: Mapping[str, Any]) -> None:
-        """One more."""
+        """Count one more query with what came out."""
         self.asked += 1
         self.answers += line.get("label") is not None
         if "prior" in line:
@@ -286,13 +352,13 @@ class SpendRecord:
             raise LedgerError("a run stands in the record twice")
 
     def with_run(self, run: Run) -> SpendRecord:
-        """The record with a run, in place of what it held under the same id, if anything."""
+        """Return the record with a run, in place of what it held under the same id."""
         if all(known.id != run.id for known in self.runs):
             return SpendRecord((*self.runs, run))
         return SpendRecord(tuple(run if known.id == run.id else known for known in self.runs))
 
     def without(self, run: Run) -> SpendRecord:
-        """The record of all other runs."""
+        """Return the record of all other runs."""
         return SpendRecord(tuple(known for known in self.runs if known.id != run.id))
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
@@ -301,7 +367,7 @@ class SpendRecord:
         return tuple(run for run in self.runs if known.isdisjoint(run.names))
 
     def known(self, name: str) -> Run | None:
-        """The run of this id."""
+        """Return the run of this id; None where the record does not know it."""
         return next((run for run in self.runs if run.id == name), None)
 
     def check_alike(self) -> None:
@@ -315,20 +381,15 @@ class SpendRecord:
             )
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
-        """Releases that drew from a round of this ledger, but for what rounds drew themselves."""
+        """Return the releases that drew from rounds of this ledger, without the rounds' own."""
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
 
     @classmethod
     def of(cls, ledger: Ledger) -> SpendRecord:
-        """Return the runs that a ledger tells of: its rounds, and what they drew."""
-        runs = []
-        for done in ledger.rounds:
-            alone = data_independent_cost(
-                spendings([done]), delta=ledger.delta, plan=None, prior=done.draws[:1]
-            )
-            run = Run(
-                epsilon=round_up(alone.epsilon),
+        """Return the runs that a ledger tells of: its rounds, each with what it drew."""
+        runs = (
+            Run(
                 # The name of a round is its ledger's alone, and this one may be published.
                 id=hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32],
                 kind=RunKind.WORST_CASE,
@@ -340,42 +401,19 @@ class SpendRecord:
                 round=done.id,
                 groups=done.groups,
                 claimed=ledger.private and not done.read_off,
-                draw=done.draws[0] if done.draws else None,
+                draw=next(iter(done.draws), None),
             )
-            runs.append(run)
-            runs += [
-                Run(
-                    id=hashlib.sha256(f"run {done.id} {number}".encode()).hexdigest()[:32],
-                    kind=RunKind.RELEASE,
-                    outcome=Outcome.RELEASED,
-                    time=None,
-                    drawn_from=(done.id,),
-                    draw=draw,
-                )
-                for number, draw in enumerate(done.draws[1:])
-            ]
-        return cls(tuple(runs))
-
-    @classmethod
-    def together(cls, records: Iterable[SpendRecord]) -> SpendRecord:
-        """Return the runs that any of several records tells of; see `|`."""
-        return functools.reduce(operator.or_, records, cls())
+            for done in ledger.rounds
+        )
+        return cls(tuple(run.priced for run in runs))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """Return the runs of either; a run of both counts once, and as ended if either says so."""
-        runs = list(self.runs)
-        places: dict[str, int] = {}
-        for place, run in enumerate(runs):
-            places |= dict.fromkeys(run.names, place)
-        for run in other.runs:
-            # A round of a ledger is the same run, whoever entered it, and by whichever name.
-            place = next((places[name] for name in run.names if name in places), len(runs))
-            if place == len(runs):
-                runs.append(run)
-            elif runs[place].outcome is Outcome.PENDING or run.went_beyond(runs[place]):
-                runs[place] = run
-            places |= dict.fromkeys(run.names, place)
-        return SpendRecord(tuple(runs))
+        """Return the runs of either, each once, and as ended if either tells how it ended."""
+        ended = {run.id: run for run in other.runs if run.outcome is not Outcome.PENDING}
+        mine = (
+            ended.get(run.id, run) if run.outcome is Outcome.PENDING else run for run in self.runs
+        )
+        return SpendRecord((*mine, *other.missing_in(self)))
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
@@ -387,17 +425,34 @@ class SpendRecord:
         return RecordFile(path).record
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """A record as it was last seen.
+
+    Attributes:
+        record: its file, an absolute path.
+        lines: how many events it told of.
+        chain: the hash of all of them.
+    """
+
+    record: str
+    lines: int
+    chain: str
+
+
 class RecordFile:
     """The record in one file, as far as this process has read it.
 
     Attributes:
         name: what messages call the file.
+        goes_on_in: the name of the record that took over its runs; None where it takes runs itself.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         """Read the file, if it is there; LedgerError where it is damaged or something else."""
         self._journal = Journal(path, KIND)
         self.name = self._journal.name
+        self.goes_on_in: str | None = None
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asks: dict[str, SessionAsks] = {}
@@ -406,17 +461,22 @@ class RecordFile:
 
     @property
     def path(self) -> Path:
-        """The file, behind links."""
+        """Path of the file, behind links."""
         return self._journal.path
 
     @property
+    def empty(self) -> bool:
+        """True where the record has not begun."""
+        return not self._journal.lines
+
+    @property
     def sighting(self) -> Sighting:
-        """How much it tells of, by which one that was lost or rolled back is noticed."""
+        """Length and hash of the record, by which one that was lost or rolled back is noticed."""
         return Sighting(str(self.path), len(self._journal.lines), self._journal.chain)
 
     def tells_of(self, seen: Sighting) -> bool:
         """Return whether it tells of all that it, or one that it is a copy of, told of before."""
-        return self._journal.chain_at(seen.lines) == seen.chain
+        return not seen.lines or self._journal.chain_at(seen.lines) == seen.chain
 
     @property
     def record(self) -> SpendRecord:
@@ -426,6 +486,14 @@ class RecordFile:
     def asked(self, session: Run) -> list[dict[str, Any]]:
         """Return what was asked in a session, in order: `label`, `id` and `prior` of each query."""
         return self._lines.get(session.id, [])
+
+    def refuse_run(self) -> None:
+        """LedgerError where another record took over, so that no run is entered here any more."""
+        if self.goes_on_in is not None:
+            raise LedgerError(
+                f"the runs of {self.name} go on in {self.goes_on_in}; name that record with "
+                "`record`, or its `ensemble`"
+            )
 
     def refresh(self) -> None:
         """Read what others appended; LedgerError where what was read before is gone."""
@@ -459,6 +527,10 @@ class RecordFile:
     def strike(self, run: Run) -> None:
         """Append that a run is struck out; under the lock."""
         self._append({"strike": run.id})
+
+    def go_on_in(self, other: RecordFile) -> None:
+        """Append that another record has taken over the runs of this one; under the lock."""
+        self._append({"goes_on_in": other.path.name})
 
     def ask(self, session: Run, asks: Sequence[Mapping[str, Any]]) -> None:
         """Append queries of a session with what came out, before it is told; under the lock.
@@ -507,6 +579,8 @@ class RecordFile:
                 self._runs[name] = replace(self._runs[name], **ended)
             case {"strike": str(name)}:
                 del self._runs[name]
+            case {"goes_on_in": str(name)}:
+                self.goes_on_in = name
             case {"ask": str(name), "asks": list(asks)}:
                 if self._runs[name].session is None:
                     raise ValueError(name)
@@ -516,31 +590,3 @@ class RecordFile:
                 self._lines.setdefault(name, []).extend(asks)
             case _:
                 raise ValueError(event)
-
-
-@contextlib.contextmanager
-def held(files: Sequence[RecordFile]) -> Iterator[None]:
-    """Let nobody else append to these records while the block runs; they are read to their ends.
-
-    Raises:
-        LedgerError: one of them lost what was read of it before.
-        OutputError: no lock can be had, or a record cannot be written.
-    """
-    with locked([file.path for file in files]):
-        for file in files:
-            file.catch_up()
-        before = [file.sighting for file in files]
-        yield
-        for file, known in zip(files, before, strict=True):
-            if file.sighting != known:
-                remember([key_of_record(file.path)], file.sighting)
-
-
-def decimal_sum(numbers: Iterable[float]) -> float:
-    """.1 and .2 make .3, neither more nor less."""
-    return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
-
-
-def delta_sum(numbers: Iterable[float]) -> float:
-    """Return the sum of δ's in six digits, rounded up."""
-    return significant_up(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))

@@ -1,7 +1,8 @@
 """The public report: a self-contained statement of the guarantee, fit for publishing.
 
 Every field is a public parameter, the released labels' number, a data-independent ε, or a value
-that `release` sanitized. It holds no reference to a ledger and cannot be made from one elsewhere.
+that `release` sanitized. A report holds no reference to a ledger. Its fields are those of its file,
+in their order, and each says how it can be checked (`disclosure.checked`).
 """
 
 from __future__ import annotations
@@ -14,12 +15,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, encoded
+from pate_cli.core.codec import SPARING, encoded, schema_of
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import PateError
+from pate_cli.core.errors import ParameterError, PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
-from pate_cli.core.words import LabelFormat
+from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure.checked import (
     COMPUTED,
     EXTERNAL,
@@ -30,23 +31,19 @@ from pate_cli.disclosure.checked import (
     RELEASE_TEST,
     SANITIZING,
 )
+from pate_cli.disclosure.external import ExternalFacts
 from pate_cli.disclosure.figures import nats, pair
-from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
-from pate_cli.files.digest import Digest, digest_of
+from pate_cli.files.reading import Digest, digest_of
 from pate_cli.files.results import Result
 from pate_cli.votes.facts import Group
 
+KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
-
-_CONVERSIONS: Final = {
-    "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
-    "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
-    "composition": "Kairouz-Oh-Viswanath 2015 and others, by data_independent.method",
-}
 
 
 @dataclass(frozen=True)
@@ -57,7 +54,7 @@ class Sanitized:
     `release_rdp_published` what the paper's theorem claims, in `paper` analysis only.
     """
 
-    release: str = field(metadata=LABELS)
+    release: ReleaseKind = field(metadata=LABELS)
     epsilon: float | None = field(default=None, metadata=SANITIZING)
     order: float | None = field(default=None, metadata=SANITIZING)
     beta: float | None = field(default=None, metadata=LABELS)
@@ -80,20 +77,34 @@ class DataIndependent:
 
 
 @dataclass(frozen=True)
+class CrosscheckStep:
+    """A step that a textbook composes, and how often it was done.
+
+    Attributes:
+        kind: `gaussian`, of a noise_multiplier, or `bounded`, of an epsilon and a delta.
+    """
+
+    kind: str
+    count: int
+    noise_multiplier: float | None = field(default=None, metadata=SPARING)
+    epsilon: float | None = field(default=None, metadata=SPARING)
+    delta: float | None = field(default=None, metadata=SPARING)
+
+
+@dataclass(frozen=True)
 class Crosscheck:
     """Figures of textbook accountants for the labels alone (accounting.textbook).
 
     Attributes:
         delta: that of the report, but for what external parts add.
-        steps: what is composed, each `gaussian` with a noise_multiplier, or `bounded` with an
-            epsilon and a delta, and how often.
+        steps: what is composed.
         rdp_epsilon, rdp_order, exact_epsilon: for Gaussian steps, rounded up; else None.
         basic_epsilon, advanced_epsilon: for the others.
         compared: how data_independent.labels_epsilon compares, and why.
     """
 
     delta: float
-    steps: tuple[dict[str, Any], ...]
+    steps: tuple[CrosscheckStep, ...]
     rdp_epsilon: float | None
     rdp_order: float | None
     exact_epsilon: float | None
@@ -135,7 +146,7 @@ class Tested:
     refusal_epsilon: float = field(metadata=LABELS)
     orders: tuple[float, ...] = field(metadata=COMPUTED)
     distances: int = field(metadata=COMPUTED)
-    bound: str = field(metadata=LABELS)
+    bound: Bound = field(metadata=LABELS)
 
 
 @dataclass(frozen=True)
@@ -172,7 +183,7 @@ class Statement:
     text: str
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Report(Result):
     """Public report of labels: (ε, δ), the promise, and all that it was computed from.
 
@@ -188,63 +199,86 @@ class Report(Result):
         False
         >>> done.report.save("report.json")
 
-    Numbers in nats are rounded up to 4 decimals.
-
-    `sound` says whether the headline ε is a bound that can be defended. What the `paper`
-    analysis draws never is; nothing is where the number of classes or the list of queries was read
-    off the votes.
-    `label_set` tells of several labels a query; `queries`, `answers` and `max_answers` then count
-    pairs of a query and a label.
-    `epsilon_kind` says where the headline comes from: `target` (a tested budget that passed),
-    `refusal` (one that did not), `worst-case` or `upper`. `label_names` say what the
-    classes are called, class 0 first, where they have names. `prior` tells of a public prior that
-    voted, too, and `rounds` of which had which. Where teachers count differently, `groups` has the
-    ε of each group; none is above the headline.
-    `spent` is the account: all runs that the record tells of, this one among them, and what they
-    cost together; None where earlier runs are not tracked.
-    `earlier_draws` were made from the same votes before, `external` is what other mechanisms on the
-    same records cost: ε and δ include both, but for `labels_epsilon`.
-    `met_target` is a target that ε meets without a test, None where there is none. `unsettled` are
-    public facts that were read off the votes, and `draws` where earlier ones may not be charged:
-    with any of them nothing is claimed.
-    `run` names the run and `time` says when it began (UTC), None where no verb made the report;
-    `labels` is the file of its labels, None where none was written with it; `tool` is the version
-    of pate that wrote it.
+    Attributes:
+        run, time: name of the run, and when it began (UTC); None where no verb made the report.
+        labels: the file of labels that the report was written with, None where there was none.
+        private: whether noise was unpredictable; nothing is promised where it came from a seed.
+        sound: whether ε is a bound that can be defended. What the `paper` analysis draws never is;
+            nothing is where the number of classes or the list of queries was read off the votes.
+        epsilon, delta: the headline, nats, rounded up to 4 decimals.
+        epsilon_kind: where ε comes from: `target` (a tested budget that passed), `refusal` (one
+            that did not), `worst-case`, `upper` (sanitized), or `total` of all runs in `spent`.
+        analysis: `tight` or `paper` of Rényi mechanisms, `composition` of others.
+        conversion: the theorem that turns Rényi costs into ε.
+        mechanism: its name and public parameters.
+        queries, answers, max_answers: rows asked, labels released, and the public cap on these;
+            with a `label_set` pairs of a query and a label.
+        label_names: what the classes are called, class 0 first, where they have names.
+        label_set: of several labels a query.
+        prior: a public prior that voted, too; `rounds` say which round had which.
+        summary: the headline in a sentence.
+        adjacency: who is protected.
+        covers: what ε accounts for.
+        statements: readings of the numbers, each with whether it holds.
+        sanitized: the data-dependent ε, if there is one.
+        data_independent: what holds for all votes.
+        crosscheck: figures of textbooks for the labels; None in a total of all runs.
+        tested: the test of a target; None where there was none.
+        met_target: a target that ε meets without a test; None where there is none.
+        spent: all runs that the record tells of, this one among them, and what they cost together;
+            None where earlier runs are not tracked.
+        groups: of teachers that count differently, each with its ε; none is above the headline.
+        earlier_draws: made from the same votes before, and included in ε.
+        external: other mechanisms on the same records; ε and δ include them, `labels_epsilon` does
+            not.
+        unsettled: facts that were read off the votes (`classes`, `queries`), `draws` where earlier
+            ones may not be charged, `inputs` that do not verify: with any of it nothing is claimed.
+        rounds: the runs whose costs are composed.
+        warnings: what a reader should know.
+        tool: the version of pate that wrote the report.
     """
 
+    run: str | None = field(default=None, metadata=RECORD)
+    time: str | None = field(default=None, metadata=RECORD)
+    labels: LabelFile | None = field(default=None, metadata=LABELS)
+    private: bool = field(metadata=LABELS)
+    sound: bool = field(metadata=COMPUTED)
     epsilon: float = field(metadata=COMPUTED)
     epsilon_kind: str = field(metadata=COMPUTED)
     delta: float = field(metadata=LABELS)
-    private: bool = field(metadata=LABELS)
-    sound: bool = field(metadata=COMPUTED)
     analysis: str = field(metadata=LABELS)
+    conversion: str = field(metadata=COMPUTED)
     mechanism: dict[str, Any] = field(metadata=COMPUTED)
     queries: int = field(metadata=COMPUTED)
     answers: int = field(metadata=COMPUTED)
     max_answers: int = field(metadata=COMPUTED)
-    sanitized: Sanitized = field(metadata=PARTS)
-    data_independent: DataIndependent = field(metadata=COMPUTED)
-    rounds: tuple[RowsAnswered, ...] = field(metadata=LABELS)
+    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
+    label_set: LabelSet | None = field(default=None, metadata=SPARING | COMPUTED)
+    prior: PublicPrior | None = field(default=None, metadata=SPARING | COMPUTED)
     summary: str = field(default="", metadata=COMPUTED)
     adjacency: str = field(default="", metadata=COMPUTED)
     covers: str = field(default="", metadata=COMPUTED)
     statements: tuple[Statement, ...] = field(default=(), metadata=COMPUTED)
-    warnings: tuple[str, ...] = field(default=(), metadata=COMPUTED)
+    sanitized: Sanitized = field(metadata=PARTS)
+    data_independent: DataIndependent = field(metadata=COMPUTED)
+    crosscheck: Crosscheck | None = field(default=None, metadata=COMPUTED)
     tested: Tested | None = field(default=None, metadata=PARTS)
+    met_target: float | None = field(default=None, metadata=SPARING | LABELS)
     spent: Spent | None = field(default=None, metadata=PARTS)
-    label_set: LabelSet | None = field(default=None, metadata=SPARING | COMPUTED)
-    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
-    prior: PublicPrior | None = field(default=None, metadata=SPARING | COMPUTED)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING | LABELS)
     earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
-    external: tuple[dict[str, Any], ...] = field(default=(), metadata=SPARING | EXTERNAL)
-    met_target: float | None = field(default=None, metadata=SPARING | LABELS)
+    external: tuple[ExternalFacts, ...] = field(default=(), metadata=SPARING | EXTERNAL)
     unsettled: tuple[str, ...] = field(default=(), metadata=SPARING | LABELS)
-    crosscheck: Crosscheck | None = field(default=None, metadata=COMPUTED)
-    labels: LabelFile | None = field(default=None, metadata=LABELS)
-    run: str | None = field(default=None, metadata=RECORD)
-    time: str | None = field(default=None, metadata=RECORD)
+    rounds: tuple[RowsAnswered, ...] = field(metadata=LABELS)
+    warnings: tuple[str, ...] = field(default=(), metadata=COMPUTED)
     tool: str = field(default=__version__, metadata=FREE)
+
+    def __post_init__(self) -> None:
+        if not self.rounds or (self.spent is not None and not self.spent.runs):
+            raise ParameterError("rounds, and the runs of spent, must have an entry")
+        drawn, numbers = self.sanitized, list(vars(self.sanitized).values())[1:-1]
+        if {number is None for number in numbers} != {drawn.release == "none"}:
+            raise ParameterError("sanitized must have all its numbers, or none with release none")
 
     @property
     def rows(self) -> str:
@@ -258,7 +292,7 @@ class Report(Result):
     def with_labels(
         self, path: str | os.PathLike[str], label_format: LabelFormat | str | None = None
     ) -> Report:
-        """The report of the labels in a file, by their hash.
+        """Return the report of the labels in a file, by their hash.
 
         Args:
             path: on disk, or an address of a store.
@@ -274,25 +308,12 @@ class Report(Result):
         return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The report as JSON-ready values, in a stable order of keys."""
-        said = encoded(self)
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "tool": {"name": "pate-cli", "version": self.tool},
-            **_among(said, "run", "time", "labels"),
-            "releasable": self.private,
-            **_among(said, "private", "sound", "epsilon", "epsilon_kind", "delta", "analysis"),
-            "conversion": _CONVERSIONS[self.analysis],
-            **_among(said, "mechanism", "queries", "answers", "max_answers"),
-            **_among(said, "label_names", "label_set", "prior"),
-            "guarantee": _among(said, "summary", "adjacency", "covers", "statements"),
-            **_among(said, "sanitized", "data_independent", "crosscheck", "tested", "met_target"),
-            **_among(said, "spent", "groups"),
-            **_among(said, "earlier_draws", "external", "unsettled", "rounds", "warnings"),
-        }
+        """Return the report as JSON-ready values, in the order of its fields."""
+        head = {"kind": KIND, "schema_version": SCHEMA_VERSION, "releasable": self.releasable}
+        return head | encoded(self)
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """The readings of the numbers, one a row: id, holds, text."""
+        """Return the readings of the numbers, one a row: id, holds, text."""
         return {
             name: np.array([getattr(reading, name) for reading in self.statements])
             for name in ("id", "holds", "text")
@@ -311,12 +332,12 @@ class Report(Result):
 
     @property
     def releasable(self) -> bool:
-        """Made to be published; not with noise from a seed, for which nothing is promised."""
+        """True where the report may be published: noise from a seed promises nothing."""
         return self.private
 
     @property
     def secret(self) -> bool:
-        """No report is, whatever it is worth."""
+        """False: no report is secret, whatever it is worth."""
         return False
 
     def headline(self) -> str:
@@ -326,6 +347,23 @@ class Report(Result):
             f"{pair(self.epsilon, self.delta)}, "
             f"{self.answers} of {self.queries} {self.rows} answered{charged}"
         )
+
+
+def report_schema() -> dict[str, Any]:
+    """Return the JSON Schema (draft 2020-12) of the file that `Report.save` writes."""
+    found = schema_of(Report)
+    head = {
+        "kind": {"const": KIND},
+        "schema_version": {"const": SCHEMA_VERSION},
+        "releasable": {"type": "boolean"},
+    }
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Public report of pate",
+        **found,
+        "properties": head | found["properties"],
+        "required": [*head, *found["required"]],
+    }
 
 
 class RefusedError(PateError):
@@ -351,11 +389,6 @@ class RefusedError(PateError):
         self.report = report
 
 
-def _among(said: dict[str, Any], *names: str) -> dict[str, Any]:
-    """Return those of the named facts that are there, in the order of the names."""
-    return {name: said[name] for name in names if name in said}
-
-
 @dataclass(frozen=True)
 class Outlook:
     """Expected outcome of a run with a target, before anything is spent; public.
@@ -376,30 +409,29 @@ class Outlook:
     chances: Mapping[str, Any] | None
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class Quote(Result):
     """Worst case of a run, before anything is spent; public.
 
     `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
     what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
-    labels. `adjacency` says who is protected, where a curve of it is exported. `sound` is false
-    where a fact that ε takes as public was read off the votes; `warnings` say which.
+    labels. `sound` is false where a fact that ε takes as public was read off the votes; `warnings`
+    say which.
     """
 
-    mechanism: dict[str, Any]
+    sound: bool = True
     delta: float
+    mechanism: dict[str, Any]
+    threshold: float | None = field(default=None, metadata=SPARING)
     queries: int
     max_answers: int
+    prior: PublicPrior | None = field(default=None, metadata=SPARING)
     planned_release: dict[str, Any]
     data_independent: DataIndependent
-    threshold: float | None = field(default=None, metadata=SPARING)
+    crosscheck: Crosscheck | None = None
     target: Outlook | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
-    prior: PublicPrior | None = field(default=None, metadata=SPARING)
-    adjacency: str = ""
-    sound: bool = True
     warnings: tuple[str, ...] = ()
-    crosscheck: Crosscheck | None = None
 
     @property
     def epsilon(self) -> float:
@@ -408,18 +440,9 @@ class Quote(Result):
         return public if self.target is None else min(public, self.target.target)
 
     def to_dict(self) -> dict[str, Any]:
-        """The quote as JSON-ready values."""
-        said = encoded(self)
-        return {
-            "schema_version": SCHEMA_VERSION,
-            "dry_run": True,
-            "sound": self.sound,
-            "epsilon": self.epsilon,
-            **_among(said, "delta", "mechanism", "threshold", "queries", "max_answers", "prior"),
-            **_among(said, "planned_release", "data_independent", "crosscheck"),
-            "labels": None,
-            **_among(said, "target", "groups", "warnings"),
-        }
+        """Return the quote as JSON-ready values."""
+        head = {"schema_version": SCHEMA_VERSION, "dry_run": True, "epsilon": self.epsilon}
+        return head | encoded(self)
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One row: what is asked and what it costs."""

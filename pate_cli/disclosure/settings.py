@@ -1,8 +1,9 @@
 """Settings of a run: what it was told, all of it public and fixed before the first vote.
 
-A file of labels carries them where its format has room, and a report states them; `verify` compares
-the two. Rounds of a ledger, runs of a record and rounds of a report contain the part of them that
-says what was asked.
+They are the hinge between a run and what is said of it. `Cost.of(settings)` prices a run,
+`Run.of(settings)` enters it in a record, and a report states them. A file of labels carries them
+where its format has room, and `verify` compares the two. Rounds of a ledger, runs of a record and
+rounds of a report contain the part of them that says what was asked.
 """
 
 from __future__ import annotations
@@ -16,42 +17,12 @@ from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.checks import check_delta, check_positive, check_whole
 from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.dataclass import dataclass
+from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.votes.facts import Group, PriorFacts
-
-
-@dataclass(frozen=True)
-class StatedTarget:
-    """An (ε, δ) stated in advance.
-
-    Attributes:
-        epsilon: the target, nats.
-        refusal_epsilon: what labels that fail the release test cost, nats; None where no votes
-            can make labels cost more than the target, so that nothing is tested.
-        bound: how the cost of the votes is bounded in the test.
-    """
-
-    epsilon: float
-    refusal_epsilon: float | None = None
-    bound: str | None = None
-
-
-@dataclass(frozen=True)
-class Sanitizer:
-    """How a data-dependent ε gets its noise.
-
-    Attributes:
-        release: `upper`.
-        order: Rényi order, > 1.
-        beta: smoothness of the sensitivity, per vote.
-        sigma: standard deviation of the noise, in smooth sensitivities.
-    """
-
-    release: str
-    order: float
-    beta: float
-    sigma: float
 
 
 @dataclass(frozen=True)
@@ -131,25 +102,41 @@ class RowsAnswered(RowsAsked):
 
 @dataclass(frozen=True, kw_only=True)
 class Settings(RowsAsked):
-    """Settings of one run on votes.
+    """Settings of one run on votes: all that it is told, and all that its price follows from.
 
     Attributes:
         private: False where the noise came from a seed.
         delta: δ of the run.
         analysis: `tight`, `paper` or `composition`.
         target: the (ε, δ) stated in advance, if there is one.
-        sanitizer: how a data-dependent ε is published beside the labels, if it is.
+        sanitizer: at which order and how smooth costs are kept of the votes, and whether an ε is
+            drawn of them; None where nothing is kept.
         read_off: facts that should be public and were read off the votes.
         groups: of the teachers, where they count differently.
     """
 
     private: bool
     delta: float
-    analysis: str
-    target: StatedTarget | None = None
-    sanitizer: Sanitizer | None = None
+    analysis: str = "tight"
+    target: TargetPlan | None = None
+    sanitizer: ReleasePlan | None = None
     read_off: tuple[PublicFact, ...] = ()
     groups: tuple[Group, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, part in (("target", self.target), ("plan", self.sanitizer)):
+            if part is not None and part.delta != self.delta:
+                raise ParameterError(f"a {name} at delta {part.delta:g} for {self.delta:g}")
+
+    @property
+    def tested(self) -> TargetPlan | None:
+        """The target, where labels leave only if they pass its test; None without a test."""
+        return None if self.target is None or not self.target.tested else self.target
+
+    @property
+    def claimed(self) -> bool:
+        """Whether anything may be claimed: the noise was private and nothing was read off votes."""
+        return self.private and not self.read_off
 
     def texts(self) -> dict[str, str]:
         """Return the settings as a file of labels carries them, text by name."""
@@ -161,13 +148,15 @@ class Settings(RowsAsked):
             "delta": repr(float(self.delta)),
             "analysis": self.analysis,
         }
-        if self.target is not None:
-            found["target_epsilon"] = repr(float(self.target.epsilon))
-            if self.target.refusal_epsilon is not None:
-                found["refusal_epsilon"] = repr(float(self.target.refusal_epsilon))
-                found["bound"] = str(self.target.bound)
-        if self.sanitizer is not None:
-            found["release"] = json.dumps(encoded(self.sanitizer))
+        target, drawn = self.target, self.sanitizer
+        if target is not None:
+            found["target_epsilon"] = repr(float(target.epsilon))
+            if self.tested is not None:
+                found["refusal_epsilon"] = repr(float(target.refusal_epsilon))
+                found["bound"] = target.bound.value
+        if drawn is not None and drawn.publishes_draw:
+            numbers = {"order": drawn.order, "beta": drawn.beta, "sigma": drawn.sigma}
+            found["release"] = json.dumps({"release": drawn.kind.value, **numbers})
         if self.read_off:
             found["read_off"] = " ".join(self.read_off)
         if self.groups:

@@ -1,71 +1,43 @@
-"""(ε, δ) of all runs of a record together, whatever the votes; public, like the record.
+"""(ε, δ) of all runs of a record together, and what a budget admits; public, like the record.
 
 Two figures are told, for they rest on different things (accounting/THEORY.md, section 20).
 
-- *Chosen beforehand*: the total presupposes that which runs there were and their settings did not
-  follow from what earlier ones released. Curves (labels by their worst case, draws, external
-  curves) add at every order and are converted once, at the largest δ of any of them; what is stated
-  as (ε, δ) (tested targets, compositions, external pairs) is composed with them by
-  `accounting.together`, or added as it came out, a refusal at what that costs, whichever is less.
-  The δ's of stated parts add.
+- *Chosen beforehand*: `total_of` presupposes that which runs there were and their settings did not
+  follow from what earlier ones released. It is `Cost.together` of all runs.
 - *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of the record's
   budget. They presuppose nothing, so they alone admit a run and say what is left of a budget.
 """
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
-import numpy as np
-
-from pate_cli.accounting.conversion import conversion_cost, significant_up
-from pate_cli.accounting.gnss import largest_order
-from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
-from pate_cli.accounting.together import Curves, epsilon_together
+from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.codec import SPARING
-from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import LedgerError, ParameterError, UnreachableError, UsageError
+from pate_cli.core.errors import LedgerError, UnreachableError, UsageError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.checked import (
-    COMPUTED,
-    RECORD,
-)
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair
+from pate_cli.disclosure.checked import COMPUTED, RECORD
+from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.figures import nats, shown
-from pate_cli.disclosure.record import Outcome, Run, RunKind, decimal_sum, delta_sum
-from pate_cli.disclosure.worst_case import (
-    Spending,
-    WorstCurve,
-    data_independent_cost,
-    least_delta,
-    spendings,
-)
+from pate_cli.disclosure.record import Outcome, Run
 
 _DIGITS: Final = 12
-# Where only (ε, δ)'s are composed, a δ more is spent if it lowers ε to this share at least.
-_WORTH_A_DELTA: Final = 0.99
 
 
 @dataclass(frozen=True)
-class Total:
-    """(ε, δ) of runs together, by both figures.
+class Total(Figure):
+    """(ε, δ) of runs together, by both figures; its own is of runs chosen beforehand.
 
     Attributes:
-        epsilon, delta: presupposing that runs and settings did not follow from earlier results.
-        method: `one` of a single run; `renyi`, `gaussian-dp` or `pure-dp` of curves alone; `joint`
-            of both kinds; `basic` or `optimal` of (ε, δ)'s alone.
-        order: the Rényi order it was found at, where there is one.
         sum_epsilon, sum_delta: presupposing nothing; None where some run's own is not known.
     """
 
-    epsilon: float = field(metadata=COMPUTED)
-    delta: float = field(metadata=COMPUTED)
-    method: str = field(metadata=COMPUTED)
-    order: float | None = field(default=None, metadata=SPARING | COMPUTED)
     sum_epsilon: float | None = field(default=None, metadata=SPARING | COMPUTED)
     sum_delta: float | None = field(default=None, metadata=SPARING | COMPUTED)
 
@@ -93,7 +65,7 @@ class Spent(Total):
 
 
 def total_of(runs: Sequence[Run]) -> Total:
-    """Together, this is what they cost.
+    """Return what runs cost together, if chosen beforehand and however chosen; one by itself.
 
     Raises:
         LedgerError: no run, or a draw from rounds whose cost nobody told of.
@@ -101,16 +73,24 @@ def total_of(runs: Sequence[Run]) -> Total:
     """
     if not runs:
         raise LedgerError("there is no run whose cost could be told")
-    own = [(run.cost, run.delta) for run in runs if run.cost is not None and run.delta is not None]
-    sums: dict[str, Any] = {"sum_epsilon": None, "sum_delta": None}
-    if len(own) == len(runs):
-        sums = {
-            "sum_epsilon": decimal_sum(epsilon for epsilon, _ in own),
-            "sum_delta": delta_sum(delta for _, delta in own),
-        }
-        if len(runs) == 1:
-            return Total(*own[0], "one", None, **sums)
-    return Total(**_together(runs), **sums)
+    sums: tuple[float | None, float | None] = (None, None)
+    if all(run.own is not None for run in runs):
+        sums = list(however_chosen(runs))[-1]
+    if len(runs) == 1 and runs[0].own is not None:
+        return Total(*runs[0].own, "one", None, *sums)
+    found = _cost_of(runs).together()
+    return Total(found.epsilon, found.delta, found.method, found.order, *sums)
+
+
+def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
+    """Return what runs cost if every test had passed: everything, and the labels without draws."""
+    full = [
+        replace(run, outcome=Outcome.LABELLED) if run.outcome is Outcome.REFUSED else run
+        for run in runs
+    ]
+    everything = total_of(full)
+    asked = [replace(run, draw=None) for run in full if run.asked is not None]
+    return everything, total_of(asked) if asked else everything
 
 
 def however_chosen(
@@ -135,10 +115,10 @@ def however_chosen(
         return
     epsilon, delta = Decimal(0), Decimal(0)
     for run in runs:
-        if run.cost is None or run.delta is None:
+        if run.own is None:
             raise LedgerError(f"run {run.id} states no epsilon of its own, so no sum covers it")
-        epsilon += Decimal(repr(run.cost))
-        delta += Decimal(repr(run.delta))
+        epsilon += Decimal(repr(run.own[0]))
+        delta += Decimal(repr(run.own[1]))
         yield float(epsilon), significant_up(delta)
 
 
@@ -148,8 +128,7 @@ def left_of(budget: Budget, runs: Sequence[Run]) -> tuple[float, float]:
     What is left does not grow with any further run; it does when a run that was under way ends for
     less than it might have cost.
     """
-    spent = list(however_chosen(runs, budget))
-    return budget.left(spent[-1] if spent else _nothing(budget))
+    return budget.left([_nothing(budget), *however_chosen(runs, budget)][-1])
 
 
 def refuse_beyond(
@@ -175,11 +154,11 @@ def refuse_beyond(
             "first run of a record, and runs in this one were entered under another; state theirs, "
             "or leave `budget_order` out where they stated none"
         )
-    spent = list(however_chosen([*earlier, *fresh], budget))
-    epsilon, delta = spent[-1] if spent else _nothing(budget)
+    spent = [_nothing(budget), *however_chosen([*earlier, *fresh], budget)]
+    epsilon, delta = spent[-1]
     if epsilon <= budget.epsilon and delta <= budget.delta:
         return
-    before = spent[len(earlier) - 1] if earlier else _nothing(budget)
+    before = spent[len(earlier)]
     count = "1 run" if len(earlier) == 1 else f"{len(earlier)} runs"
     raise UnreachableError(
         f"the budget is epsilon {shown(budget.epsilon)} at delta {shown(budget.delta)}, and {count}"
@@ -190,10 +169,8 @@ def refuse_beyond(
 
 def _filtered(runs: Sequence[Run], half: float, order: float) -> Iterator[tuple[float, float]]:
     """Yield the running (ε, δ) at one order: curves add there, δ's of all other runs beside it."""
-    conversion = float(conversion_cost(np.array([order]), delta=half)[0])
-    curved = [run for run in runs if run.curved]
-    external = External(tuple(_curves(curved)))
-    least = least_delta(_spendings(curved), delta=half, external=external)
+    conversion = order_cost(order, delta=half)
+    least = replace(_cost_of(runs), delta=half).least_delta
     if half < least:
         raise UnreachableError(
             f"the runs of the record need a `budget_delta` of {2.0 * least:.2g} at least: what "
@@ -201,137 +178,17 @@ def _filtered(runs: Sequence[Run], half: float, order: float) -> Iterator[tuple[
         )
     rdp, added = Decimal(0), Decimal(repr(half))
     for run in runs:
-        rdp += Decimal(_rdp_at(run, order))
-        if not run.curved:
-            added += Decimal(repr(_stated_delta(run)))
+        cost = run.cost
+        found = cost.rdp_at(order)
+        if not math.isfinite(found):
+            raise UnreachableError(
+                f"run {run.id} has no Renyi cost at order {order:g}, so a budget of that order has "
+                "no room for it"
+            )
+        rdp += Decimal(found)
+        added += sum(Decimal(repr(pair.delta)) for pair in cost.pairs)
         epsilon = max(float(rdp) + conversion, 0.0)
         yield significant_up(epsilon, digits=_DIGITS), significant_up(added)
-
-
-def _rdp_at(run: Run, order: float) -> float:
-    """Return the Rényi cost of a run at one order, nats; of an (ε, δ), randomised response at ε."""
-    at = np.array([order])
-    if not run.curved:
-        epsilon = _in_full(run)
-        return float(randomised_response_rdp(epsilon=epsilon, orders=at)[0]) if epsilon else 0.0
-    found = sum(
-        float(
-            each.mechanism.worst_rdp(queries=each.queries, answers=each.max_answers, orders=at)[0]
-        )
-        for each in _spendings([replace(run, drawn_from=())])
-    )
-    found += sum(
-        draw.rdp(order) if order < largest_order(draw.beta) else math.inf for draw in _draws([run])
-    )
-    found += sum(float(curve.rdp(at)[0]) for curve in _curves([run]))
-    if not math.isfinite(found):
-        raise UnreachableError(
-            f"run {run.id} has no Renyi cost at order {order:g}, so a budget of that order has no "
-            "room for it"
-        )
-    return found
-
-
-def _together(runs: Sequence[Run]) -> dict[str, Any]:
-    curved, stated = [run for run in runs if run.curved], [run for run in runs if not run.curved]
-    added = [_stated_delta(run) for run in stated]
-    if not curved:
-        return _of_pairs(stated, added)
-    spent, draws, parts = _spendings(curved), _draws(curved), _curves(curved)
-    external = External(tuple(parts))
-    largest = max((run.delta for run in curved if run.delta is not None), default=0.0)
-    delta = max(largest, least_delta(spent, delta=largest, external=external))
-    if delta <= 0.0:
-        raise LedgerError("no run says at which delta the curves are to be converted")
-    total = _below_one(delta_sum([delta, *added]))
-    if not stated:
-        alone = data_independent_cost(spent, delta=delta, plan=None, prior=draws, external=external)
-        return {
-            "epsilon": significant_up(alone.epsilon, digits=_DIGITS),
-            "delta": total,
-            "method": alone.method,
-            "order": alone.order,
-        }
-    curves = WorstCurve(spent, draws, external).around(delta=delta)
-    epsilon = min(_fixed(stated, curves, delta), _as_it_came(stated, curves, delta))
-    return {
-        "epsilon": significant_up(epsilon, digits=_DIGITS),
-        "delta": total,
-        "method": "joint",
-        "order": None,
-    }
-
-
-def _of_pairs(stated: Sequence[Run], added: Sequence[float]) -> dict[str, Any]:
-    """(ε, δ)'s alone: their sum, or the optimal composition where a δ more is worth it."""
-    basic = decimal_sum(_flat(run) for run in stated)
-    slack = max(added)
-    if slack > 0.0:
-        optimal = min(_fixed(stated, None, slack), _as_it_came(stated, None, slack))
-        if optimal < _WORTH_A_DELTA * basic:
-            return {
-                "epsilon": significant_up(optimal, digits=_DIGITS),
-                "delta": _below_one(delta_sum([slack, *added])),
-                "method": "optimal",
-                "order": None,
-            }
-    return {
-        "epsilon": basic, "delta": _below_one(delta_sum(added)), "method": "basic", "order": None
-    }  # fmt: skip
-
-
-def _fixed(stated: Sequence[Run], curves: Curves | None, delta: float) -> float:
-    """Every stated part in full, whatever came out: its ε is fixed beforehand."""
-    return epsilon_together(np.array([_in_full(run) for run in stated]), curves, delta=delta)
-
-
-def _as_it_came(stated: Sequence[Run], curves: Curves | None, delta: float) -> float:
-    """Return tests as they came out, added; what cannot come out in two ways is composed."""
-    settled = [_in_full(run) for run in stated if run.kind is not RunKind.TARGET]
-    if settled or curves is not None:
-        rest = epsilon_together(np.array(settled), curves, delta=delta)
-    else:
-        rest = 0.0
-    return rest + decimal_sum(_flat(run) for run in stated if run.kind is RunKind.TARGET)
-
-
-def _in_full(run: Run) -> float:
-    part = run.part
-    if isinstance(part, ExternalPair):
-        return part.epsilon
-    if run.epsilon is None:
-        raise LedgerError(f"run {run.id} does not say what it cost")
-    return run.epsilon
-
-
-def _flat(run: Run) -> float:
-    refusal = run.refusal_epsilon if run.outcome is Outcome.REFUSED else None
-    return _in_full(run) if refusal is None else refusal
-
-
-def _stated_delta(run: Run) -> float:
-    part = run.part
-    return part.delta if part is not None else (run.delta or 0.0)
-
-
-def _spendings(runs: Sequence[Run]) -> list[Spending]:
-    """Return the rows asked; LedgerError for a draw from rounds that are not among them."""
-    known = {run.round for run in runs}
-    if any(not known.issuperset(run.drawn_from) for run in runs):
-        raise LedgerError(
-            "an epsilon was drawn from rounds whose labels the record does not tell of; give "
-            "their ledgers to pate release with this record"
-        )
-    asked = [run.asked for run in runs if run.asked is not None]
-    return spendings(asked) if asked else []
-
-
-def _draws(runs: Sequence[Run]) -> list[Any]:
-    return [draw for draw in (run.draw for run in runs) if draw is not None]
-
-
-def _curves(runs: Sequence[Run]) -> list[ExternalCurve]:
-    return [part for part in (run.part for run in runs) if isinstance(part, ExternalCurve)]
 
 
 def _nothing(budget: Budget) -> tuple[float, float]:
@@ -339,11 +196,16 @@ def _nothing(budget: Budget) -> tuple[float, float]:
     if budget.order is None:
         return 0.0, 0.0
     half = budget.delta / 2.0
-    conversion = float(conversion_cost(np.array([budget.order]), delta=half)[0])
+    conversion = order_cost(budget.order, delta=half)
     return max(significant_up(conversion, digits=_DIGITS), 0.0), half
 
 
-def _below_one(delta: float) -> float:
-    if delta >= 1.0:
-        raise ParameterError(f"all runs together have a delta of {delta:g}, which says nothing")
-    return delta
+def _cost_of(runs: Sequence[Run]) -> Cost:
+    """Return the cost of all runs; LedgerError for a draw from rounds that are not among them."""
+    known = {run.round for run in runs if run.curved}
+    if any(not known.issuperset(run.drawn_from) for run in runs):
+        raise LedgerError(
+            "an epsilon was drawn from rounds whose labels the record does not tell of; give "
+            "their ledgers to pate release with this record"
+        )
+    return functools.reduce(operator.add, (run.cost for run in runs), Cost())

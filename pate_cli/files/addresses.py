@@ -16,7 +16,6 @@ from pate_cli.core.credentials import without_credentials
 from pate_cli.core.errors import PateError, UsageError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_FLAT = {"s3", "gcs", "abfs"}
 _STORE = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
@@ -51,19 +50,6 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
 
     filesystem, path = fs.FileSystem.from_uri(uri)
     return filesystem, str(path)
-
-
-def is_flat(filesystem: Any) -> bool:
-    """Return whether folders are not made there, and nothing can be renamed but by copying it."""
-    return filesystem.type_name in _FLAT
-
-
-def stored_content(uri: str, *, most: int, error: type[PateError]) -> bytes:
-    """Return the bytes of a file on a store, of which `most` + 1 show that it has too many."""
-    with reachable(public_name(uri), error):
-        filesystem, path = filesystem_of(uri)
-        with filesystem.open_input_file(path) as file:
-            return bytes(file.read(most + 1))
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""The places an output can go on this machine: a file, or a stream written where it is.
+"""An output and the place that it gets once it is whole: a file, a stream or an object on a store.
 
 Every output holds its draft in a file without a name, which vanishes with the process. Only a file
 system without such files gets one under a random hidden name, which a killed process may leave.
@@ -13,24 +13,26 @@ import os
 import sys
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final, cast
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
-from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import Replaces, kept, nothing, refuse, repeats
-from pate_cli.files.inputs import Place, places_of_descriptor, places_of_path
+from pate_cli.files.addresses import public_name, reachable
+from pate_cli.files.existing import NOTHING, Replaces, kept, repeats
+from pate_cli.files.inputs import Place, places_of, stored_place
 
 STDOUT: Final = 1
 _STDERR: Final = 2
 _CHUNK: Final = 1 << 20
-_NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 _NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NAMELESS: Final = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir() else 0
+_FLAT: Final = {"s3", "gcs", "abfs"}
+"""Stores where a move replaces what is there."""
 
 
 class Output(ABC):
@@ -38,7 +40,7 @@ class Output(ABC):
 
     Attributes:
         name: the place, as messages show it.
-        key: equal for two names of the same place.
+        draft: the content so far, from `open` to `close`; an empty file before.
         force: whether a file that lies there makes way for one that begins alike.
         replaces: tells whether a file begins so; see `existing`.
         resumed: whether the same run may have put its output there before.
@@ -46,18 +48,16 @@ class Output(ABC):
         left: whether any of it may have left for good.
     """
 
-    def __init__(self, name: str, key: str) -> None:
+    def __init__(self, name: str) -> None:
         """Only name the place; nothing is looked at before `open`."""
-        self.name, self.key = name, key
+        self.name, self.draft = name, cast("IO[bytes]", io.BytesIO())
         self.force = self.resumed = self.written = self.left = False
-        self.replaces: Replaces = nothing
-        self._descriptor = -1
-        self._size = self._room = 0
+        self.replaces: Replaces = NOTHING
 
     @property
     @abstractmethod
     def places(self) -> set[Place]:
-        """Return the place as `inputs` knows it."""
+        """Return the place as `inputs` knows it, by all its names; none of the null device."""
 
     @abstractmethod
     def open(self) -> None:
@@ -67,87 +67,91 @@ class Output(ABC):
     def deliver(self) -> None:
         """Give the draft its place; OSError when that fails; `left` says how far it got."""
 
+    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+        """Open what lies in the place; None where nothing does."""
+        return contextlib.nullcontext()
+
+    def kept(self, file: IO[bytes]) -> str | None:
+        """Return in words what lies in the place, if no output replaces it."""
+        return kept(file, self.replaces)
+
+    def refuse_there(self) -> bool:
+        """Return whether something lies in the place that makes way for the draft.
+
+        What the same run may have put there before is looked at when the draft is whole.
+
+        Raises:
+            OutputError: something lies there, and nobody said `force`.
+            UsageError: it is not to be replaced, whoever says `force`.
+        """
+        with self.there() as file:
+            if file is None:
+                return False
+            if self.resumed and (not self.written or repeats(b"".join(self.chunks()), file.read())):
+                return True
+            file.seek(0)
+            what, other = self.kept(file), "give the output another name"
+        if not self.force:
+            remedy = other if what else "use `force` to replace it"
+            raise OutputError(f"{self.name} exists already; {remedy}")
+        if what is not None:
+            raise UsageError(f"{self.name} is {what}, so not even `force` replaces it; {other}")
+        return True
+
     def try_room(self, size: int) -> None:
         """Keep room for so many bytes; OSError where there is none."""
         if not hasattr(os, "posix_fallocate"):
             return
         try:
-            os.posix_fallocate(self._descriptor, 0, size)
-            self._room = size
+            os.posix_fallocate(self.draft.fileno(), 0, size)
         except OSError as error:
-            if error.errno in _NO_ROOM:
+            if error.errno in NO_ROOM:
                 raise
-
-    def take(self, data: memoryview) -> int:
-        """Add to the draft and return how many bytes it took."""
-        count = os.write(self._descriptor, data)
-        self._size += count
-        return count
 
     def finish(self) -> None:
         """End the draft, which is whole; OSError where the disk has not all of it."""
-        if self._room > self._size:
-            os.ftruncate(self._descriptor, self._size)
+        self.draft.truncate()  # to what was written of the room that was kept
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the draft from its beginning."""
+        self.draft.seek(0)
+        while chunk := self.draft.read(_CHUNK):
+            yield chunk
+
+    def _spool(self) -> None:
+        """Begin the draft in the folder for temporary files."""
+        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
 
     def close(self) -> None:
         """Let go of the draft; what has its place stays."""
         self.written = False
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def _hold(self) -> None:
-        """Begin the draft in the folder for temporary files, until it goes on from there."""
-        with tempfile.TemporaryFile(prefix="pate-") as file:
-            self._descriptor = os.dup(file.fileno())
-
-    def chunks(self) -> Iterator[bytes]:
-        """Yield the draft from its beginning."""
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        while chunk := os.read(self._descriptor, _CHUNK):
-            yield chunk
+        with contextlib.suppress(OSError):  # of what is not to be kept
+            self.draft.close()
 
 
-class KeptOutput(Output):
-    """An output in a place that keeps what it is given, and may have been given something."""
-
-    @abstractmethod
-    def _there(self) -> AbstractContextManager[IO[bytes]]:
-        """Open what lies in the place."""
-
-    def _kept(self) -> str | None:
-        """Return what lies there if no output replaces it."""
-        with self._there() as file:
-            return kept(file, self.replaces)
-
-    def _refuse_there(self) -> None:
-        """Refuse what lies there before anything is spent; a run that goes on looks later."""
-        if not self.resumed:
-            refuse(self.name, self._kept(), force=self.force)
-
-    def _replace_there(self) -> None:
-        """Refuse to replace what lies there, unless it is of this run or may be replaced."""
-        with self._there() as file:
-            if self.resumed and repeats(file, self.chunks()):
-                return
-        if not self.force:
-            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-        refuse(self.name, self._kept(), force=True)
-
-
-class File(KeptOutput):
+class File(Output):
     """A regular file, which appears under its name when it is whole."""
 
     def __init__(self, name: str, path: Path, mode: int) -> None:
         """`path` is without links; the file will have `mode` less the umask."""
-        super().__init__(name, str(path))
+        super().__init__(name)
         self._path, self._mode = path, mode
         self._hidden: Path | None = None
 
     @property
     def places(self) -> set[Place]:
         """Return what lies under the name now, and the name itself."""
-        return places_of_path(self._path)
+        return places_of(self._path)
+
+    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+        """Open the file that has the name; None where none has."""
+        return self._path.open("rb") if self._path.exists() else contextlib.nullcontext()
+
+    def kept(self, file: IO[bytes]) -> str | None:
+        """Return in words what has the name, if no output replaces it."""
+        if os.path.lexists(f"{self._path}.spent.json"):
+            return "votes that have a record"
+        return super().kept(file)
 
     def open(self) -> None:
         """Begin the draft in the folder of the file; errors as `Output.open`."""
@@ -156,10 +160,9 @@ class File(KeptOutput):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
-        if self._path.exists():
-            self._refuse_there()
+        self.refuse_there()
         try:
-            self._descriptor = self._begun(folder)
+            self.draft = os.fdopen(self._begun(folder), "w+b")
         except OSError as error:
             raise OutputError(
                 f"cannot write {self.name}: no file can be made in {public_name(folder)} "
@@ -169,22 +172,20 @@ class File(KeptOutput):
     def finish(self) -> None:
         """Put the draft on disk; errors as `Output.finish`."""
         super().finish()
-        os.fsync(self._descriptor)
+        os.fsync(self.draft.fileno())
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
+        there = self.refuse_there()
         self.left = True
         try:
-            there = os.path.lexists(self._path)
-            if there:
-                self._replace_there()
             if self._hidden is None and not there:
                 self._link(self._path)
             else:
                 hidden = self._hidden or self._link(self._hide())
                 super().close()  # some systems rename no open file
                 hidden.replace(self._path)
-        except (OSError, UsageError):
+        except OSError:
             self.left = False
             raise
         sync_folder(self._path.parent)
@@ -209,33 +210,28 @@ class File(KeptOutput):
         return self._hidden
 
     def _link(self, name: Path) -> Path:
+        descriptor = self.draft.fileno()
         # With a descriptor, which an absolute path does not use, Python follows the link in /proc.
-        os.link(f"/proc/self/fd/{self._descriptor}", name, src_dir_fd=self._descriptor)
+        os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
         return name
-
-    def _there(self) -> IO[bytes]:
-        return self._path.open("rb")
-
-    def _kept(self) -> str | None:
-        """Return what lies there if no output replaces it."""
-        if os.path.lexists(f"{self._path}.spent.json"):
-            return "votes that have a record"
-        return super()._kept()
 
 
 class Stream(Output):
     """A device, pipe or open descriptor, which gets its content once that is whole."""
 
-    def __init__(self, name: str, key: str, descriptor: int | None = None) -> None:
+    def __init__(self, name: str, descriptor: int | None = None) -> None:
         """`descriptor` is open already; None for what `name` opens."""
-        super().__init__("standard output" if descriptor == STDOUT else name, key)
+        super().__init__("standard output" if descriptor == STDOUT else name)
         self._path = name
         self.descriptor = descriptor
 
     @property
     def places(self) -> set[Place]:
-        """Return the file behind it, if there is one."""
-        return set() if self.descriptor is None else places_of_descriptor(self.descriptor)
+        """Return its name, and the file behind a descriptor if there is one."""
+        if self.descriptor is not None:
+            return {f"descriptor {self.descriptor}"} | places_of(self.descriptor)
+        path = os.path.realpath(self._path)
+        return set() if path == os.devnull else {f"local {path}"}
 
     def open(self) -> None:
         """Begin the draft in the folder for temporary files; errors as `Output.open`."""
@@ -248,40 +244,116 @@ class Stream(Output):
         for descriptor, stream in ((STDOUT, sys.stdout), (_STDERR, sys.stderr)):
             if self.descriptor == descriptor and (stream is None or stream.closed):
                 raise OutputError(f"cannot write {self.name}: it is closed")
-        self._hold()
+        self._spool()
 
     def deliver(self) -> None:
-        """Write the content where it goes; errors as `Output.deliver`."""
+        """Send the draft; errors as `Output.deliver`."""
+        target: int | str = self._path if self.descriptor is None else self.descriptor
         if self.descriptor == STDOUT:
-            sys.stdout.flush()  # whatever was printed before comes before
+            sys.stdout.flush()
             try:
-                # Past Python's buffer: what a full disk refused must not be tried again at exit.
-                self._send_to(sys.stdout.fileno())
+                target = sys.stdout.fileno()
             except io.UnsupportedOperation:  # an object in memory
-                self.left = True
-                for chunk in self.chunks():
-                    sys.stdout.buffer.write(chunk)
-                sys.stdout.flush()
-        elif self.descriptor is not None:
-            self._send_to(self.descriptor)
-        else:
-            descriptor = os.open(self._path, os.O_WRONLY | getattr(os, "O_NOCTTY", 0))
-            try:
-                self._send_to(descriptor)
-            finally:
-                os.close(descriptor)
+                self._send(sys.stdout.buffer)
+                return
+        # Past Python's buffer: what a full disk refused must not be tried again at exit.
+        with open(target, "wb", buffering=0, closefd=self.descriptor is None) as file:
+            self._send(file)
 
-    def _send_to(self, descriptor: int) -> None:
+    def _send(self, file: Any) -> None:
         for chunk in self.chunks():
             view = memoryview(chunk)
             while view:
                 before, self.left = self.left, True
                 try:
-                    count = os.write(descriptor, view)
+                    count = file.write(view)
                 except OSError:
                     self.left = before
                     raise
                 view = view[count:]
+
+
+class StoredFile(Output):
+    """A file on a pyarrow filesystem: an object store or a distributed filesystem.
+
+    A store ends what it is given, whole or not. So the draft is put under a hidden name beside its
+    own, which a killed process may leave, and moved in the end. There is no file mode: what is
+    secret never goes here.
+    """
+
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        """`name` is for messages, without what may be credentials."""
+        super().__init__(name)
+        self._filesystem, self._path = filesystem, path
+        folder, _, own = path.rpartition("/")
+        self._hidden = f"{folder}/.pate-unfinished-{own}-{random_name(8)}"
+        self._put_aside = False
+
+    @property
+    def places(self) -> set[Place]:
+        """Return the key, which is all that a store knows of a file."""
+        return stored_place(self._filesystem, self._path)
+
+    @contextlib.contextmanager
+    def there(self) -> Iterator[IO[bytes] | None]:
+        """Open the object that has the key; None where none has."""
+        with reachable(self.name, OutputError):
+            if self._kind() == "NotFound":
+                yield None
+                return
+            stream = self._filesystem.open_input_file(self._path)
+            with io.BufferedReader(stream) as file:
+                yield file
+
+    def open(self) -> None:
+        """Look what lies there; errors as `Output.open`."""
+        with reachable(self.name, OutputError):
+            folder = self._kind() == "Directory" or self.name.endswith("/")
+        if folder:
+            raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+        self.refuse_there()
+        self._spool()
+
+    def try_room(self, size: int) -> None:
+        """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
+        super().try_room(size)
+        with reachable(self.name, OutputError):
+            self._put([b"pate looks whether it can write here\n"])
+            self._filesystem.delete_file(self._hidden)
+        self._put_aside = False
+
+    def finish(self) -> None:
+        """Put the draft on the store; errors as `Output.finish`."""
+        super().finish()
+        with reachable(self.name, OutputError):
+            self._put(self.chunks())
+
+    def deliver(self) -> None:
+        """Give the draft its name; errors as `Output.deliver`."""
+        there = self.refuse_there()
+        with reachable(self.name, OutputError):
+            self.left = True
+            if there and self._filesystem.type_name not in _FLAT:
+                self._filesystem.delete_file(self._path)
+            self._filesystem.move(self._hidden, self._path)
+        self._put_aside = False
+
+    def close(self) -> None:
+        """Let go of the draft, also on the store; errors there are passed over."""
+        super().close()
+        if self._put_aside:
+            with contextlib.suppress(OutputError), reachable(self.name, OutputError):
+                self._filesystem.delete_file(self._hidden)
+            self._put_aside = False
+
+    def _kind(self) -> str:
+        return str(self._filesystem.get_file_info(self._path).type.name)
+
+    def _put(self, chunks: Iterable[bytes]) -> None:
+        self._put_aside = True
+        with self._filesystem.open_output_stream(self._hidden) as stream:
+            for chunk in chunks:
+                stream.write(chunk)
 
 
 def make_folder(folder: Path, mode: int) -> None:
@@ -306,3 +378,8 @@ def sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_FOLDER_SYNC:
             raise
+
+
+def cause(name: str, error: OSError) -> str:
+    """Return why `name` cannot be written, in the words of the operating system."""
+    return f"cannot write {name}: {error.strerror or error}"

@@ -1,8 +1,7 @@
 """Files that a command reads, which no output replaces under any name, whatever is forced.
 
-Readers tell every file they open (`note`); outputs ask before anything is spent, again whenever
-another file is opened, and last when they are put in place (`current`). A file is known by its
-device and inode and by its path without links, one on a store by its key.
+Readers note every file they open and outputs claim their places; whichever comes second is refused.
+A file is known by its device and inode and by its path without links, one on a store by its key.
 """
 
 from __future__ import annotations
@@ -10,130 +9,119 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from pate_cli.core.errors import UsageError
 
 Place: TypeAlias = tuple[int, int] | str
 """Device and inode, or a path behind the kind of its filesystem."""
 
 
 class Inputs:
-    """Files that are read, and those who want to know of each."""
+    """Files that are read, and outputs that must be none of them."""
 
-    def __init__(self, around: Inputs | None = None) -> None:
-        """Begin with no file; what is added here is added to `around`, too."""
-        self._known: dict[Place, str] = {}
-        self._guards: list[Callable[[], None]] = []
-        self._around = around
+    def __init__(self) -> None:
+        """Begin with no file."""
+        self._read: dict[Place, str] = {}
+        self._claimed: dict[Place, str] = {}
 
-    def add(self, places: Iterable[Place], what: str) -> None:
-        """Add a file, by all its places; `what` it is, in words."""
-        places = set(places)
+    def add(self, what: str, places: Iterable[Place]) -> None:
+        """Note a file that is read, by all its places; UsageError if it is an output.
+
+        `what` completes "the output is ...".
+        """
         for place in places:
-            self._known.setdefault(place, what)
-        if self._around is not None:
-            self._around.add(places, what)
+            self._read.setdefault(place, what)
+            self._check(place)
+
+    def claim(self, name: str, places: Iterable[Place]) -> None:
+        """Note an output by all its places; UsageError if it is a file that is read."""
+        for place in places:
+            self._claimed[place] = name
+            self._check(place)
 
     def include(self, other: Inputs) -> None:
-        """Add what was read elsewhere; UsageError by a guard that minds."""
-        for place, what in other._known.items():
-            self.add({place}, what)
-        self.check()
-
-    def check(self) -> None:
-        """Ask the guards, who may raise."""
-        for guard in self._guards:
-            guard()
-        if self._around is not None:
-            self._around.check()
+        """Add what was read elsewhere; UsageError if it is an output."""
+        for place, what in other._read.items():
+            self.add(what, {place})
 
     def closed(self) -> Inputs:
-        """Return a copy without guards, which can be sent to another process."""
+        """Return what was read, which can be sent to another process."""
         known = Inputs()
-        known._known.update(self._known)
+        known._read.update(self._read)
         return known
 
-    def guard(self, check: Callable[[], None]) -> None:
-        """Have `check` called whenever files are opened from now on."""
-        self._guards.append(check)
-
-    def what(self, places: Iterable[Place]) -> str | None:
-        """Return in words which file is read from one of these places; None if none is."""
-        return next((self._known[place] for place in places if place in self._known), None)
+    def _check(self, place: Place) -> None:
+        if place in self._read and place in self._claimed:
+            raise UsageError(
+                f"{self._claimed[place]} is {self._read[place]}; give the output another name"
+            )
 
 
-_WATCH: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
+_INPUTS: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[Inputs]:
-    """Remember, until the block is left, every file that is read; a block around it does, too."""
-    inputs = Inputs(_WATCH.get())
-    token = _WATCH.set(inputs)
+    """Remember until the block is left every file that is read, as a block around it does."""
+    around = _INPUTS.get()
+    if around is not None:
+        yield around
+        return
+    inputs = Inputs()
+    token = _INPUTS.set(inputs)
     try:
         yield inputs
     finally:
-        _WATCH.reset(token)
+        _INPUTS.reset(token)
 
 
 def current() -> Inputs:
-    """Return the files read in the innermost block of `watched`; none outside of one."""
-    watch = _WATCH.get()
-    return Inputs() if watch is None else watch
+    """Return the files read in the block of `watched`; none outside of one."""
+    return _INPUTS.get() or Inputs()
 
 
-def note(what: str, *files: tuple[str | os.PathLike[str], Any]) -> None:
-    """Remember that files are read.
+def note(what: str, *files: str | os.PathLike[str] | int, system: Any = None) -> None:
+    """Remember that files are read; `what` completes "the output is ...".
 
-    Each is a path and its pyarrow filesystem, None for a file of the system; `what` completes
-    "the output is ...".
+    Args:
+        what: the file, in words.
+        files: paths or open descriptors.
+        system: the pyarrow filesystem of the paths, None for files of this system.
 
     Raises:
         UsageError: one of them is an output of the command, too.
     """
-    watch = _WATCH.get()
-    if watch is None:
-        return
-    for path, filesystem in files:
-        if filesystem is None:
-            watch.add(places_of_path(path), what)
-        else:
-            watch.add({stored_place(filesystem.type_name, os.fspath(path))}, what)
-    watch.check()
+    for file in files:
+        current().add(what, places_of(file) if system is None else stored_place(system, file))
 
 
 def note_stream(what: str, stream: Any) -> None:
     """Remember that an open file is read, if a file of the system is behind it; see `note`."""
-    watch = current()
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        watch.add(places_of_descriptor(stream.fileno()), what)
-    watch.check()
+        note(what, stream.fileno())
 
 
-def places_of_path(path: str | os.PathLike[str]) -> set[Place]:
-    """Return the places of a regular file that is there or may be; none of a device or a pipe."""
+def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
+    """Return the places of a regular file that is there or may be; none of a device or a pipe.
+
+    It is named by its path or by an open descriptor.
+    """
     places: set[Place] = set()
-    with contextlib.suppress(OSError):
-        found = Path(path).stat()
+    with contextlib.suppress(OSError, ValueError):  # a null in the name
+        found = os.stat(file)  # noqa: PTH116 - it takes descriptors, too
         if not stat.S_ISREG(found.st_mode):
             return places
         places.add((found.st_dev, found.st_ino))
-    with contextlib.suppress(OSError, RuntimeError):
-        places.add(f"local {Path(path).resolve()}")
+    if not isinstance(file, int):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            places.add(f"local {Path(file).resolve()}")
     return places
 
 
-def places_of_descriptor(descriptor: int) -> set[Place]:
-    """Return the place of the regular file behind a descriptor; none of anything else."""
-    with contextlib.suppress(OSError):
-        found = os.fstat(descriptor)
-        if stat.S_ISREG(found.st_mode):
-            return {(found.st_dev, found.st_ino)}
-    return set()
-
-
-def stored_place(kind: str, path: str) -> str:
-    """Return the place of a path on a filesystem of a kind."""
-    return f"{kind} {path}"
+def stored_place(system: Any, path: object) -> set[Place]:
+    """Return the place of a path on a pyarrow filesystem."""
+    return {f"{system.type_name} {path}"}

@@ -12,15 +12,14 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.codec import Refusal, parsed
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.delivery import sync_folder
-from pate_cli.files.outputs import cause
+from pate_cli.files.delivery import cause, sync_folder
 
 _LONGEST: Final = 1 << 28
 """Bytes of a line."""
@@ -30,7 +29,7 @@ _CHAIN: Final = "chain"
 class Journal:
     """The lines of one file, as far as this process has read them.
 
-    Appending takes a lock that the caller holds (`files.lock`), and `catch_up` under it.
+    Appending takes a lock that the caller holds (`locked`), and `catch_up` under it.
 
     Attributes:
         path: the file, which may not be there yet.
@@ -178,6 +177,40 @@ class Journal:
                 raise LedgerError(f"{self.name} is no record, or one of another version")
             self._chains.append(chain)
             self._size, self._last, begin = self._size + len(line), line, end + 1
+
+
+@contextlib.contextmanager
+def locked(records: Sequence[Path]) -> Iterator[None]:
+    """Hold the records' folders, so that two runs at once cannot both find them unspent.
+
+    Raises:
+        OutputError: a folder cannot be held, as on some network file systems.
+    """
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system; the check itself still stands
+        yield
+        return
+    # In one order everywhere, so that two runs never wait for each other.
+    folders = {
+        (at.st_dev, at.st_ino): path.parent
+        for path in records
+        if path.parent.is_dir()
+        for at in [path.parent.stat()]
+    }
+    with contextlib.ExitStack() as held:
+        for _, folder in sorted(folders.items()):
+            opened = os.open(folder, os.O_RDONLY)
+            held.callback(os.close, opened)
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX)
+            except OSError as error:
+                raise OutputError(
+                    f"{public_name(folder)}: its file system has no locks ({error.strerror}), by "
+                    "which runs take turns at a record; nothing was spent. Keep the record in "
+                    "another folder, with `record` or `ensemble`"
+                ) from None
+        yield
 
 
 def _line(content: Mapping[str, Any], before: str) -> tuple[bytes, str]:

@@ -12,10 +12,10 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import IO, Final, Self
 
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files.addresses import (
@@ -25,11 +25,10 @@ from pate_cli.files.addresses import (
     reachable,
     refuse_address,
 )
-from pate_cli.files.delivery import STDOUT, File, Output, Stream
-from pate_cli.files.digest import Digest
-from pate_cli.files.draft import Draft
-from pate_cli.files.existing import Replaces, nothing
+from pate_cli.files.delivery import NO_ROOM, STDOUT, File, Output, StoredFile, Stream, cause
+from pate_cli.files.existing import NOTHING, Replaces
 from pate_cli.files.inputs import current
+from pate_cli.files.reading import Digest
 
 _STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
 _DESCRIPTOR: Final = re.compile(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})")
@@ -41,7 +40,7 @@ class Outputs:
     """A transaction of several outputs: leave the block without an error and all appear.
 
     with Outputs() as out:
-        out.reserve("report.json", replaces=a_report)
+        out.reserve("report.json", replaces=REPORT)
         out.reserve("labels.csv", replaces=labels_in(LabelFormat.CSV))
         with out.open("labels.csv") as file:
             ...  # private work, written while it is done
@@ -55,9 +54,7 @@ class Outputs:
         """`force` allows files to be replaced that begin as the new ones do."""
         self._force = force
         self._outputs: dict[str, Output] = {}
-        self._notes: list[Callable[[BaseException], None]] = []
-        self._read = current()
-        self._read.guard(self._refuse_read)
+        self._inputs = current()
 
     def __enter__(self) -> Self:
         return self
@@ -70,22 +67,9 @@ class Outputs:
     ) -> None:
         try:
             if kind is None:
-                self._commit()
-        except BaseException as failure:
-            self._note(failure)
-            raise
+                self.publish()
         finally:
             self.discard()
-        if error is not None:
-            self._note(error)
-
-    def note(self, note: Callable[[BaseException], None]) -> None:
-        """Have it add to whatever ends the block from now on, if that is an error."""
-        self._notes.append(note)
-
-    def _note(self, error: BaseException) -> None:
-        for note in self._notes:
-            note(error)
 
     @property
     def released(self) -> bool:
@@ -102,7 +86,7 @@ class Outputs:
         path: str | os.PathLike[str],
         *,
         mode: int = 0o644,
-        replaces: Replaces = nothing,
+        replaces: Replaces = NOTHING,
         resumed: bool = False,
     ) -> None:
         """Open an output, if nothing that can be seen keeps it from its place.
@@ -124,14 +108,11 @@ class Outputs:
         if not name:
             raise UsageError("an output needs a name; the path is empty")
         output = _output_at(name, mode)
-        if any(output.key == other.key for other in self._outputs.values()):
-            if output.key != os.devnull:  # where two outputs may be discarded
-                raise UsageError(
-                    f"two outputs go to the same place, {output.name}; give each its own"
-                )
-            self._outputs.pop(name, output).close()
-        self._refuse_read(output)
+        if any(output.places & other.places for other in self._outputs.values()):
+            raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
+        self._claim(output)
         output.force, output.replaces, output.resumed = self._force, replaces, resumed
+        self._outputs.pop(name, output).close()  # the null device may be named twice
         # Known before it is opened, so that an interruption leaves no file behind.
         self._outputs[name] = output
         try:
@@ -168,7 +149,7 @@ class Outputs:
             file.write(data)
 
     @contextlib.contextmanager
-    def open(self, path: str | os.PathLike[str]) -> Iterator[Draft]:
+    def open(self, path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         """Yield a binary file that takes the whole content of a reserved output, once.
 
         It is on disk when the block is left. Any error that leaves the block undoes the
@@ -178,21 +159,17 @@ class Outputs:
             OutputError: the disk is full or fails.
         """
         output = self._outputs[os.fspath(path)]
+        if output.draft.closed:
+            raise OutputError(f"cannot write {output.name}: an output failed before")
         try:
-            with Draft(output.take) as draft:
-                try:
-                    yield draft
-                except Exception as error:
-                    # An error of the block is its own, unless what it wrote to had failed before.
-                    if draft.failure is not None:
-                        raise self._failure(output, draft.failure) from error
-                    raise
             try:
-                if draft.failure is not None:
-                    raise draft.failure
-                output.finish()
-            except (OSError, OutputError) as error:
+                yield output.draft
+            except OSError as error:  # which may be one of whatever makes the content
+                if error.errno not in NO_ROOM:
+                    raise
                 raise self._failure(output, error) from error
+            with self._telling(output):
+                output.finish()
         except BaseException:
             self.discard()
             raise
@@ -202,37 +179,43 @@ class Outputs:
         """Return the hash of an output that is written and has no place yet."""
         return Digest.of(self._outputs[os.fspath(path)].chunks())
 
-    def _commit(self) -> None:
-        due = [output for output in self._outputs.values() if output.written]
-        for output in sorted(due, key=_turn):
-            try:
-                self._refuse_read()  # files change, and so does what names stand for
+    def publish(self) -> None:
+        """Give all outputs that are written their places; leaving the block does so.
+
+        Raises:
+            OutputError: one found no place; those before it have theirs.
+            UsageError: a file is there by now that no output replaces.
+        """
+        due = sorted((each for each in self._outputs.values() if each.written), key=_turn)
+        # All are claimed again, as files change, and so does what names stand for.
+        for output in due:
+            with self._telling(output):
+                self._claim(output)
+        for output in due:
+            with self._telling(output):
                 output.deliver()
-            except BrokenPipeError:
-                raise
-            except (OSError, PateError) as error:
-                raise self._failure(output, error) from error
+            output.close()
+
+    def _claim(self, output: Output) -> None:
+        """Note an output; UsageError if it is a file that the command reads."""
+        self._inputs.claim(output.name, output.places)
+
+    @contextlib.contextmanager
+    def _telling(self, output: Output) -> Iterator[None]:
+        """Add what has left to an error of an output; a reader that left a pipe is no error."""
+        try:
+            yield
+        except BrokenPipeError:
+            raise
+        except (OSError, PateError) as error:
+            raise self._failure(output, error) from error
 
     def _failure(self, output: Output, error: OSError | PateError) -> PateError:
         """Return an error that says what has left."""
-        left = after([output.name for output in self._outputs.values() if output.left])
+        left = after([other.name for other in self._outputs.values() if other.left])
         if isinstance(error, PateError):
             return type(error)(f"{error}; {left}")
         return OutputError(f"{cause(output.name, error)}; {left}")
-
-    def _refuse_read(self, *outputs: Output) -> None:
-        """UsageError for an output that the command reads; all by default."""
-        for output in outputs or tuple(self._outputs.values()):
-            what = self._read.what(output.places)
-            if what is not None:
-                raise UsageError(f"{output.name} is {what}; give the output another name")
-
-
-def cause(name: str, error: OSError) -> str:
-    """Return why `name` cannot be written, in the words of the operating system."""
-    if isinstance(error, FileExistsError):
-        return f"cannot write {name}: another file is there; use `force` to replace it"
-    return f"cannot write {name}: {error.strerror or error}"
 
 
 def after(left: Sequence[str]) -> str:
@@ -261,24 +244,20 @@ def _output_at(name: str, mode: int) -> Output:
         with reachable(shown, OutputError):
             filesystem, path = filesystem_of(name)
         if filesystem.type_name != "local":
-            from pate_cli.files.stores import StoredFile
-
             return StoredFile(shown, filesystem, path)
         return File(shown, Path(path).resolve(), mode)
     match = _DESCRIPTOR.fullmatch(name)
     if name in _STANDARD or match:
-        descriptor = int(match[1]) if match else _STANDARD[name]
-        return Stream(name, f"descriptor {descriptor}", descriptor)
+        return Stream(name, int(match[1]) if match else _STANDARD[name])
     try:
         kind = Path(name).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
         kind = stat.S_IFREG
     except OSError as error:
         raise OutputError(cause(shown, error)) from error
-    # Links are followed: the link stays and what it names is replaced, or made.
-    resolved = Path(name).resolve()
     if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
-        return Stream(name, str(resolved))
+        return Stream(name)
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
         raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
-    return File(shown, resolved, mode)
+    # Links are followed: the link stays and what it names is replaced, or made.
+    return File(shown, Path(name).resolve(), mode)

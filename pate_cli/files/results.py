@@ -5,22 +5,25 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from pathlib import PurePath
-from typing import TYPE_CHECKING, Any
+from typing import IO, Any
 
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import refuse_escapes
-from pate_cli.core.table import arrow_table, encode_columns
+from pate_cli.core.table import arrow_table, column_names, encode_columns
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import PAGE, Replaces, beginning, columns_in
+from pate_cli.files.existing import Replaces, beginning
 
-if TYPE_CHECKING:
-    from pate_cli.files.draft import ByteSink
+
+def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
+    """Replace tables in a format that begin with these columns."""
+    return lambda file: column_names(file, kind)[: len(columns)] == columns
 
 
 class Result(ABC):
@@ -102,16 +105,14 @@ class Result(ABC):
                 self.write(file, public_name(os.fspath(path)), escape_formulas=escape_formulas)
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which files make way: those with the first field, or the columns, of this one."""
+        """Return which files of this name make way for it under `force`: those that begin alike."""
         suffix = PurePath(path).suffix.lower()
         if suffix == ".json":
-            return beginning(self.to_json().partition(":")[0].encode())
-        if suffix in (".html", ".htm"):
-            return PAGE
+            return beginning(re.escape(self.to_json().partition(":")[0].encode()))
         return columns_in(LabelFormat.from_path(path), *self.columns())
 
     def write(
-        self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False
+        self, file: IO[bytes], path: str | os.PathLike[str], *, escape_formulas: bool = False
     ) -> None:
         """Write the content of a file named `path` to the binary file object `file`; see `save`."""
         if PurePath(path).suffix.lower() == ".json":

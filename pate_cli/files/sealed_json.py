@@ -7,25 +7,20 @@ fields. Nobody's secret goes into it, so it shows accidents and is no protection
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import field
-from os import PathLike
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from pate_cli.core.codec import LARGEST_WHOLE, Refusal, decoded, encoded, parsed
+from pate_cli.core.codec import Refusal, decoded, encoded, parsed
 from pate_cli.core.dataclass import dataclass
-from pate_cli.core.errors import LedgerError, PateError, shortened
-from pate_cli.files.addresses import public_name
+from pate_cli.core.errors import LedgerError, shortened
+from pate_cli.files.reading import LARGEST
 
 _T = TypeVar("_T")
 
 _CHECKSUM: Final = "checksum"
-_LARGEST: Final = 1 << 28
-"""Bytes; a device that never ends is told from a file by it."""
 
 
 @dataclass(frozen=True)
@@ -52,43 +47,25 @@ class Form:
         sealed = {**content, _CHECKSUM: _checksum(content)}
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
 
-    def read(
-        self,
-        kind: type[_T],
-        text: str | bytes,
-        *,
-        told: Refusal | None = None,
-        largest: int | None = LARGEST_WHOLE,
-    ) -> _T:
+    def read(self, kind: type[_T], text: str | bytes) -> _T:
         """Return the dataclass that a file holds.
 
-        Args:
-            kind: what to read.
-            text: the file.
-            told: how whatever is wrong is told; by default as of a file that was given by name.
-            largest: of whole numbers, see `parsed`.
-
         Raises:
-            LedgerError: truncated, foreign, newer, damaged, or not as it was written; or, in its
-                place, what `told` raises.
+            LedgerError: truncated, foreign, newer, damaged, or not as it was written.
         """
-        noun, ours = self.noun, f"; give a file that pate wrote with `{self.noun}`"
-        not_parsed = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", ours)
-        content = parsed(text, told or not_parsed, most=_LARGEST, largest=largest)
+        noun, ours = self.noun, f"give a file that pate wrote with `{self.noun}`"
+        not_parsed = Refusal(LedgerError, f"not a {noun}, or a damaged one: ", f"; {ours}")
+        content = parsed(text, not_parsed, most=LARGEST)
         if not isinstance(content, dict) or content.get("kind") != self.kind:
-            foreign = Refusal(LedgerError, "", ours.replace(";", ":", 1))
-            raise (told or foreign).of(f"not a {noun}")
+            raise LedgerError(f"not a {noun}: {ours}")
         version = content.get("schema_version")
         # True and 1.0 equal 1.
         if type(version) is not int or version != self.version:
-            newer = "; use the version of pate that wrote it, or a newer one"
-            raise (told or Refusal(LedgerError, "", newer)).of(
+            raise LedgerError(
                 f"the {noun} has schema version {shortened(str(version))}, this tool reads "
-                f"{self.version}"
+                f"{self.version}; use the version of pate that wrote it, or a newer one"
             )
-        damaged = told or Refusal(
-            LedgerError, f"the {noun} is damaged: ", "; restore it from a copy"
-        )
+        damaged = Refusal(LedgerError, f"the {noun} is damaged: ", "; restore it from a copy")
         if not _agrees(content.pop(_CHECKSUM, None), content):
             raise damaged.of("it is not as pate wrote it")
         if any(content.get(name) is not mark for name, mark in self.marks.items()):
@@ -96,29 +73,6 @@ class Form:
         for name in ("kind", "schema_version", *self.marks):
             del content[name]
         return decoded(kind, content, damaged)
-
-
-def content_of(
-    path: str | PathLike[str], *, most: int = _LARGEST, error: type[PateError] = LedgerError
-) -> bytes:
-    """Return the bytes of a file, of which `most` + 1 show that it has too many."""
-    try:
-        with Path(path).open("rb") as file:
-            return file.read(most + 1)
-    except ValueError:
-        raise error("is no name of a file") from None
-
-
-@contextlib.contextmanager
-def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
-    """Give errors in reading a file this class, and the name of the file."""
-    name = public_name(Path(path))
-    try:
-        yield
-    except OSError as failed:
-        raise error(f"cannot read {name}: {failed.strerror}") from None
-    except error as refused:
-        raise error(f"{name}: {refused}") from None
 
 
 def _agrees(checksum: object, content: Mapping[str, Any]) -> bool:

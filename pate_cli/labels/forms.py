@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -22,12 +22,18 @@ from pate_cli.core.arrow import column_of, filled
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.label_set import LabelSet
+from pate_cli.core.table import column_names
 from pate_cli.core.words import LabelFormat, LabelsAs
-from pate_cli.files.draft import ByteSink, Draft
+from pate_cli.files.existing import Replaces, beginning
 
-BEHIND_IDS: Final = ("label", "yes", "source", "labels", "unanswered")
+_COLUMNS: Final = (("label", "source"), ("label", "yes", "source"), ("labels", "unanswered"))
+BEHIND_IDS: Final = frozenset().union(*_COLUMNS)
 """The columns behind that of ids, in any form."""
 
+# One label a query. Several labels a query are told from votes of teachers by nothing.
+_NPY: Final = beginning(
+    rb"\x93NUMPY\x01\x00..\{'descr': '<i4', 'fortran_order': False, 'shape': \(\d+,\)"
+)
 _ROW_GROUP: Final = 1 << 20  # fixed here, so that a library's default never changes the bytes
 _TEXT_ROWS: Final = 1 << 16  # rows that are turned into text at a time
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
@@ -79,7 +85,7 @@ class LabelForm:
 
 
 class Outline(NamedTuple):
-    """What all rows of a file look like.
+    """The columns and the size of a file of labels, known before its first row.
 
     Attributes:
         form: the form of the file.
@@ -101,43 +107,32 @@ class FileFormat(NamedTuple):
         write: writes the rows of labels, in parts, to a file.
         read: returns the rows of an open file, with the columns that it was written from or fewer;
             whatever error a library raises says that the file is damaged.
+        least_bytes: how many bytes a row of labels has at least.
         part_rows: how many labels are written at a time.
         lists: whether a row may be a query, with all of its labels.
         texts: whether ids and names of classes are in it.
         metadata: whether the public parameters of the mechanism are in it.
     """
 
-    write: Callable[[Iterator[pa.RecordBatch], Outline, Draft], None]
+    write: Callable[[Iterator[pa.RecordBatch], Outline, IO[bytes]], None]
     read: Callable[[Any], pa.Table]
+    least_bytes: int
     part_rows: int = _TEXT_ROWS
     lists: bool = True
     texts: bool = True
     metadata: bool = False
 
 
-def write_form(rows: Iterable[pa.RecordBatch], outline: Outline, file: ByteSink) -> None:
+def write_form(rows: Iterable[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
     """Write rows, in pieces of any length, to an open file as they come.
 
-    At most a part of them is held back. A file that is given up, because drawing or writing
-    failed, is never ended as if whole. ParameterError for another number of rows than promised.
+    At most a part of them is held back. ParameterError for another number of rows than promised.
     """
-    kind, whole = FORMATS[outline.form.label_format], True
-
-    def put(data: Any) -> int:
-        # Arrow ends a Parquet file also where its writer is only let go of: what it still writes
-        # after a failure goes nowhere.
-        if whole:
-            file.write(data)
-        return len(data)
-
-    try:
-        kind.write(_recut(rows, outline, kind.part_rows), outline, Draft(put))
-    except BaseException:
-        whole = False
-        raise
+    kind = FORMATS[outline.form.label_format]
+    kind.write(_recut(rows, outline, kind.part_rows), outline, file)
 
 
-def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) -> None:
+def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
     """Write int32 [queries], -1 for none; or int8 [queries, labels]. Ids have no place in it."""
     several, shape = outline.several, [outline.rows]
     kind, name = ("<i4", "label") if several is None else ("|i1", "yes")
@@ -157,7 +152,7 @@ def read_npy(file: Any) -> pa.Table:
     return pa.table({"label": column_of(said, said < 0)})
 
 
-def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) -> None:
+def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
     """Write the ids, label (null for none) and source, or the columns of lists or pairs."""
     from pyarrow import parquet
 
@@ -170,7 +165,7 @@ def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft
     # Numbers of rows are stored as steps of 1: in a third of the time and next to no space.
     steps = {query.name: "DELTA_BINARY_PACKED"}
     numbered = pa.types.is_integer(query.type)
-    writer = parquet.ParquetWriter(
+    with parquet.ParquetWriter(
         file,
         outline.schema,
         version="2.6",
@@ -178,10 +173,9 @@ def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft
         compression="zstd",
         use_dictionary=repeated,
         write_page_checksum=True,  # of the page as it is stored: a bit that flips is told
-    )
-    for part in parts:
-        writer.write_batch(part, row_group_size=_ROW_GROUP)
-    writer.close()
+    ) as writer:
+        for part in parts:
+            writer.write_batch(part, row_group_size=_ROW_GROUP)
 
 
 def read_parquet(file: Any) -> pa.Table:
@@ -192,12 +186,11 @@ def read_parquet(file: Any) -> pa.Table:
         return one.read()
 
 
-def write_arrow(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) -> None:
+def write_arrow(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
     """Write the columns of Parquet as an Arrow IPC file."""
-    writer = pa.ipc.new_file(file, outline.schema)
-    for part in parts:
-        writer.write_batch(part)
-    writer.close()
+    with pa.ipc.new_file(file, outline.schema) as writer:
+        for part in parts:
+            writer.write_batch(part)
 
 
 def read_arrow(file: Any) -> pa.Table:
@@ -205,7 +198,7 @@ def read_arrow(file: Any) -> pa.Table:
     return pa.ipc.open_file(file).read_all()
 
 
-def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) -> None:
+def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
     """Write the columns of Parquet below a line of their names; no answer is an empty field."""
 
     def field(value: Any) -> str:
@@ -227,7 +220,7 @@ def read_csv(file: Any) -> pa.Table:
     return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
 
 
-def write_jsonl(parts: Iterator[pa.RecordBatch], outline: Outline, file: Draft) -> None:
+def write_jsonl(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
     """Write an object a line with the columns of Parquet; no answer is null."""
     say = json.JSONEncoder(separators=(",", ":")).encode
     first, *others = (f"{say(name)}:" for name in outline.schema.names)
@@ -244,13 +237,20 @@ def read_jsonl(file: Any) -> pa.Table:
 
 
 FORMATS: Final[dict[LabelFormat, FileFormat]] = {
-    LabelFormat.PARQUET: FileFormat(write_parquet, read_parquet, _ROW_GROUP, metadata=True),
-    LabelFormat.ARROW: FileFormat(write_arrow, read_arrow, _ROW_GROUP, metadata=True),
-    LabelFormat.NPY: FileFormat(write_npy, read_npy, texts=False),
-    LabelFormat.CSV: FileFormat(write_csv, read_csv, lists=False),
-    LabelFormat.JSONL: FileFormat(write_jsonl, read_jsonl),
+    LabelFormat.PARQUET: FileFormat(write_parquet, read_parquet, 0, _ROW_GROUP, metadata=True),
+    LabelFormat.ARROW: FileFormat(write_arrow, read_arrow, 12, _ROW_GROUP, metadata=True),
+    LabelFormat.NPY: FileFormat(write_npy, read_npy, 1, texts=False),
+    LabelFormat.CSV: FileFormat(write_csv, read_csv, 8, lists=False),
+    LabelFormat.JSONL: FileFormat(write_jsonl, read_jsonl, 30),
 }
 """All that is known of a format, but its name and its suffixes."""
+
+
+def labels_in(kind: LabelFormat) -> Replaces:
+    """Replace labels in a format: the column of ids may have any name, those behind it not."""
+    if kind is LabelFormat.NPY:
+        return _NPY
+    return lambda file: column_names(file, kind)[1:] in _COLUMNS
 
 
 def formats_with(what: str) -> list[LabelFormat]:
@@ -259,7 +259,7 @@ def formats_with(what: str) -> list[LabelFormat]:
 
 
 def _write_lines(
-    parts: Iterator[pa.RecordBatch], file: Draft, around: list[str], say: Callable[[Any], str]
+    parts: Iterator[pa.RecordBatch], file: IO[bytes], around: list[str], say: Callable[[Any], str]
 ) -> None:
     """Write rows as lines: what `say` makes of each column, and before, between and after them."""
     first, *between, last = around

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Any, Final, overload
+from typing import IO, Any, Final, overload
 
 import numpy as np
 import pyarrow as pa
@@ -20,9 +20,9 @@ from pate_cli.core.arrow import column_of, texts_at, texts_of
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.draft import ByteSink
+from pate_cli.files.existing import Replaces
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import BEHIND_IDS, LabelForm, Outline, write_form
+from pate_cli.labels.forms import BEHIND_IDS, LabelForm, Outline, labels_in, write_form
 
 _NOBODY, _NOT_ASKED = map(SOURCES.index, ("none", "not asked"))
 _LARGEST: Final = 2**31 - 1
@@ -201,12 +201,16 @@ class Labels(Result):
         return pa.Table.from_batches([self.batch(lists=True)])
 
     def write(
-        self, file: ByteSink, path: str | os.PathLike[str], *, escape_formulas: bool = False
+        self, file: IO[bytes], path: str | os.PathLike[str], *, escape_formulas: bool = False
     ) -> None:
         """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
         kind = LabelFormat.from_path(os.fspath(path))
         form = LabelForm(kind, escape_formulas=escape_formulas)
         write_labels([self], file, form, rows=len(self))
+
+    def _replaces(self, path: str) -> Replaces:
+        """Return which files of this name make way for the labels under `force`."""
+        return labels_in(LabelFormat.from_path(path))
 
     @property
     def releasable(self) -> bool:
@@ -257,7 +261,7 @@ class Labels(Result):
         return {"label": label, "yes": yes, "source": sources}
 
 
-def write_labels(chunks: Iterable[Labels], file: ByteSink, form: LabelForm, *, rows: int) -> None:
+def write_labels(chunks: Iterable[Labels], file: IO[bytes], form: LabelForm, *, rows: int) -> None:
     """Write the labels of one run to an open file as they come; see `write_form`.
 
     Args:

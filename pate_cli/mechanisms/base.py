@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -34,7 +34,6 @@ from pate_cli.core.arrays import (
     row_max,
 )
 from pate_cli.core.checks import MOST_CLASSES, MOST_VOTED, check_ensemble
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import CELL, LARGEST_EPSILON, Draws, Noise, smallest_delta
 from pate_cli.core.words import MechanismName

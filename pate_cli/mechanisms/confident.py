@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -33,7 +33,6 @@ from pate_cli.core.arrays import (
     compact,
 )
 from pate_cli.core.checks import LARGEST, check_scale
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise, normal_from_words
 from pate_cli.core.special import ndtr

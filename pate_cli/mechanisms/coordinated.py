@@ -30,13 +30,13 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.checks import LARGEST, MOST_CLASSES, SMALLEST
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, quoted
 
 Floats: TypeAlias = NDArray[np.float64]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -22,7 +22,6 @@ from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.core.checks import check_scale
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.noise import Noise
 from pate_cli.core.special import ndtri_exp
 from pate_cli.core.words import LAPLACE_SHARE, MechanismName

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.table import row_columns
 from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.files.results import Result

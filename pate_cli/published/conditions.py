@@ -8,13 +8,13 @@ GNMax by B.4.1, given q0 ≤ ½ and B_U(q0) < 1, which are checked here.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ValidityError
 from pate_cli.core.special import logsumexp
 from pate_cli.published.gnmax import data_dependent_rdp

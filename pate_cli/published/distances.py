@@ -13,12 +13,12 @@ removing d votes one by one from the current runner-up is found in one step.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_ndtr
 from pate_cli.published.checks import check_histograms, check_teachers, check_whole_votes

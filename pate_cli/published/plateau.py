@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_order, check_positive
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_ndtr, ndtri_exp
 from pate_cli.published.checks import check_classes

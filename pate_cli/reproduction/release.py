@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from pate_cli import published
 from pate_cli.accounting.gnss import gnss_rdp, largest_beta
 from pate_cli.core.arrays import Floats
-from pate_cli.core.dataclass import dataclass
 from pate_cli.reproduction.rows import PrintedRelease
 from pate_cli.reproduction.vote_folder import Asked
 

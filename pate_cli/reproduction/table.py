@@ -8,10 +8,9 @@ import enum
 import io
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TextIO, TypeAlias
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, ValidityError, VoteError
 from pate_cli.core.progress import Advance
 from pate_cli.reproduction.flags import in_flags

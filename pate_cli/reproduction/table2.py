@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, ValidityError
 from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import Bound

@@ -9,7 +9,6 @@ owner's alone, and goes when the run has ended.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import hmac
 import os
 import pickle
@@ -20,11 +19,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.core.codec import Refusal
 from pate_cli.core.entropy import random_name
-from pate_cli.core.errors import OutputError, UsageError
+from pate_cli.core.errors import LedgerError, OutputError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
+from pate_cli.files.delivery import cause
 from pate_cli.files.outputs import Outputs
 from pate_cli.files.sealed_json import Form
 
@@ -78,7 +77,8 @@ class Checkpoint:
             key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
             with Outputs() as out:
                 out.reserve(begun, mode=0o600)
-                out.write(begun, _FORM.text(_RunFile(run, key.secret.hex(), key.seed)).encode())
+                known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")
+                out.write(begun, _FORM.text(known).encode())
             return cls(place, key)
 
     def has(self, start: int) -> bool:
@@ -136,17 +136,11 @@ class Checkpoint:
         return self.folder / f"piece-{start}.bin"
 
     def _sealed(self, start: int, content: bytes) -> bytes:
-        return hashlib.blake2b(
-            content,
-            digest_size=_SEAL,
-            key=self.key.secret,
-            person=b"pate piece",
-            salt=start.to_bytes(16, "little"),
-        ).digest()
+        return hmac.digest(self.key.secret, f"pate piece {start} ".encode() + content, "sha256")
 
 
-def reached(folder: str | os.PathLike[str] | None) -> str | None:
-    """Return how far the run had come that is kept in a folder, in words; None where none is."""
+def reached(folder: str | os.PathLike[str] | None) -> int | None:
+    """Return the last row that is kept of the run in a folder; None where none is."""
     if folder is None:
         return None
     place = Path(folder)
@@ -156,30 +150,30 @@ def reached(folder: str | os.PathLike[str] | None) -> str | None:
         found = [int(match[1]) for it in place.iterdir() if (match := _PIECE.fullmatch(it.name))]
     except OSError:  # whoever opens the checkpoint says so
         return None
-    return f"which had come to row {max(found, default=0)}"
+    return max(found, default=0)
 
 
 @dataclass(frozen=True)
 class _RunFile:
-    """Content of `run.json`."""
+    """Content of `run.json`; numbers in hexadecimal, as a seed may be of any size."""
 
     run: str
     secret: str
-    seed: int | None
+    seed: str | None
 
 
 def _decoded(content: bytes, run: str, place: Path) -> RunKey:
-    none = Refusal(
-        OutputError,
-        f"{public_name(place)} holds no checkpoint that this version of pate reads: ",
-        "; give another folder",
-    )
-    # A seed may be of any size.
-    known = _FORM.read(_RunFile, content, told=none, largest=None)
+    """Return the key of the run that a checkpoint is of, which must be this one."""
     try:
-        key = RunKey(bytes.fromhex(known.secret), known.seed)
-    except ValueError as error:
-        raise none.of(error) from None
+        known = _FORM.read(_RunFile, content)
+        key = RunKey(
+            bytes.fromhex(known.secret), None if known.seed is None else int(known.seed, 16)
+        )
+    except (LedgerError, ValueError) as error:
+        raise OutputError(
+            f"{public_name(place)} holds no checkpoint that this version of pate reads ({error}); "
+            "give another folder"
+        ) from None
     if known.run != run:
         raise UsageError(
             f"the checkpoint in {public_name(place)} is of a run with other flags or other votes; "
@@ -206,5 +200,4 @@ def _writable(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise OutputError(f"cannot write {public_name(path)}: {reason}") from None
+        raise OutputError(cause(public_name(path), error)) from None

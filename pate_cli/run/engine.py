@@ -8,6 +8,7 @@ chance: all noise follows from the key that travels with it (see `pate_cli.core.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import pickle
 import signal
@@ -15,7 +16,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pate_cli.core.checks import check_whole
 from pate_cli.core.credentials import without_credentials
@@ -24,14 +25,14 @@ from pate_cli.core.memory import bound_reading
 from pate_cli.core.version import __version__
 
 if TYPE_CHECKING:
-    from multiprocessing.connection import Connection
     from multiprocessing.context import BaseContext
 
-_Item = TypeVar("_Item")
-_Found = TypeVar("_Found")
+Task: TypeAlias = Callable[[Any], Any]
+Engine: TypeAlias = Callable[[Task, Sequence[Any]], Iterator[Any]]
+"""Applies a task to items and yields the results in their order; an error comes in its turn."""
 
 _AHEAD: Final = 2
-"""Items per thread of a cluster that are sent before results are taken."""
+"""Items per process that are sent before results are taken."""
 _MOST_ON_WINDOWS: Final = 61
 """Processes that Python can wait for there; labels do not depend on how many there are."""
 _PATIENCE: Final = 20
@@ -46,15 +47,7 @@ _MEMORY: Final = {
 }
 
 
-class Engine(Protocol):
-    """Applies a task to items and yields the results in the order of the items."""
-
-    def __call__(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
-        """Yield the results; an exception of the task is raised in its turn."""
-        ...
-
-
-def here(task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+def here(task: Task, items: Sequence[Any]) -> Iterator[Any]:
     """Do the work in this process, one item after the other."""
     return map(task, items)
 
@@ -78,7 +71,7 @@ def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
         yield here if workers == 1 else Processes(workers)
     elif where == "dask" or where.startswith(("tcp://", "tls://")):
         with _client(where, workers) as client:
-            yield _Cluster(client)
+            yield _cluster(client)
     else:
         raise UsageError(
             "`engine` must be local, dask or the address of a scheduler (tcp://HOST:PORT), not "
@@ -92,66 +85,51 @@ def cores() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+def _in_order(submit: Callable[[Any], Any], items: Sequence[Any], *, ahead: int) -> Iterator[Any]:
+    """Yield the results of futures in order, with so many under way: results do not pile up."""
+    waiting = iter(items)
+    sent = deque(map(submit, itertools.islice(waiting, ahead)))
+    try:
+        while sent:
+            found = sent.popleft().result()
+            sent.extend(map(submit, itertools.islice(waiting, 1)))
+            yield found
+    finally:
+        for future in sent:
+            future.cancel()
+
+
+# --- processes of this machine -------------------------------------------------------------------
+
+
 class Processes:
     """Several processes of this machine, which start with the work and end with it.
 
-    Each has a pipe of its own, so that one which is killed takes nothing with it but its item. That
-    goes to another process, and to this one when no other is left. The main module of whoever uses
-    it must be importable without doing anything.
+    Where one of them is killed, or none can be started, what is left is done in this process. The
+    main module of whoever uses it must be importable without doing anything.
     """
 
     def __init__(self, workers: int) -> None:
         self._workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
 
-    def __call__(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
+    def __call__(self, task: Task, items: Sequence[Any]) -> Iterator[Any]:
         """Yield the results in the order of the items."""
         if len(items) < 2:
             yield from map(task, items)
             return
-        with contextlib.ExitStack() as held:
-            idle = self._started(held, task, most=len(items))
-            busy: dict[Connection, tuple[int, Any]] = {}
-            waiting, found = deque(enumerate(items)), dict[int, tuple[bool, Any]]()
-            for place, item in enumerate(items):
-                while place not in found and (idle or busy):
-                    # Each has one item at a time, so that neither side waits for the other to read.
-                    while idle and waiting:
-                        pipe, at = idle.pop(), waiting.popleft()
-                        busy[pipe] = at
-                        with contextlib.suppress(OSError):  # it was killed, as is seen below
-                            pipe.send(at[1])
-                    for pipe in _ready(busy):
-                        at = busy.pop(pipe)
-                        try:
-                            found[at[0]] = pipe.recv()
-                            idle.append(pipe)
-                        except (EOFError, OSError):  # it was killed
-                            waiting.appendleft(at)
-                yield _result(found.pop(place)) if place in found else task(item)
+        from concurrent.futures import ProcessPoolExecutor
+        from concurrent.futures.process import BrokenProcessPool
 
-    def _started(self, held: contextlib.ExitStack, task: Any, *, most: int) -> list[Connection]:
-        """Start workers, as many as can be, and return the pipes to them."""
-        context, payload = _context(), pickle.dumps(task)
-        pipes: list[Connection] = []
-        with contextlib.suppress(OSError, EOFError):  # no more processes may be started
-            while len(pipes) < min(self._workers, most):
-                pipes.append(held.enter_context(_worker(context, payload)))
-        return pipes
-
-
-def _ready(busy: dict[Connection, tuple[int, Any]]) -> list[Connection]:
-    """Wait for workers that are done or dead, and return the pipes to them."""
-    from multiprocessing.connection import wait
-
-    return cast("list[Connection]", wait(list(busy)))
-
-
-def _result(found: tuple[bool, Any]) -> Any:
-    """Return what a worker found, or raise what its task raised."""
-    done, result = found
-    if not done:
-        raise result
-    return result
+        workers, done = min(self._workers, len(items)), 0
+        try:
+            with ProcessPoolExecutor(workers, _context(), _begin, (pickle.dumps(task),)) as pool:
+                for found in _in_order(
+                    lambda item: pool.submit(_work, item), items, ahead=_AHEAD * workers
+                ):
+                    yield found
+                    done += 1
+        except (BrokenProcessPool, OSError, EOFError):
+            yield from map(task, items[done:])
 
 
 def _context() -> BaseContext:
@@ -168,39 +146,20 @@ def _context() -> BaseContext:
     return context
 
 
-@contextlib.contextmanager
-def _worker(context: BaseContext, payload: bytes) -> Iterator[Connection]:
-    """Start a process that works on a task until the block ends; yield the pipe to it."""
-    ours, theirs = context.Pipe()
-    process = context.Process(  # type: ignore[attr-defined]  # every context has processes
-        target=_work, args=(theirs, payload), daemon=True
-    )
-    process.start()
-    theirs.close()
-    try:
-        yield ours
-    finally:
-        ours.close()
-        process.kill()  # it holds nothing that anybody needs
-        process.join()
+_TASK: list[Task] = []
+"""The task of a worker process."""
 
 
-def _work(pipe: Connection, payload: bytes) -> None:
-    """Work on the items that come through a pipe; what a task raises is a result, too."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+def _begin(task: bytes) -> None:
+    """Begin a worker process, which ends with its parent, and where a terminal interrupts both."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     bound_reading()
-    task = pickle.loads(payload)  # noqa: S301 - it comes from the parent
-    while True:
-        try:
-            item = pipe.recv()
-        except EOFError:  # the parent has ended
-            return
-        try:
-            found = (True, task(item))
-        except Exception as error:  # it is raised in the parent
-            found = (False, error)
-        pipe.send(found)
+    _TASK[:] = [pickle.loads(task)]  # noqa: S301 - it comes from the parent
+
+
+def _work(item: Any) -> Any:
+    return _TASK[0](item)
 
 
 def _end_with_parent() -> None:
@@ -214,55 +173,40 @@ def _end_with_parent() -> None:
         os._exit(1)
 
 
-class _Cluster:
-    """Workers of a Dask cluster that answers."""
-
-    def __init__(self, client: Any) -> None:
-        self._client = client
-
-    def __call__(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
-        """Yield the results in the order of the items.
-
-        Raises:
-            EngineError: the cluster is lost, or a worker has another version of pate.
-            VoteError: a worker cannot open the votes.
-        """
-        client = self._client
-        try:
-            shared = client.scatter(task, broadcast=True, hash=False)
-            ahead = _AHEAD * sum(client.nthreads().values())
-            waiting, under_way = iter(items), deque[Any]()
-            for item in waiting:
-                under_way.append(self._sent(shared, item))
-                if len(under_way) >= ahead:
-                    yield under_way.popleft().result()
-            while under_way:
-                yield under_way.popleft().result()
-        except NotOpenedError as error:
-            raise VoteError(
-                f"{error} on a worker, which must see the votes by the same name"
-            ) from None
-        except _losses() as error:
-            raise EngineError(f"the cluster was lost ({type(error).__name__})") from error
-
-    def _sent(self, shared: Any, item: Any) -> Any:
-        return self._client.submit(
-            _on_worker, __version__, shared, item, pure=False, retries=_RETRIES
-        )
+# --- a cluster -----------------------------------------------------------------------------------
 
 
-def _losses() -> tuple[type[BaseException], ...]:
-    """Return what Dask raises where a cluster, or a worker again and again, is lost."""
+def _cluster(client: Any) -> Engine:
+    """Return the engine of a Dask cluster that answers.
+
+    It raises EngineError where the cluster is lost or a worker has another version of pate, and
+    VoteError where a worker cannot open the votes.
+    """
     from concurrent.futures import CancelledError
 
     import distributed
 
-    client, comm = distributed.client, distributed.comm.core
-    lost = (CancelledError, client.FutureCancelledError, ConnectionError, TimeoutError)
-    return (*lost, distributed.KilledWorker, comm.CommClosedError)
+    def work(task: Task, items: Sequence[Any]) -> Iterator[Any]:
+        try:
+            shared = client.scatter(task, broadcast=True, hash=False)
+            yield from _in_order(
+                lambda item: client.submit(
+                    _on_worker, __version__, shared, item, pure=False, retries=_RETRIES
+                ),
+                items,
+                ahead=_AHEAD * sum(client.nthreads().values()),
+            )
+        except NotOpenedError as error:
+            raise VoteError(
+                f"{error} on a worker, which must see the votes by the same name"
+            ) from None
+        except (CancelledError, OSError, distributed.KilledWorker) as error:
+            raise EngineError(f"the cluster was lost ({type(error).__name__})") from error
+
+    return work
 
 
-def _on_worker(version: str, task: Callable[[Any], Any], item: Any) -> Any:
+def _on_worker(version: str, task: Task, item: Any) -> Any:
     _refuse_version(version)
     bound_reading()
     return task(item)

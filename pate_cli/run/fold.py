@@ -67,13 +67,7 @@ class AskedRows:
         Raises:
             VoteError: at the first row that is no vote, or that the mechanism cannot be bound to.
         """
-        task = _Range(self.file, mechanism, per_batch, remember=True)
-        for rows, (found, digest) in zip(
-            self._ranges, self._engine(task, self._ranges), strict=True
-        ):
-            self._seen[rows[0]] = digest
-            yield from found
-            progress(rows[1] - rows[0])
+        return self.over(mechanism, per_batch, progress=progress, remember=True)
 
     def over(
         self,
@@ -83,6 +77,7 @@ class AskedRows:
         progress: Callable[[int], None] = nothing_seen,
         in_order: bool = False,
         checkpoint: Checkpoint | None = None,
+        remember: bool = False,
     ) -> Iterator[_Found]:
         """Yield what is made of every batch, in order.
 
@@ -93,11 +88,12 @@ class AskedRows:
             in_order: `per_batch` must see the batches one after the other, in this process. They
                 cannot be taken up in the middle, so no checkpoint keeps them.
             checkpoint: where finished ranges are kept, and found again.
+            remember: remember the votes; those that were `read` before are known already.
 
         Raises:
             VoteError: at the first row that is no vote, or where votes have changed since `read`.
         """
-        task = _Range(self.file, mechanism, per_batch, remember=bool(self._seen))
+        task = _Range(self.file, mechanism, per_batch, remember=remember or bool(self._seen))
         ranges = self._ranges
         kept = None if in_order else checkpoint
         # Settled once: another process may go on with the same run, and end it, at the same time.
@@ -108,7 +104,7 @@ class AskedRows:
             found = None if kept is None or rows not in there else kept.find(rows[0])
             if found is None:
                 found, digest = task(rows) if rows in there else next(fresh)
-                if self._seen and self._seen[rows[0]] != digest:
+                if task.remember and self._seen.setdefault(rows[0], digest) != digest:
                     name, (start, stop) = self.file.name, rows
                     raise VoteError(f"{name}: rows {start} to {stop - 1} changed while read")
                 if kept is not None:

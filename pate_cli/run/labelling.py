@@ -18,7 +18,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism
-from pate_cli.run.accounts import Account, Keep, Settlement
+from pate_cli.run.accounts import Keep, LedgerAccount, Settlement, settled
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.fold import AskedRows, nothing_seen
 from pate_cli.run.publication import Publication
@@ -130,9 +130,9 @@ def drawn(
 def run(
     rows: AskedRows,
     mechanism: Mechanism,
-    account: Account,
+    account: LedgerAccount | None,
+    settings: Settings,
     *,
-    max_answers: int,
     key: RunKey,
     into: Publication,
     checkpoint: Checkpoint | None = None,
@@ -147,8 +147,8 @@ def run(
     Args:
         rows: those that are asked.
         mechanism: the aggregator.
-        account: how it is charged, fixed before any vote was seen.
-        max_answers: the public cap on answers.
+        account: what is kept of the votes for a ledger; None where nothing is.
+        settings: what the run is told.
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
         checkpoint: where what is drawn is kept until the run has ended, if anywhere.
@@ -158,16 +158,6 @@ def run(
     Raises:
         VoteError: at the first row that is no vote, or where votes changed since they were read.
     """
-    queries = rows.queries
-    cap = min(max_answers, queries)
-    settings = Settings(
-        mechanism=mechanism.parameters(),
-        queries=queries,
-        max_answers=cap,
-        private=key.private,
-        **account.told,
-        **facts.of_round,
-    )
     metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
     answers = 0
 
@@ -177,27 +167,28 @@ def run(
             rows,
             mechanism,
             key,
-            max_answers=cap,
-            keep=account.keep,
+            max_answers=settings.max_answers,
+            keep=None if account is None else account.keep,
             checkpoint=checkpoint,
             progress=progress,
         )
         for found in parts:
-            account.add(found.kept)
+            if account is not None:
+                account.add(found.kept)
             answers += found.answers
             yield found.table(metadata, facts)
         nothing = Drawn(*np.zeros((3, 0), np.uint8)).table(metadata, facts)
-        for ids in rows.file.ids_after(queries):
+        for ids in rows.file.ids_after(settings.queries):
             yield not_asked(ids, nothing)
 
     into.fill(tables(), rows=rows.file.queries)
-    done = Round(
+    done = Round.of(
+        settings,
         id=key.name("round"),
-        mechanism=mechanism.parameters(),
-        queries=queries,
-        max_answers=cap,
         answers=answers,
-        **facts.of_round,
+        read_off=settings.read_off,
+        groups=settings.groups,
     )
-    settled = account.settle(done, key)
-    return replace(settled, facts=replace(settled.facts, label_names=facts.label_names))
+    ledger = None if account is None else account.ledger(done, private=key.private)
+    found = settled(settings, ledger, done, key)
+    return replace(found, facts=replace(found.facts, label_names=facts.label_names))

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from os import PathLike, fspath
-from pathlib import Path, PurePosixPath
-from typing import Final, TypeAlias
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -17,13 +16,13 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.report import LabelFile, RefusedError, Report
-from pate_cli.files.addresses import is_address, public_name
+from pate_cli.disclosure.report import LabelFile, Report
+from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import report_beside
-from pate_cli.files.existing import a_report, labels_in
+from pate_cli.files.existing import REPORT
 from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
-from pate_cli.labels.forms import LabelForm
+from pate_cli.labels.forms import FORMATS, LabelForm, labels_in
 from pate_cli.labels.labels import (
     NOTHING,
     QUERY_ID,
@@ -54,8 +53,7 @@ class Destination:
         force: replace what is there if it begins as the new file does, and nobody's input.
 
     Raises:
-        UsageError: `labels` is a folder, nothing tells the format, or labels and report both go to
-            standard output.
+        UsageError: nothing tells the format, or labels and report both go to standard output.
         ParameterError: an unknown format, or `labels_as`.
     """
 
@@ -69,16 +67,9 @@ class Destination:
 
     def __post_init__(self) -> None:
         labels = fspath(self.labels)
-        _refuse_folder(labels)
-        if self.label_format is None:
-            kind = LabelFormat.from_path(public_name(labels))
-        else:
-            kind = LabelFormat(self.label_format)
+        object.__setattr__(self, "label_format", self.form.label_format)
         if labels == "-" and self.report in (None, "-"):
             raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
-        object.__setattr__(self, "label_format", kind)
-        if self.labels_as is not None:
-            object.__setattr__(self, "labels_as", LabelsAs(self.labels_as))
         if self.report is None:
             object.__setattr__(self, "report", report_beside(labels, "votes"))
 
@@ -96,37 +87,17 @@ class Destination:
     @property
     def form(self) -> LabelForm:
         """The form of the file of labels."""
+        kind = self.label_format or LabelFormat.from_path(public_name(fspath(self.labels)))
         shown = None if self.labels_as is None else LabelsAs(self.labels_as)
-        kind = LabelFormat(self.label_format or LabelFormat.PARQUET)
-        return LabelForm(kind, shown, escape_formulas=self.escape_formulas)
-
-    def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
-        """UsageError for a ledger of what has none: the mechanism `composed`, or a target."""
-        if self.ledger is None:
-            return
-        if composed is not None:
-            raise UsageError(
-                f"`ledger` does not go with {composed}, which has no Renyi cost to keep"
-            )
-        if tested:
-            raise UsageError(
-                "`ledger` does not go with `target_epsilon`: the law of tested labels includes "
-                "their test, so they add to other rounds as (epsilon, delta) and not by a ledger"
-            )
+        return LabelForm(LabelFormat(kind), shown, escape_formulas=self.escape_formulas)
 
     def reserve(
-        self,
-        out: Outputs,
-        *,
-        to_look: bool = False,
-        keeps_report: bool = True,
-        resumed: bool = False,
+        self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False
     ) -> Publication:
         """Promise all of it, before any private work: the report first, the labels last.
 
         Args:
             out: the transaction it is part of.
-            to_look: only see whether there could be such outputs, and mind none that are there.
             keeps_report: False where the report is not written.
             resumed: whether the run was cut short before, perhaps while it put them in place.
 
@@ -134,12 +105,23 @@ class Destination:
             OutputError, UsageError: as Outputs.
         """
         if self.ledger is not None:
-            out.reserve(self.ledger, mode=0o600, resumed=resumed or to_look)
+            out.reserve(self.ledger, mode=0o600, resumed=resumed)
         if keeps_report and self.report is not None:
-            out.reserve(self.report, replaces=a_report, resumed=resumed)
+            out.reserve(self.report, replaces=REPORT, resumed=resumed)
         like = labels_in(self.form.label_format)
-        out.reserve(self.labels, replaces=like, resumed=resumed or to_look)
+        out.reserve(self.labels, replaces=like, resumed=resumed)
         return Publication(self, out)
+
+
+def refuse_ledger(*, composed: str | None, tested: bool) -> None:
+    """UsageError for a ledger of what has none: the mechanism `composed`, or a target."""
+    if composed is not None:
+        raise UsageError(f"`ledger` does not go with {composed}, which has no Renyi cost to keep")
+    if tested:
+        raise UsageError(
+            "`ledger` does not go with `target_epsilon`: the law of tested labels includes their "
+            "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
+        )
 
 
 class Publication:
@@ -153,8 +135,6 @@ class Publication:
         """The labels, where they go to no file."""
         self.written: LabelFile | None = None
         """The file of labels as a report tells of it, once it is whole."""
-        self.done = False
-        """Whether all of it is in place."""
 
     @property
     def ledger(self) -> bool:
@@ -173,13 +153,8 @@ class Publication:
     def try_out(self, rows: int) -> None:
         """OutputError where labels of so many rows cannot be written; asked before paying."""
         if self._to is not None and self._out is not None:
-            size = rows * _LEAST_BYTES[self._to.form.label_format]
+            size = rows * FORMATS[self._to.form.label_format].least_bytes
             self._out.try_out({fspath(self._to.labels): size})
-
-    def refuse_ledger(self, *, composed: str | None, tested: bool) -> None:
-        """UsageError for a ledger of what has none; see `Destination.refuse_ledger`."""
-        if self._to is not None:
-            self._to.refuse_ledger(composed=composed, tested=tested)
 
     def fill(self, tables: Iterator[Labels], *, rows: int) -> None:
         """Take in the labels of all rows of votes, which come in tables of consecutive rows."""
@@ -194,29 +169,20 @@ class Publication:
             write_labels(tables, file, form, rows=rows)
         self.written = LabelFile.of(self._out.digest(self._to.labels), form.label_format)
 
-    def note(self, note: Callable[[BaseException], None]) -> None:
-        """Have `note` add to an error by which outputs are not put in place from now on."""
-        if self._out is not None:
-            self._out.note(note)
-
     def publish(self, report: Report, ledger: Ledger | None = None) -> None:
-        """Write the report, and the ledger if one is wanted."""
+        """Write the report, and the ledger if one is wanted, and put all of it in place.
+
+        Raises:
+            OutputError: something cannot be written, or be put in its place.
+        """
         if self._to is None or self._out is None:
             return
         if ledger is not None and self._to.ledger is not None:
             self._out.write(self._to.ledger, ledger.to_json().encode())
         if self._to.report is not None:
             self._out.write(self._to.report, report.to_json().encode())
+        self._out.publish()
 
-
-_LEAST_BYTES: Final = {
-    LabelFormat.PARQUET: 0,
-    LabelFormat.NPY: 1,
-    LabelFormat.CSV: 8,
-    LabelFormat.JSONL: 30,
-    LabelFormat.ARROW: 12,
-}
-"""Bytes that a row of labels has at least, in every format."""
 
 Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
 """Where labels go: a Destination, or its `labels` alone; None keeps them in memory."""
@@ -226,9 +192,9 @@ Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
 def publishing(
     into: Into, *, records: Sequence[Path] = (), resumed: bool = False
 ) -> Iterator[Publication]:
-    """Promise the outputs, and put them in place when the block ends without an error.
+    """Promise the outputs, which `Publication.publish` puts in place.
 
-    A refusal publishes its report. What is a Publication already is left to whoever made it.
+    What is a Publication already is left to whoever made it.
 
     Args:
         into: where to.
@@ -239,12 +205,8 @@ def publishing(
         OutputError, UsageError: an output is there, cannot be written, or was read.
         ParameterError: `into` is nothing of the kind.
     """
-    if into is None:
-        yield Publication()
-        return
-    if isinstance(into, Publication):
-        with _refusal_published(into):
-            yield into
+    if into is None or isinstance(into, Publication):
+        yield into or Publication()
         return
     if isinstance(into, str | PathLike):
         into = Destination(into)
@@ -252,20 +214,10 @@ def publishing(
         raise ParameterError(
             f"`into` is a path, an address, a Destination or None, got {quoted(into)}"
         )
-    refused: RefusedError | None = None
     # What is read in the block is known to the outputs, which replace none of it.
     with watched(), Outputs(force=into.force) as out:
-        for record in records:
-            note("the record of what was spent", (record, None))
-        place = into.reserve(out, resumed=resumed)
-        try:
-            with _refusal_published(place):
-                yield place
-        except RefusedError as error:
-            refused = error
-    if refused is not None:
-        raise refused
-    place.done = True
+        note("the record of what was spent", *records)
+        yield into.reserve(out, resumed=resumed)
 
 
 def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
@@ -284,26 +236,3 @@ def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
             vocabulary.names[place] if vocabulary.names else str(place) for place in places.tolist()
         ),
     )
-
-
-def _refuse_folder(labels: str) -> None:
-    """UsageError for a name that stood for a folder of several files of labels."""
-    name = public_name(labels)
-    if is_address(labels):
-        folder = name.endswith("/") or not PurePosixPath(name).suffix
-    else:
-        folder = labels.endswith(("/", os.sep)) or (labels != "" and Path(labels).is_dir())
-    if folder:
-        raise UsageError(
-            f"labels in a folder, as {name} asks for, are gone: write one file, for example "
-            "labels.parquet"
-        )
-
-
-@contextlib.contextmanager
-def _refusal_published(place: Publication) -> Iterator[None]:
-    try:
-        yield
-    except RefusedError as error:
-        place.publish(error.report)
-        raise

@@ -1,4 +1,4 @@
-"""What the library does, one function a verb; the command line calls these and nothing else.
+"""Verbs of the library, one function each; the command line calls these and nothing else.
 
 Votes go in as a path, an array, a table or an opened file; results come out frozen. A mechanism is
 an instance, or a name with some of its parameters, the others in proportion to the run. Messages

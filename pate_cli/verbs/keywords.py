@@ -1,4 +1,4 @@
-"""What verbs are asked: every keyword has one home here, with its type, default and sentence.
+"""Keywords of verbs: every keyword has one home here, with its type, default and sentence.
 
 A verb takes groups of them as `**asked: Unpack[...]`, which type checkers read. `takes_keywords`
 sees to the rest at run time: it refuses a name that is none and a value of the wrong type, fills in
@@ -35,7 +35,7 @@ from pate_cli.core.words import (
     ReleaseKind,
 )
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.votes.groups import Groups
 from pate_cli.votes.join import Queries
@@ -48,22 +48,20 @@ _Group = TypeVar("_Group")
 
 @dataclass(frozen=True)
 class Says:
-    """What help says of a keyword, and what it is where it is left out."""
+    """Sentence of help about a keyword, and its value where it is left out."""
 
     sentence: str
     default: Any = None
 
 
-class VotesWords(TypedDict, total=False):
-    """What the votes are."""
+class VoterWords(TypedDict, total=False):
+    """Teachers and classes."""
 
-    layout: Annotated[
-        Layout | str | None, Says("what a row is; inferred only where there is no doubt.")
-    ]
     classes: Annotated[
         int | None,
         Says(
-            "how many there are. Read off labels, it is not public, and the report claims nothing."
+            "how many there are. If it must be read from the votes, it is not public, and the "
+            "report promises nothing."
         ),
     ]
     teachers: Annotated[
@@ -85,13 +83,21 @@ class VotesWords(TypedDict, total=False):
         Aliases | None,
         Says("other texts and the names they stand for: a mapping, or a file. Public."),
     ]
-    accept_unmatched: Annotated[
-        bool,
-        Says("go on where most votes are no label name; such a file is refused otherwise.", False),
-    ]
     groups: Annotated[
         Groups | None,
         Says("public groups of teachers that count differently; each gets an epsilon of its own."),
+    ]
+
+
+class VotesWords(VoterWords, total=False):
+    """Votes and how they are laid out."""
+
+    layout: Annotated[
+        Layout | str | None, Says("what a row is; inferred only where there is no doubt.")
+    ]
+    accept_unmatched: Annotated[
+        bool,
+        Says("go on where most votes are no label name; such a file is refused otherwise.", False),
     ]
     id_column: Annotated[
         str | None,
@@ -100,7 +106,7 @@ class VotesWords(TypedDict, total=False):
 
 
 class ReadingWords(VotesWords, total=False):
-    """How the votes are read; see `open_votes`."""
+    """Reading of votes, as in `open_votes`."""
 
     queries: Annotated[
         Queries | None,
@@ -109,22 +115,22 @@ class ReadingWords(VotesWords, total=False):
 
 
 class RowWords(TypedDict, total=False):
-    """How many of them."""
+    """Rows."""
 
     max_queries: Annotated[
         int | None,
-        Says("ask only so many; with a target the rows follow from it by a public rule without."),
+        Says("how many queries to ask. If left out: all; with a target, as many as it pays for."),
     ]
 
 
 class CapWords(TypedDict, total=False):
-    """When to stop."""
+    """Stopping."""
 
     max_answers: Annotated[
         int | None,
         Says(
             "a public cap on answers, or on those of so many queries of several labels; it lowers "
-            "the epsilon for all votes."
+            "the worst case."
         ),
     ]
 
@@ -180,7 +186,7 @@ class PriorWords(TypedDict, total=False):
 
 
 class EnsembleWords(TypedDict, total=False):
-    """How teachers were trained."""
+    """Training of the teachers."""
 
     teachers_per_record: Annotated[
         int, Says("most of them that one record may have trained; `groups` say it themselves.", 1)
@@ -188,7 +194,7 @@ class EnsembleWords(TypedDict, total=False):
 
 
 class GuaranteeWords(TypedDict, total=False):
-    """What holds."""
+    """Guarantee."""
 
     delta: Annotated[
         float, Says("of the guarantee, in (0, 1), below one over the number of records.", DELTA)
@@ -200,13 +206,18 @@ class TargetWords(TypedDict, total=False):
 
     target_epsilon: Annotated[
         float | None,
-        Says("E: labels are released by a coin that makes (E, delta) hold for every vote file."),
+        Says(
+            "epsilon stated in advance, nats. Labels leave only if they pass a release test, which "
+            "makes it hold whatever the votes; a public rule settles what you leave out."
+        ),
     ]
-    refusal_epsilon: Annotated[float | None, Says("what a refusal costs; E / 2 if left out.")]
+    refusal_epsilon: Annotated[
+        float | None, Says("what a failed test costs; half the target if left out.")
+    ]
     bound: Annotated[
         Bound | str,
         Says(
-            "how the cost of the votes is bounded for the coin: `auto`, `two-tail` (quick) or "
+            "how the cost of the votes is bounded for the test: `auto`, `two-tail` (quick) or "
             "`conditional` (sharper, slower).",
             Bound.AUTO,
         ),
@@ -218,7 +229,7 @@ class ReleasedWords(TypedDict, total=False):
 
     release: Annotated[
         ReleaseKind | str | None,
-        Says("`none`: the epsilon for all votes alone; `upper`: also a sanitized bound."),
+        Says("`none`: the worst case alone; `upper`: also a sanitized bound of these votes."),
     ]
     order: Annotated[float | None, Says("Renyi order, above 1.")]
     beta: Annotated[float | None, Says("smoothness of the sensitivity, per vote.")]
@@ -226,7 +237,7 @@ class ReleasedWords(TypedDict, total=False):
 
 
 class AnalysisWords(TypedDict, total=False):
-    """By which accounting."""
+    """Accounting."""
 
     analysis: Annotated[
         Analysis | str,
@@ -235,7 +246,7 @@ class AnalysisWords(TypedDict, total=False):
 
 
 class AccountWords(TypedDict, total=False):
-    """What all runs may cost together, and where that is kept."""
+    """Budget of all runs, and the record of them."""
 
     budget: Annotated[
         float | None,
@@ -259,7 +270,7 @@ class AccountWords(TypedDict, total=False):
         ),
     ]
     record: Annotated[
-        str | PathLike[str] | Places | bool | None,
+        str | PathLike[str] | RecordPlace | bool | None,
         Says(
             "file of all runs on votes of these teachers. A run is in it, as pending, before "
             "anything is made of the votes, and counts in full should it not end, for whatever "
@@ -286,14 +297,14 @@ class AccountWords(TypedDict, total=False):
 
 
 class SpendingWords(TypedDict, total=False):
-    """What may be spent, and what is kept of it."""
+    """Spending of one run."""
 
     max_epsilon: Annotated[
         float | None,
         Says(
-            "refuse, before anything is drawn or spent, a run that could cost more. Left out, "
-            f"{CEILING:g} is the most for a run without a `seed`, of its target or, where nothing "
-            "but an epsilon for all votes is promised, of that."
+            "refuse, before anything is drawn or spent, a run that could cost more. Default "
+            f"{CEILING:g} for runs without a `seed` whose only guarantee is a target or the worst "
+            "case."
         ),
     ]
     min_pass: Annotated[
@@ -310,7 +321,7 @@ class SpendingWords(TypedDict, total=False):
 
 
 class SeedWords(TypedDict, total=False):
-    """How noise is drawn."""
+    """Noise."""
 
     seed: Annotated[
         int | None,
@@ -319,7 +330,7 @@ class SeedWords(TypedDict, total=False):
 
 
 class WorkWords(TypedDict, total=False):
-    """Where the work is done; labels do not depend on it."""
+    """Processes that do the work; labels do not depend on them."""
 
     workers: Annotated[
         int,
@@ -341,7 +352,7 @@ class WorkWords(TypedDict, total=False):
 
 
 class CheckpointWords(TypedDict, total=False):
-    """What outlives a run that is cut short."""
+    """Runs that are cut short."""
 
     checkpoint: Annotated[
         str | PathLike[str] | None,
@@ -356,45 +367,57 @@ class CheckpointWords(TypedDict, total=False):
 class PromiseWords(
     CapWords, TargetWords, ReleasedWords, AnalysisWords, SpendingWords, AccountWords, total=False
 ):
-    """What is promised about labels."""
+    """Keywords that say what is promised about labels."""
 
 
 class VoteWords(ReadingWords, RowWords, EnsembleWords, GuaranteeWords, WorkWords, total=False):
-    """What every verb takes that looks at votes."""
+    """Keywords of every verb that looks at votes."""
 
 
 class MechanismWords(VoteWords, ParameterWords, PriorWords, total=False):
-    """What every verb takes that puts a mechanism to them."""
+    """Keywords of every verb that puts a mechanism to votes."""
 
 
 class QuoteWords(MechanismWords, PromiseWords, total=False):
-    """What `quote` takes."""
+    """Keywords of `quote`."""
 
 
 class AggregateWords(QuoteWords, SeedWords, CheckpointWords, total=False):
-    """What `aggregate` takes."""
+    """Keywords of `aggregate`."""
 
 
 class ReleaseWords(ReleasedWords, AccountWords, SeedWords, total=False):
-    """What `release` takes."""
+    """Keywords of `release`."""
+
+
+class SessionWords(
+    VoterWords,
+    EnsembleWords,
+    ParameterWords,
+    GuaranteeWords,
+    AccountWords,
+    SeedWords,
+    total=False,
+):
+    """Keywords of `Session`."""
 
 
 class CostWords(MechanismWords, CapWords, TargetWords, AnalysisWords, total=False):
-    """What `cost` takes."""
+    """Keywords of `cost`."""
 
 
 class SensitivityWords(MechanismWords, AnalysisWords, total=False):
-    """What `smooth_sensitivity` takes."""
+    """Keywords of `smooth_sensitivity`."""
 
 
 class CompareWords(MechanismWords, CapWords, AnalysisWords, total=False):
-    """What `compare` takes."""
+    """Keywords of `compare`."""
 
 
 class TuneWords(
     ReadingWords, RowWords, NoiseWords, PriorWords, EnsembleWords, GuaranteeWords, total=False
 ):
-    """What `tune` takes: parameters that are given stay as they are, all others are searched."""
+    """Keywords of `tune`: parameters that are given stay as they are, all others are searched."""
 
 
 GROUPS: Final = (
@@ -434,7 +457,7 @@ def budget_of(asked: Mapping[str, Any]) -> Budget | None:
 
 
 def only(group: Callable[..., _Group], asked: Mapping[str, Any]) -> _Group:
-    """Those of a group, with the defaults of others."""
+    """Return the keywords of a group as they were given, or their defaults."""
     hints = typing.get_type_hints(group, include_extras=True)
     return typing.cast(
         "_Group", {name: asked.get(name, _says(hint).default) for name, hint in hints.items()}
@@ -442,7 +465,7 @@ def only(group: Callable[..., _Group], asked: Mapping[str, Any]) -> _Group:
 
 
 def nothing(group: Any) -> dict[str, Any]:
-    """All of a group, left out."""
+    """Return the defaults of a group."""
     return only(group, {})
 
 
@@ -470,7 +493,8 @@ def takes_keywords(verb: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
             if hint is None:
                 near = difflib.get_close_matches(name, [*asked, *own], 1)
                 meant = f"; did you mean `{near[0]}`?" if near else ""
-                raise UsageError(f"{verb.__name__} takes no `{name}`{meant}")
+                called = verb.__qualname__.partition(".")[0]
+                raise UsageError(f"{called} takes no `{name}`{meant}")
             _check_type(name, value, hint)
         return verb(*args, **typing.cast("Any", {**defaults, **given}))
 
@@ -484,7 +508,7 @@ def _says(hint: Any) -> Says:
 
 
 def _told(asked: Mapping[str, Any]) -> str:
-    """What help says of keywords, group by group."""
+    """Return the help of keywords, group by group."""
     lines = []
     for group in GROUPS:
         of_group = [name for name in group.__annotations__ if name in asked]

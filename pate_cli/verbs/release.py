@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import functools
-import json
 import operator
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias, Unpack
 
-from pate_cli.accounting.conversion import round_up
 from pate_cli.core.clock import now
 from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
@@ -26,14 +25,14 @@ from pate_cli.core.errors import (
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import External, ExternalCurve, ExternalPair, read_part
+from pate_cli.disclosure.external import External, Other, Stated, refuse_short
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.guarantee import worded
-from pate_cli.disclosure.known_records import key_of_record, recall
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import ReadReport, read_report, reread
+from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import (
     KIND,
     Outcome,
@@ -41,31 +40,35 @@ from pate_cli.disclosure.record import (
     RunKind,
     SpendRecord,
 )
-from pate_cli.disclosure.record_place import Places, record_beside
+from pate_cli.disclosure.record_place import (
+    RecordPlace,
+    keys_of_votes,
+    record_beside,
+    told_record,
+)
+from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.terms import AccountTerms
+from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, faults_of_runs, told_apart
-from pate_cli.disclosure.worst_case import data_independent_cost, least_delta, spendings
+from pate_cli.disclosure.verification import FAILED, PROMISE
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
-from pate_cli.files.inputs import note
-from pate_cli.files.sealed_json import content_of, named
+from pate_cli.files.reading import LARGEST, reading
+from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
-    ReleasedWords,
     ReleaseWords,
     budget_of,
-    only,
     takes_keywords,
 )
-from pate_cli.verbs.request import kind_of
+from pate_cli.verbs.promise import kind_of
 from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
-Other: TypeAlias = ExternalCurve | ExternalPair | str | PathLike[str]
+
+_REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 
 @dataclass(frozen=True)
@@ -76,11 +79,13 @@ class Released:
         report: public.
         ledger: all rounds together, None where none was given. SECRET.
         record: the account after it; public.
+        joined: which records the record of it took over, in words; None where there was one.
     """
 
     report: Report
     ledger: Ledger | None
     record: SpendRecord
+    joined: str | None = None
 
 
 @takes_keywords
@@ -109,11 +114,13 @@ def release(
         external: what else was trained on the same records, or files that state its cost (see
             `disclosure.external`); it is added to the total.
         again: draw again what was drawn from the same rounds before; all draws are charged.
-        unverified: take reports and records that do not verify, too, or that claim nothing. The
-            report says so then, and claims nothing.
+        unverified: take reports and records that do not verify, too, or that promise nothing.
+            The report says so then, and promises nothing.
 
-    The record of what is released lies beside each ledger if no other is named, and knows of all
-    that is given. With `record` False earlier draws are not charged, and the report claims nothing.
+    What is released is entered in the record that is given, in that of the ledgers' votes, or
+    beside a ledger whose record is not known; and so is all that is given. Of several records the
+    one that is named, or the first, takes over the runs of the others, which take none from then
+    on. With `record` False earlier draws are not charged, and the report promises nothing.
 
     Raises:
         ParameterError: a δ too small beside what floating-point noise adds over all rounds.
@@ -125,18 +132,18 @@ def release(
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     read = _Read.of(several, unverified=unverified)
-    places = _places(read, asked)
+    place = _record_of(read, asked)
     if not unverified:
-        _check_alike(places.read(), read.known, "the record")
-    parts = [read_part(one) if isinstance(one, str | PathLike) else one for one in external]
+        _check_alike(place.record, read.known, "the record")
+    parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
     if read.ledgers and not read.account:
-        return _of_ledgers(read, places, parts, again=again, asked=asked, began=began)
-    if only(ReleasedWords, asked)["release"] not in (None, ReleaseKind.NONE) or again:
+        return _of_ledgers(read, place, parts, again=again, asked=asked, began=began)
+    if asked["release"] not in (None, ReleaseKind.NONE) or again:
         raise UsageError(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    return _of_account(read, places, parts, asked=asked, began=began, unverified=unverified)
+    return _of_account(read, place, parts, asked=asked, began=began, unverified=unverified)
 
 
 @dataclass(frozen=True)
@@ -179,33 +186,30 @@ class _Read:
 
     @property
     def total(self) -> Ledger | None:
-        """All ledgers, added."""
+        """Return the rounds of all ledgers in one; None where none was given."""
         found = [ledger for ledger, _ in self.ledgers]
         return functools.reduce(operator.add, found) if found else None
 
 
-def _verified(
-    found: ReadReport | Report | SpendRecord, name: str, *, unverified: bool
-) -> tuple[Run, ...]:
+def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tuple[Run, ...]:
     """Return the runs that a report or a record tells of, once they are seen to verify.
 
-    What does not verify is refused, or by `unverified` its runs are such that nothing is claimed
-    for. That stays with them in the record.
+    What does not verify is refused, or by `unverified` its runs promise nothing. That
+    stays with them in the record.
     """
     try:
         if isinstance(found, SpendRecord):
             faults, runs = list(faults_of_runs(found.runs)), found.runs
         else:
-            read = reread(found) if isinstance(found, Report) else found
-            checks = [check for check in own_checks(read) if check.outcome == FAILED]
+            checks = [check for check in own_checks(found) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
-            runs = _runs_of(read.report, claimed=not unverified)
+            runs = _runs_of(found, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
         raise MismatchError(f"{name} does not verify: {error}") from None
     if faults and not unverified:
         raise MismatchError(
             f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
-            "nothing is claimed"
+            "the report promises nothing"
         )
     return tuple(replace(run, claimed=False) for run in runs) if faults else runs
 
@@ -218,8 +222,8 @@ def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
             raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
 
 
-def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
-    """A file by the kind that it says it is of; a ledger where it says nothing."""
+def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
+    """Return what a file holds by the kind that it states; a ledger where it states none."""
     name = os.fspath(path)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
         return read_report(path)
@@ -229,16 +233,11 @@ def _content(path: str | PathLike[str]) -> Ledger | ReadReport | SpendRecord:
             f"{public_name(path)}: is a pipe, and what is to be released is read more than once; "
             "give a file"
         )
-    with named(path):
-        content = content_of(path)
+    with reading(path, "one of the files to be released") as file:
+        content = file.read(LARGEST + 1)
     if f'"{KIND}"'.encode() in content[:100]:
         return SpendRecord.read(path)
-    try:
-        data = json.loads(content)
-    except (ValueError, RecursionError):
-        data = None
-    note("one of the files to be released", (path, None))
-    if isinstance(data, dict) and "guarantee" in data:
+    if _REPORT.search(content):
         return read_report(path)
     return Ledger.read(path)
 
@@ -247,12 +246,12 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     """Return the runs that a report tells of: those in `spent`, or the one it is of.
 
     Raises:
-        UsageError: nothing is claimed for it, where that is wanted, or not what it cost by itself.
+        UsageError: it promises nothing, where that is wanted, or not what it cost by itself.
     """
     report = worded(report)  # a file may claim anything
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
-        raise UsageError(f"nothing is claimed for a run to be released: {report.summary}")
+        raise UsageError(f"a report cannot be released: {report.summary}")
     if spent is not None:
         return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
@@ -260,36 +259,32 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     return (run_of(report),)
 
 
-def _places(read: _Read, asked: ReleaseWords) -> Places:
-    """Return where the record is kept: as named, as given, or beside the ledgers."""
-    record, ensemble = asked["record"], asked["ensemble"]
-    if isinstance(record, Places):
+def _record_of(read: _Read, asked: ReleaseWords) -> RecordPlace:
+    """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
+    record, seeded = asked["record"], asked["seed"] is not None
+    if isinstance(record, RecordPlace):
         return record
     if record is False:
-        return Places()
-    told = Places.of(None, record=record, ensemble=ensemble).paths
-    paths = [*told, *read.records]
-    if asked["seed"] is not None:  # for tests: entered only where a record is named
-        return Places(tuple(dict.fromkeys(paths)))
-    gone = []
-    for ledger, at in read.ledgers:
-        # Each has one, whatever the others have: a draw that is noted elsewhere alone could be had
-        # again from this ledger by itself.
-        beside = [] if at is None else [record_beside(at)]
-        there = [path for path in (*map(Path, ledger.records), *beside) if path.is_file()]
-        paths += there or beside
-        gone += [path for path in map(Path, ledger.records) if path not in there]
-    return Places(
-        tuple({os.path.realpath(path): path for path in paths[::-1]}.values())[::-1],
-        expected=tuple(recall(map(key_of_record, gone))),
+        return RecordPlace()
+    known, keys = list(read.records), list[str]()
+    for ledger, at in [] if seeded else read.ledgers:  # a test is entered where a record is named
+        # A draw that is noted elsewhere could be had again from this ledger by itself.
+        there = [path for path in map(Path, ledger.records) if path.parent.is_dir()]
+        known += there or ([] if at is None else [record_beside(at)])
+        keys += [] if at is None else keys_of_votes(at)
+    return RecordPlace.found(
+        told_record(record, asked["ensemble"]),
+        known,
+        keys=tuple(keys),
+        together=True,
         accept_lost=asked["accept_lost_record"],
     )
 
 
 def _of_ledgers(
     read: _Read,
-    places: Places,
-    parts: Sequence[ExternalCurve | ExternalPair],
+    place: RecordPlace,
+    parts: Sequence[Stated],
     *,
     again: bool,
     asked: ReleaseWords,
@@ -297,14 +292,14 @@ def _of_ledgers(
 ) -> Released:
     """Release rounds of ledgers: their worst case, and a draw if one is asked for."""
     total = read.total
-    if total is None:
-        raise LedgerError("there is no ledger")
+    if total is None or not total.rounds:
+        raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
     analysis = Analysis(total.analysis)
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
     plan, others = _planned(total, parts, asked)
-    spent = spendings(total.rounds)
-    least = least_delta(spent, delta=total.delta, external=others)
+    costs = (Cost.of_rows(done, total.delta) for done in total.rounds)
+    least = replace(functools.reduce(operator.add, costs), external=others).least_delta
     if total.delta < least:
         raise ParameterError(
             f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
@@ -313,49 +308,42 @@ def _of_ledgers(
     key = RunKey.fresh() if asked["seed"] is None else RunKey.from_seed(asked["seed"])
     run = _draw_run(plan, total, key, began) if plan.publishes_draw else None
 
+    def earlier(record: SpendRecord) -> list[Run]:
+        return [past for past in record.touching(total) if run is None or past.id != run.id]
+
     def refuse(record: SpendRecord) -> None:
-        earlier = [past for past in record.touching(total) if run is None or past.id != run.id]
-        if earlier and not again and run is not None:
+        found = earlier(record)
+        if found and not again and run is not None:
             raise SpentError(
-                f"these rounds were released before, {len(earlier)} time(s); another draw costs "
+                f"these rounds were released before, {len(found)} time(s); another draw costs "
                 "privacy: publish the first report, or give `again` to be charged for all draws"
             )
 
-    told = SpendRecord(_stated(parts, delta=total.delta, began=began))
-    entry = Entry(
-        places,
-        run,
-        budget=budget_of(asked),
-        beside=SpendRecord.of(total) | told,
-        refuse=refuse,
-    )
+    beside = SpendRecord.of(total) | _stated(parts, delta=total.delta, began=began)
+    entry = Entry(place, run, budget=budget_of(asked), beside=beside, refuse=refuse)
     entry.enter()
     with entry.standing(until_read=False):
-        account = entry.account()
-        touching = [past for past in account.touching(total) if run is None or past.id != run.id]
         facts = door.release(
             total,
             plan,
             key.aside("release"),
-            prior=[past.draw for past in touching if past.draw is not None],
+            prior=[past.draw for past in earlier(entry.account()) if past.draw is not None],
             recorded=asked["record"] is not False,
             external=others,
         )
         ended = entry.settle(Outcome.RELEASED)
     report = report_of(replace(facts, run=key.run_id, time=began, spent=ended))
-    return Released(report, total, entry.account())
+    return Released(report, total, entry.account(), place.joined if place.earlier else None)
 
 
 def _planned(
-    total: Ledger, parts: Sequence[ExternalCurve | ExternalPair], asked: ReleaseWords
+    total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
 ) -> tuple[ReleasePlan, External]:
     """Return the release plan, and the external parts as they cost at its order; public."""
-    drawn, order, analysis = only(ReleasedWords, asked), asked["order"], Analysis(total.analysis)
-    plain = analysis is Analysis.TIGHT and (drawn["beta"], drawn["sigma_release"]) == (None, None)
-    kind = kind_of(
-        drawn["release"],
-        default=ReleaseKind.NONE if plain else ReleaseKind.UPPER,
-    )
+    order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
+    analysis = Analysis(total.analysis)
+    plain = analysis is Analysis.TIGHT and (beta, sigma) == (None, None)
+    kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
     if order is None:
         if total.orders.size > 1:
             held = ", ".join(f"{value:g}" for value in total.orders)
@@ -364,91 +352,84 @@ def _planned(
     total.row(order)
     plan = choose_plan_for(
         kind,
-        [(each.mechanism, each.queries) for each in spendings(total.rounds)],
+        [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
         delta=total.delta,
         order=float(order),
-        beta=drawn["beta"],
-        sigma=drawn["sigma_release"],
+        beta=beta,
+        sigma=sigma,
     )
     plan = analysis_of(analysis).plan(plan)
-    return plan, External.of(parts, order=order)
+    refuse_short(parts, float(order))
+    return plan, External(tuple(parts))
 
 
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
-    """A draw as a record has it."""
-    alone = data_independent_cost([], delta=plan.delta, plan=plan)
+    """Return a draw from a ledger as a record has it."""
     return Run(
         id=key.run_id if key.private else key.name("run"),
         kind=RunKind.RELEASE,
         outcome=Outcome.PENDING,
         time=began,
-        epsilon=round_up(alone.epsilon),
         delta=plan.delta,
         drawn_from=tuple(done.id for done in total.rounds),
         claimed=key.private and total.private,
         draw=plan.draw,
-    )
+    ).priced
 
 
-def _stated(
-    parts: Sequence[ExternalCurve | ExternalPair], *, delta: float, began: str
-) -> tuple[Run, ...]:
-    """External parts as a record has them; one that was entered before is the same."""
-    runs = {}
-    for part in parts:
-        cost = part.stated_cost
-        epsilon = part.epsilon
-        if isinstance(part, ExternalCurve):
-            one = External((part,))
-            epsilon = data_independent_cost([], delta=delta, plan=None, external=one).epsilon
-        runs[cost.digest] = Run(
-            id=cost.digest,
+def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> SpendRecord:
+    """Return external parts as a record has them; one that was entered before is the same."""
+    runs = (
+        Run(
+            id=name,
             kind=RunKind.EXTERNAL,
             outcome=Outcome.STATED,
             time=began,
-            epsilon=epsilon,
-            delta=part.delta if isinstance(part, ExternalPair) else delta,
-            external=cost,
-        )
-    return tuple(runs.values())
+            delta=part.pair[1] if part.curve is None else delta,
+            external=part,
+        ).priced
+        for name, part in {part.digest: part for part in parts}.items()
+    )
+    return SpendRecord(tuple(runs))
 
 
 def _of_account(
     read: _Read,
-    places: Places,
-    parts: Sequence[ExternalCurve | ExternalPair],
+    place: RecordPlace,
+    parts: Sequence[Stated],
     *,
     asked: ReleaseWords,
     began: str,
     unverified: bool,
 ) -> Released:
-    """The total of all runs."""
+    """Return the total of all runs."""
     total = read.total
     known = read.known if total is None else read.known | SpendRecord.of(total)
     curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
-    told = SpendRecord(_stated(parts, delta=max(curved, default=DELTA), began=began))
-    entry = Entry(places, None, budget=budget_of(asked), beside=known | told)
+    beside = known | _stated(parts, delta=max(curved, default=DELTA), began=began)
+    entry = Entry(place, None, budget=budget_of(asked), beside=beside)
     entry.enter()
     account = entry.account()
     for run in account.runs:
         if not run.claimed and not unverified:
             raise UsageError(
-                f"nothing is claimed for run {run.id}, so nothing of a total with it; with "
+                f"run {run.id} promises nothing, and neither would a total with it; with "
                 "`unverified` it is added all the same"
             )
-    # A record tells of draws from a ledger; a ledger does not.
-    terms = AccountTerms(account.runs, recorded=total is None or asked["record"] is not False)
     rounds = [done for done in (run.rows for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
+    spent = Spent.of(account.runs)
     facts = ReportFacts(
         rounds=rounds,
-        terms=terms,
-        headline=terms.headline,
         private=True,
-        spent=Spent.of(account.runs),
+        delta=spent.delta,
+        # A record tells of draws from a ledger; a ledger does not.
+        recorded=total is None or asked["record"] is not False,
+        total=True,
+        spent=spent,
         run=RunKey.fresh().run_id,
         time=began,
     )
     report = report_of(facts)
-    return Released(report, total, account)
+    return Released(report, total, account, place.joined if place.earlier else None)

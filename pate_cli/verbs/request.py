@@ -1,4 +1,4 @@
-"""What a verb works on: votes that are open, a mechanism for them, and public numbers."""
+"""Requests: votes that are open, a mechanism for them, and public numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import functools
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
@@ -15,17 +15,15 @@ from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import PRIOR_SHARE, Analysis, Bound, MechanismName, ReleaseKind
+from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.worst_case import Spending, least_delta
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.run.accounts import Account, PublicAccount
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
-from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import ParameterWords, PromiseWords, ReadingWords, WorkWords, only
+from pate_cli.verbs.keywords import ParameterWords, ReadingWords, WorkWords, only
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
 from pate_cli.votes.join import with_prior as with_votes_of_prior
@@ -45,7 +43,16 @@ _PRICES: Final = ("max_epsilon", "budget")
 
 @dataclass(frozen=True)
 class Request:
-    """An opened file, the mechanism it is put to, and the public numbers of the run."""
+    """Opened votes, the mechanism that they are put to, and the public numbers of a run.
+
+    Attributes:
+        file: the votes, those of a prior among them.
+        choice: the mechanism, or its name with some parameters.
+        queries: how many rows are asked, the first ones.
+        max_answers: the public cap on answers, at most `queries`.
+        delta: δ of the run.
+        engine: where the work is done.
+    """
 
     file: VoteFile
     choice: Mechanism | MechanismChoice
@@ -56,17 +63,10 @@ class Request:
 
     @functools.cached_property
     def mechanism(self) -> Mechanism:
-        """The mechanism, built for this run."""
+        """Return the mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        choice = self.choice
-        if self.groups:
-            choice = replace(
-                choice,
-                teachers_per_record=votes_per_record(self.file, choice.teachers_per_record),
-                votes_together=self.file.votes_together,
-            )
-        return choice.build(
+        return among_groups(self.choice, self.groups).build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
@@ -75,18 +75,18 @@ class Request:
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """Of the teachers, none where all count alike."""
+        """Return the groups of teachers, none where all count alike."""
         return self.file.groups
 
     @property
     def composed(self) -> str | None:
-        """The name of a mechanism without a Rényi cost."""
+        """Return the name of a mechanism without an RDP cost; None for one with."""
         mechanism = self.mechanism
         return mechanism.name if isinstance(mechanism, ComposedMechanism) else None
 
     @property
     def scored(self) -> ScoredMechanism:
-        """The mechanism, if it has a Rényi cost; UsageError if not."""
+        """Return the mechanism, if it has an RDP cost; UsageError if not."""
         if not isinstance(self.mechanism, ScoredMechanism):
             raise UsageError(
                 f"{self.mechanism.name} has no Renyi cost; pate aggregate --dry-run prints its "
@@ -95,28 +95,13 @@ class Request:
         return self.mechanism
 
     def under(self, choice: MechanismChoice) -> Request:
-        """The same votes put to another mechanism, without the prior if it takes none."""
+        """Return these votes put to another mechanism, without the prior if it takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
         choice = replace(choice, prior_weight=weight_of(file))
         return replace(self, file=file, choice=choice)
 
-    def check_delta(self) -> None:
-        """ParameterError for a δ beside which floating-point noise is not negligible."""
-        mechanism = self.mechanism
-        if isinstance(mechanism, ScoredMechanism):
-            spent = [Spending(mechanism, self.queries, self.max_answers)]
-            least = least_delta(spent, delta=self.delta)
-        else:
-            least = mechanism.smallest_delta(self.queries)
-        if 0.0 < self.delta < least:
-            raise ParameterError(
-                f"`delta` must be at least {least:g} for {self.queries} queries over "
-                f"{self.file.classes} classes, got {self.delta:g}: below it what the resolution of "
-                "floating-point noise adds to delta is no longer negligible"
-            )
-
     def by_rule(self, plan: TargetPlan, *, bound: Bound, rows_given: bool) -> Request:
-        """The same with the settings and rows that nobody asked for, by the public rule.
+        """Return the request with settings and rows that nobody gave, by the public rule.
 
         Rows are those of whole queries.
         """
@@ -152,76 +137,36 @@ class Request:
 
     @functools.cached_property
     def rows(self) -> AskedRows:
-        """The rows that are asked."""
+        """Return the rows that are asked."""
         return AskedRows(self.file, self.queries, self.engine)
 
-    def described(self, settings: Any) -> str:
-        """Return a digest of all that decides what a run gives, its votes included, once read."""
+    def described(self, settings: Settings, *beside: Any) -> str:
+        """Return a digest of all that decides what a run gives, its votes included, once read.
+
+        Args:
+            settings: what the run is told.
+            beside: what else belongs to it: its seed, its record.
+        """
         mechanism, names = self.mechanism, self.file.names
         content = (
             __version__,
-            mechanism.parameters(),
+            settings,
             [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            (self.queries, self.max_answers, self.delta, self.file.facts),
+            self.file.facts,
             None
             if names is None
             else (names.names, names.normalise, sorted(names.aliases.items())),
-            settings,
+            beside,
             self.rows.digest,
         )
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
-
-    def account(self, promise: PromiseWords) -> Account:
-        """How the run is charged, fixed before any vote is seen; errors as `check_delta`.
-
-        Where nothing is sanitized, now or later from a ledger, nothing is kept of the votes.
-        """
-        release, analysis = promise["release"], Analysis(promise["analysis"])
-        order, beta, sigma = promise["order"], promise["beta"], promise["sigma_release"]
-        ledger = promise["keep_ledger"]
-        self.check_delta()
-        if self.groups and analysis is not Analysis.TIGHT:
-            raise UsageError(f"`analysis` {analysis} does not go with `groups`")
-        drawn = (order, beta, sigma) != (None, None, None)
-        plain = analysis is Analysis.TIGHT and not drawn
-        default = ReleaseKind.NONE if plain else ReleaseKind.UPPER
-        kind = kind_of(release, default=default)
-        if isinstance(self.mechanism, ComposedMechanism):
-            name = self.mechanism.name
-            if release is not None and kind is not ReleaseKind.NONE:
-                raise UsageError(f"`release` {kind} does not go with {name}: nothing to sanitize")
-            if analysis is not Analysis.TIGHT:
-                raise UsageError(f"`analysis` {analysis} does not go with {name}")
-            return PublicAccount(
-                self.mechanism,
-                queries=self.queries,
-                max_answers=self.max_answers,
-                delta=self.delta,
-            )
-        scored = self.scored
-        if kind is ReleaseKind.NONE and plain and not ledger:
-            return PublicAccount(
-                scored, queries=self.queries, max_answers=self.max_answers, delta=self.delta
-            )
-        from pate_cli.planning.sanitized import choose_plan
-
-        plan = choose_plan(
-            kind,
-            mechanism=scored,
-            queries=self.queries,
-            delta=self.delta,
-            order=order,
-            beta=beta,
-            sigma=sigma,
-        )
-        return analysis_of(analysis).account(scored, plan)
 
 
 @contextlib.contextmanager
 def requested(
     votes: Votes, mechanism: Mechanism | MechanismChoice | str, asked: Mapping[str, Any]
 ) -> Iterator[Request]:
-    """Open the votes and see to it that the mechanism fits them; `asked` as the verbs take it.
+    """Open the votes and put them to the mechanism, which must fit; `asked` as verbs take it.
 
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
@@ -234,21 +179,7 @@ def requested(
         choice = mechanism_of(mechanism, asked)
     with opened(votes, asked, any_name=not choice.listed) as (file, place):
         if isinstance(choice, Mechanism):
-            for name in ("teachers", "classes"):
-                if getattr(choice, name) != getattr(file, name):
-                    raise ParameterError(
-                        f"the mechanism is for {getattr(choice, name)} {name}, the votes have "
-                        f"{getattr(file, name)}"
-                    )
-            if file.groups:
-                moved = votes_per_record(file, 1)
-                if choice.teachers_per_record != moved or (
-                    choice.votes_together and not file.votes_together
-                ):
-                    raise ParameterError(
-                        "the mechanism is not for these `groups`: build it with "
-                        f"teachers_per_record={moved}, the most votes that one record moves"
-                    )
+            _check_fits(choice, file)
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
         file = with_prior(file, asked, queries)
@@ -263,17 +194,36 @@ def requested(
         yield Request(file, choice, queries, cap, asked["delta"], place)
 
 
+def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
+    """ParameterError for a mechanism that was built for other votes."""
+    for name in ("teachers", "classes"):
+        if getattr(mechanism, name) != getattr(file, name):
+            raise ParameterError(
+                f"the mechanism is for {getattr(mechanism, name)} {name}, the votes have "
+                f"{getattr(file, name)}"
+            )
+    if not file.groups:
+        return
+    moved = votes_per_record(file, 1)
+    apart = mechanism.votes_together and not file.votes_together
+    if mechanism.teachers_per_record != moved or apart:
+        raise ParameterError(
+            f"the mechanism is not for these `groups`: build it with teachers_per_record={moved}, "
+            "the most votes that one record moves"
+        )
+
+
 @contextlib.contextmanager
 def opened(
     votes: Votes, asked: Mapping[str, Any], *, any_name: bool = False
 ) -> Iterator[tuple[VoteFile, Engine]]:
-    """The votes, read as is asked, and where the work on them is done.
+    """Open the votes, and where the work on them is done.
 
-    Before anything is made of them: a file that holds no vote that is any is none of these votes.
+    A file of which no vote is a vote is refused before anything is made of it.
 
     Args:
         votes: as the verbs take them.
-        asked: likewise.
+        asked: keywords of the verb.
         any_name: as `open_votes` has it, where it opens them.
     """
     work, reading = only(WorkWords, asked), only(ReadingWords, asked)
@@ -327,7 +277,7 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
 
 
 def mechanism_of(mechanism: MechanismChoice | str, asked: Mapping[str, Any]) -> MechanismChoice:
-    """The mechanism of this name, with the parameters that are asked and the others by default."""
+    """Return the mechanism of a name with the parameters that are given; others have defaults."""
     if isinstance(mechanism, MechanismChoice):
         _refuse_settled(mechanism, asked)
         return mechanism
@@ -350,43 +300,57 @@ def _refuse_settled(given: Mechanism | MechanismChoice, asked: Mapping[str, Any]
 
 
 def with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
-    """The votes with those of the prior that is asked, if there is one."""
+    """Return the votes with those of a prior, if one is given."""
     prior, weight = asked["prior"], asked["prior_weight"]
     if prior is None:
         if weight is not None:
             raise UsageError("`prior_weight` goes with `prior`")
         return file
-    given = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
-    votes = given.votes(file.teachers)
+    votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
+    return with_votes_of_prior(file, prior, votes).guessed(queries)
+
+
+def prior_votes(weight: Amount | float | str, teachers: int) -> int:
+    """Return how many votes a guess has: a number of them, or a share of the teachers, rounded.
+
+    ParameterError for what is no whole number of votes.
+    """
+    given = Amount.of("prior_weight", weight)
+    votes = given.votes(teachers)
     if given.share:
         votes = float(round(votes))
     if not 0.0 <= votes < _MOST_PRIOR or votes != int(votes):
         raise ParameterError(
             f"`prior_weight` must be a whole number of votes, at least 0, got {votes:g}"
         )
-    return with_votes_of_prior(file, prior, int(votes)).guessed(queries)
+    return int(votes)
 
 
 def weight_of(file: VoteFile) -> int:
-    """B of its prior, 0 without one."""
+    """Return how many votes a guess of the prior has; 0 without one."""
     return 0 if file.prior is None else file.prior.weight
 
 
 def votes_per_record(file: VoteFile, teachers_per_record: int) -> int:
-    """k, as was said or as the groups of the teachers say; UsageError for both."""
+    """Return how many votes one record moves, as was said or as the groups of teachers say."""
     if not file.groups:
         return teachers_per_record
-    if teachers_per_record != 1:
-        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")
+    _refuse_beside_groups(teachers_per_record)
     return max(group.votes_per_record for group in file.groups)
 
 
-def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
-    """Return what is published beside the labels: a sanitized bound or nothing.
+def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:
+    """Return a mechanism for teachers in groups, which say how many votes one record moves."""
+    if not groups:
+        return choice
+    _refuse_beside_groups(choice.teachers_per_record)
+    return replace(
+        choice,
+        teachers_per_record=max(group.votes_per_record for group in groups),
+        votes_together=all(group.teachers_per_record == 1 for group in groups),
+    )
 
-    UsageError for a target, which is tested and not drawn.
-    """
-    kind = default if release is None else ReleaseKind(release)
-    if kind is ReleaseKind.TARGET:
-        raise UsageError("`release` target goes with `aggregate` and its `target_epsilon`")
-    return kind
+
+def _refuse_beside_groups(teachers_per_record: int) -> None:
+    if teachers_per_record != 1:
+        raise UsageError("`teachers_per_record` does not go with `groups`, which say it themselves")

@@ -19,19 +19,20 @@ from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import KIND, Run, SpendRecord
-from pate_cli.disclosure.record_place import Places, record_of
+from pate_cli.disclosure.record import KIND, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.run_checks import record_faults
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
-from pate_cli.disclosure.verification import FAILED, OK, Check, record_faults
+from pate_cli.disclosure.verification import FAILED, OK, Check
 from pate_cli.files.addresses import public_name
+from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
-from pate_cli.files.sealed_json import content_of, named
 
 
 @dataclass(frozen=True, repr=False)
-class Bill(Result):
-    """All runs of a record, and what they cost together; public: it holds nothing of the votes.
+class RecordCost(Result):
+    """All runs of a record and what they cost together, as `spent` returns them; public.
 
     Attributes:
         record: its file, as it was named; None of a record at hand.
@@ -63,7 +64,7 @@ class Bill(Result):
         """(ε, δ) that are left of the budget, each at least 0; None where that is not known."""
         if self.budget is None or self.running is None:
             return None
-        return self.budget.left(self.running[-1]) if self.runs else left_of(self.budget, ())
+        return left_of(self.budget, self.runs)
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:
@@ -80,31 +81,31 @@ class Bill(Result):
 
     @property
     def releasable(self) -> bool:
-        """Settings, outcomes and costs for all votes; and names of files."""
+        """True: it holds settings, outcomes and costs for all votes, and names of files."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
-        """The total, and every run."""
-        total: dict[str, Any] = {} if self.total is None else asdict(self.total)
+        """Return the total, the budget with what is left of it, and every run."""
+        total = {"epsilon": 0.0, "delta": 0.0} if self.total is None else asdict(self.total)
+        chosen, budget = self.however_chosen, self.budget
+        left, delta_left = self.left or (None, None)
         checked = {} if self.reports is None else {"reports": [asdict(one) for one in self.reports]}
         return {
             "releasable": True,
             "record": self.record,
-            **(total or {"epsilon": 0.0, "delta": 0.0}),
-            "however_chosen": dict(
-                zip(("epsilon", "delta"), self.however_chosen or (), strict=False)
-            ),
-            "budget": None if self.budget is None else self.budget.epsilon,
-            "budget_delta": None if self.budget is None else self.budget.delta,
-            "budget_order": None if self.budget is None else self.budget.order,
-            "budget_left": None if self.left is None else self.left[0],
-            "budget_delta_left": None if self.left is None else self.left[1],
+            **total,
+            "however_chosen": {} if chosen is None else {"epsilon": chosen[0], "delta": chosen[1]},
+            "budget": None if budget is None else budget.epsilon,
+            "budget_delta": None if budget is None else budget.delta,
+            "budget_order": None if budget is None else budget.order,
+            "budget_left": left,
+            "budget_delta_left": delta_left,
             "runs": [encoded(run) for run in self.runs],
             **checked,
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """A row a run, in words and numbers."""
+        """Return a row a run, in words and numbers."""
         rows = list(self.rows())
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in rows])
@@ -132,7 +133,7 @@ class Bill(Result):
                 "outcome": run.outcome.value,
                 "queries": None if asked is None else asked.queries,
                 "answers": run.answers,
-                "epsilon": run.cost,
+                "epsilon": run.counted,
                 "delta": run.delta,
                 "total_epsilon": run.total_epsilon,
                 "total_delta": run.total_delta,
@@ -140,7 +141,7 @@ class Bill(Result):
             }
 
     def headline(self) -> str:
-        """How many, and what they cost."""
+        """Return how many runs there are, and what they cost."""
         if self.total is None:
             return "no run"
         runs = "1 run" if len(self.runs) == 1 else f"{len(self.runs)} runs"
@@ -155,13 +156,13 @@ def spent(
     budget_delta: float | None = None,
     budget_order: float | None = None,
     reports: Sequence[Report | str | PathLike[str]] | None = None,
-) -> Bill:
+) -> RecordCost:
     """All runs on the votes of some teachers, what each published, and what they cost together.
 
         >>> given = {"layout": "counts", "record": "account.spent.json"}
         >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
         >>> pate.spent("account.spent.json", reports=[done.report])
-        <Bill: 1 run, epsilon 1.6495 at delta 1e-05 together>
+        <RecordCost: 1 run, epsilon 1.6495 at delta 1e-05 together>
 
     Args:
         record: the record or its file; or votes that have one beside them.
@@ -182,10 +183,11 @@ def spent(
     if isinstance(record, SpendRecord):
         found = record
     else:
-        place = _place(record, ensemble)
-        name, found = str(place), SpendRecord.read(place)
+        file = _record_at(record, ensemble)
+        file.refuse_run()
+        name, found = file.name, file.record
     budgets = [run.budget for run in found.runs if run.budget is not None]
-    return Bill(
+    return RecordCost(
         name,
         found.runs,
         total_of(found.runs) if found.runs else None,
@@ -194,29 +196,31 @@ def spent(
     )
 
 
-def _place(record: str | PathLike[str] | None, ensemble: str | None) -> Path:
-    """Return the file of the record, which is there."""
-    path = Path(record) if record is not None else record_of(ensemble or "")
+def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> RecordFile:
+    """Return the record, which is there: a file of its own, or the one that votes have."""
+    path = told_record(record, ensemble) or Path()
+    shown = public_name(fspath(path))
     with named(path):
-        if path.is_file() and f'"{KIND}"'.encode() in content_of(path)[:100]:
-            return path
-    if record is not None:
-        for found in Places.of(record, record=None).paths:
-            if found.is_file():
-                return found
-        if path.is_dir() or (path.exists() and path.suffix != ".json"):
-            raise LedgerError(f"{public_name(fspath(record))}: no record of these votes is known")
-        if path.exists():
-            return path
-    raise LedgerError(f"{public_name(str(path))}: there is no such record")
+        there = path.is_file()
+    if there:
+        with reading(path, "the record of what was spent") as file:
+            there = f'"{KIND}"'.encode() in file.read(100)
+    found = RecordPlace() if there or record is None else RecordPlace.of(record, record=None)
+    if found.file is not None and not found.file.empty:
+        return found.file
+    if not there and (path.is_dir() or (path.exists() and path.suffix != ".json")):
+        raise LedgerError(f"{shown}: no record of these votes is known")
+    if not path.exists():
+        raise LedgerError(f"{shown}: there is no such record")
+    return RecordFile(path)
 
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
-    """Whether the record tells of a report, as that has it."""
-    report = given if isinstance(given, Report) else read_report(given).report
-    name = report.run or "a report without a run"
-    if not isinstance(given, Report):
-        name = public_name(fspath(given))
+    """Return whether the record tells of a report, as that has it."""
+    if isinstance(given, Report):
+        report, name = given, given.run or "a report without a run"
+    else:
+        report, name = read_report(given), public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
     if own is not None:
         faults = list(record_faults(report, record))

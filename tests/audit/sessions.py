@@ -212,7 +212,7 @@ SESSIONS = (
         {"threshold": 6.0, "sigma1": 4.0, "sigma2": 3.0},
         8,
         0.01,
-        {"epsilon": 3.0},
+        {"target_epsilon": 3.0},
     ),
     GameCase(
         "session: few are answered",
@@ -220,7 +220,7 @@ SESSIONS = (
         {"threshold": 3.5, "sigma1": 8.0, "sigma2": 4.0},
         6,
         0.01,
-        {"epsilon": 3.0},
+        {"target_epsilon": 3.0},
         aim=3.0,
     ),
     GameCase(
@@ -229,7 +229,7 @@ SESSIONS = (
         {"threshold": 6.0, "sigma1": 6.0, "sigma2": 4.0, "teachers_per_record": 2},
         6,
         0.01,
-        {"epsilon": 3.0},
+        {"target_epsilon": 3.0},
     ),
     GameCase(
         "session: gnmax, asked as the answers fall",
@@ -277,6 +277,6 @@ SESSIONS = (
         {"threshold": 4.0, "sigma1": 5.0, "sigma2": 13.0},
         8,
         0.1,
-        {"epsilon": 3.0},
+        {"target_epsilon": 3.0},
     ),
 )

@@ -120,7 +120,7 @@ def test_dry_run_prices_and_leaves_nothing(pate, votes, monkeypatch, leftovers):
     def refuse(*_args, **_kwargs):
         raise AssertionError("a dry run must not draw")
 
-    monkeypatch.setattr("pate_cli.verbs.spend.run", refuse)
+    monkeypatch.setattr("pate_cli.verbs.aggregate.run", refuse)
     monkeypatch.setattr("pate_cli.core.noise.Noise.normal", refuse)
     result = pate("aggregate", votes, "--dry-run", "--ledger", "l.json")
     assert result.exit_code == 0, result.stderr
@@ -166,7 +166,7 @@ def test_a_seed_reproduces_everything_and_is_marked(pate, votes, folder):
     assert (folder / "a.parquet").read_bytes() != (folder / "c.parquet").read_bytes()
     report = json.loads(first.stdout)
     assert report["private"] is False
-    assert not any(text["holds"] for text in report["guarantee"]["statements"])
+    assert not any(text["holds"] for text in report["statements"])
     assert "NOT private" in first.stderr
 
 

@@ -13,7 +13,7 @@ import pytest
 
 import pate_cli
 from pate_cli.disclosure.record import RunKind, SpendRecord
-from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.report import report_schema
 from slices import some
 
 PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
@@ -67,7 +67,7 @@ def test_where_a_fact_was_read_off_the_votes_nothing_is_claimed(pate, refused, f
     words = ["aggregate", "votes.npy", "--layout", "labels", "--export-rdp", "curve.json"]
     words += ["--max-epsilon", 100]
     for more in ([], ["--dry-run"]):
-        assert "nothing is claimed" in refused(pate(*words, *more), 2).lower()
+        assert "nothing is promised" in refused(pate(*words, *more), 2).lower()
     assert leftovers() == ["votes.npy"]
     assert pate(*words, "--classes", 3).exit_code == 0
 
@@ -84,7 +84,7 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder
     assert "at delta 1.1e-05" in result.stderr
     assert [part["covers"] for part in found["external"]] == ["a histogram", None]
     assert found["external"][0]["rdp"] < 0.5 == found["external"][0]["epsilon"]
-    assert found["guarantee"]["summary"].startswith("In total, with 2 external parts, epsilon = ")
+    assert found["summary"].startswith("Together with 2 external parts, epsilon ")
     assert found["external"][0]["stated"] == PAIR | {"name": "pair.json"}
     assert found["external"][1]["stated"] == CURVE | {"name": "curve.json"}
     # The record tells of them, too; the draw cannot be had again.
@@ -106,7 +106,7 @@ def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftover
     before = leftovers()
     for name, said in (
         ("bad.json", "every rdp of a curve must be between 0"),
-        ("first.json", "is a report of votes"),
+        ("first.json", "is a 'pate-report', which states no external cost"),
         ("ledger", "states no external cost"),
         ("missing.json", "cannot read missing.json"),
     ):
@@ -137,7 +137,7 @@ def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger, kind):
     for path in (
         ("epsilon",),
         ("delta",),
-        ("guarantee", "covers"),
+        ("covers",),
         ("external", 0, "rdp"),
         ("external", 0, "total_rdp"),
         ("external", 0, "epsilon"),

@@ -248,7 +248,6 @@ SETS = (
     "classes with --label-names"
 )
 CLUSTERS = "put the queries of a cluster into one row before aggregating"
-FOLDER = "labels in a folder, as {} asks for, are gone: write one file, for example labels.parquet"
 
 
 @pytest.mark.parametrize(
@@ -258,15 +257,11 @@ FOLDER = "labels in a folder, as {} asks for, are gone: write one file, for exam
         ("verify r.json --pool=c.csv", f"--pool is gone: {CLUSTERS}"),
         ("cost v.npy --voting powerset", f"--voting is gone: {SETS}"),
         ("tune --voting binary --target-epsilon 1", f"--voting is gone: {SETS}"),
-        ("aggregate v.npy -o labels/", FOLDER.format("labels/")),
-        ("aggregate v.npy -o here --format csv", FOLDER.format("here")),
-        ("aggregate v.npy -o s3://k:w@b/labels", FOLDER.format("s3://b/labels")),
     ],
 )
 def test_what_is_gone_is_told_with_what_to_use_instead(pate, refused, folder, line, message):
-    (folder / "here").mkdir()
     refused(pate(*line.split()), 2, message)
-    assert [path.name for path in folder.iterdir()] == ["here"]
+    assert not list(folder.iterdir())
 
 
 def test_a_wrong_command_is_one_line_too(pate, refused):

@@ -365,7 +365,7 @@ def test_the_published_price_of_the_draw_stands_beside_the_exact_one(ran, words)
             f"claims {claimed:.6g}, the draw costs {exact:.6g}."
         )
     assert "charges the expected cost" in report["warnings"][0]
-    assert not any(text["holds"] for text in report["guarantee"]["statements"])
+    assert not any(text["holds"] for text in report["statements"])
 
 
 def test_a_smoothness_the_published_theorem_does_not_admit_is_refused_in_advance(
@@ -401,5 +401,5 @@ def test_without_a_draw_the_paper_analysis_is_still_sound(ran):
     tight, _, _ = ran("--sigma2", 40, "--release", "none")
     assert report["sound"] is True
     assert report["epsilon"] == report["data_independent"]["epsilon"] == tight["epsilon"]
-    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    held = {text["id"] for text in report["statements"] if text["holds"]}
     assert held == {"all-votes"}

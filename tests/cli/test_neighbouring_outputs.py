@@ -268,7 +268,7 @@ def _files(folder):
 FROM_LABELS = {"answers", "rounds.0.answers", "labels.bytes", "labels.sha256"}
 # A sanitized epsilon is drawn; the headline, where it comes from and the sentence about it follow
 # from it and public numbers, which `follows_from_the_draw` checks.
-FROM_DRAW = {"sanitized.epsilon", "epsilon", "epsilon_kind", "guarantee.summary"}
+FROM_DRAW = {"sanitized.epsilon", "epsilon", "epsilon_kind", "summary"}
 
 
 _RUN_ANSWERS = re.compile(r"spent\.runs\.\d+\.answers")
@@ -330,7 +330,7 @@ def follows_from_the_draw(report):
     kind = "worst-case" if public <= sanitized else report["sanitized"]["release"]
     assert report["epsilon_kind"] == kind
     if report["private"]:
-        assert f"epsilon = {report['epsilon']:.4f} at" in report["guarantee"]["summary"]
+        assert f"epsilon {report['epsilon']:.4f} at" in report["summary"]
 
 
 def read_labels(name, content):
@@ -416,7 +416,6 @@ REPEATED = [
     "answered {answers} of ",
     ", {answers} answers: ",
     "epsilon {epsilon:.4f} at delta ",
-    "epsilon = {epsilon:.4f} at delta ",
 ]
 
 

@@ -96,7 +96,7 @@ def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, 
     assert "classes" not in report["mechanism"]
     assert "label_names" not in report
     assert (report["sound"], report["answers"]) == (True, QUERIES - 1)
-    assert "classes" not in report["guarantee"]["adjacency"]
+    assert "classes" not in report["adjacency"]
     assert pate("verify", "report.json", f"labels.{suffix}").exit_code == 0
     told = everything(folder.parent / "here") + (done.stdout + done.stderr).encode()
     for path in folder.parent.rglob("*.spent.json"):

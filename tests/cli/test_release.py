@@ -19,7 +19,7 @@ from pate_cli.cli.release import _is_ledger
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import RunKind, SpendRecord
-from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.report import report_schema
 from sealing import sealed
 from slices import some
 
@@ -154,14 +154,16 @@ def test_several_rounds_keep_the_ex_post_statement_alone(kept, pate, forget):
     kept("b.json", *KEEP, *STUDENT)
     report = json.loads(pate("release", "a.json", "b.json", *DRAW).stdout)
     assert report["private"] is True
-    held = {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    held = {text["id"] for text in report["statements"] if text["holds"]}
     assert held == {"all-votes", "released-epsilon", "total", "sum"}
-    texts = {said["id"]: said["text"] for said in report["guarantee"]["statements"]}
-    assert texts["released-epsilon"].endswith("Rounds may have been chosen on earlier labels.")
+    texts = {said["id"]: said["text"] for said in report["statements"]}
+    assert texts["released-epsilon"].endswith(
+        "Rounds may have been chosen after seeing earlier labels."
+    )
     assert texts["all-votes"].endswith("of all rounds were fixed beforehand.")
     forget()
     alone = json.loads(pate("release", "a.json", *DRAW).stdout)
-    held = {text["id"] for text in alone["guarantee"]["statements"] if text["holds"]}
+    held = {text["id"] for text in alone["statements"] if text["holds"]}
     assert held == {"all-votes", "this-file", "released-epsilon", "total", "sum"}
 
 
@@ -292,7 +294,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
         bounds = [drawn["data_independent"]["epsilon"] for drawn in (previous, following)]
         assert bounds[1] > bounds[0]
         earlier = f"{times} earlier release{'s' if times > 1 else ''} from the same votes"
-        assert earlier in following["guarantee"]["covers"]
+        assert earlier in following["covers"]
         refused(pate("release", *words), 7, AGAIN.format(times + 1))
         previous = following
     assert mode_of(record) == 0o644
@@ -309,7 +311,7 @@ def test_a_round_in_common_is_enough(kept, pate, refused, released):
 
 
 def held(report):
-    return {text["id"] for text in report["guarantee"]["statements"] if text["holds"]}
+    return {text["id"] for text in report["statements"] if text["holds"]}
 
 
 def test_a_second_draw_is_refused_though_nothing_was_asked_for(
@@ -326,24 +328,24 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     assert record.read_bytes() == before
     assert not (folder / "s.json").exists()
     second = released("a.json", *DRAW, "--again")
-    assert "1 earlier release from" in second["guarantee"]["covers"]
+    assert "1 earlier release from" in second["covers"]
     assert second["data_independent"]["epsilon"] > first["data_independent"]["epsilon"]
     assert draws_in(record) == 2
 
 
-def test_the_order_of_ledgers_hides_no_draw(kept, pate, refused, released, folder, forget):
-    """Without a record of the votes a draw from several is noted beside each; one is enough."""
-    for name in ("a", "b", "c"):
-        kept(name)
+@pytest.mark.parametrize("flags", [[], ["--no-record"]])
+def test_the_order_of_ledgers_hides_no_draw(
+    kept, pate, refused, released, folder, record, forget, flags
+):
+    """Lost, the record begins anew where the ledgers say; of none, beside the first of them."""
+    for name in "abc":
+        kept(name, *KEEP, *flags)
     forget()
     released("a", "b", *DRAW)
-    texts = [(folder / f"{name}.spent.json").read_bytes() for name in "ab"]
-    assert texts[0] == texts[1]
     for words in (["a"], ["b"], ["b", "a"], ["c", "b"], ["a", "c"]):
         refused(pate("release", *words, *DRAW), 7, AGAIN.format(1))
-    assert not (folder / "c.spent.json").exists()
-    record_files.unlink(folder / "a.spent.json")
-    refused(pate("release", "a", "b", *DRAW), 7, AGAIN.format(1))
+    begun = [path.name for path in (record, *folder.glob("*.spent.json")) if path.exists()]
+    assert begun == (["a.spent.json"] if flags else ["votes.npy.spent.json"])
     released("c", "b", *DRAW, "--again")
     refused(pate("release", "c", *DRAW), 7, AGAIN.format(1))
     refused(pate("release", "c", "b", "a", *DRAW), 7, AGAIN.format(2))
@@ -369,18 +371,28 @@ def test_a_copy_of_a_ledger_has_the_record_of_its_votes(kept, pate, refused, rel
     refused(pate("release", "sub/copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
 
 
-def test_a_shared_record_counts_every_draw_once(kept, pate, refused, released, folder, forget):
-    """Copies of a ledger without a record of its votes have their own, with draws alike."""
+def test_a_record_that_is_named_takes_over_every_draw(kept, pate, refused, released, folder):
+    """Whatever a ledger is called, and whether a record is named: there is one for its draws."""
     kept("a")
-    forget()
     (folder / "copy").write_bytes((folder / "a").read_bytes())
     released("a", *DRAW, "--spend", "s.json")
-    refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
-    released("copy", *DRAW)
-    refused(pate("release", "copy", *DRAW, "--spend", "s.json"), 7, AGAIN.format(2))
-    released("copy", *DRAW, "--spend", "s.json", "--again")
-    refused(pate("release", "a", *DRAW, "--spend", "s.json"), 7, AGAIN.format(3))
-    refused(pate("release", "a", *DRAW), 7, AGAIN.format(1))
+    for words in (["copy"], ["a"], ["copy", "--spend", "s.json"]):
+        refused(pate("release", *words, *DRAW), 7, AGAIN.format(1))
+    released("copy", *DRAW, "--again")
+    assert draws_in(folder / "s.json") == 2
+    refused(pate("release", "a", *DRAW), 7, AGAIN.format(2))
+
+
+def test_a_record_that_was_taken_over_releases_nothing(
+    kept, pate, refused, released, record, monkeypatch, folder
+):
+    """Also for those who do not know where the other one lies."""
+    kept("a")
+    released("a", *DRAW, "--spend", "s.json")
+    monkeypatch.setenv("PATE_HOME", str(folder / "elsewhere"))
+    message = f"the runs of {record} go on in s.json; name that record with --spend, or its "
+    refused(pate("release", "a", *DRAW), 3, message + "--ensemble")
+    refused(pate("release", "a", *DRAW, "--spend", "s.json"), 7, AGAIN.format(1))
 
 
 def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, leftovers):
@@ -391,33 +403,30 @@ def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, lefto
         result = pate("release", *words)
         report = json.loads(result.stdout)
         assert (report["private"], report["sound"], held(report)) == (True, False, set())
-        assert report["guarantee"]["summary"] == (
-            "Nothing is claimed: earlier draws from these rounds, of which no record was kept, may "
-            "not be charged; leave out --no-record."
+        assert report["summary"] == (
+            "Nothing is promised: no record of earlier draws from these rounds was kept, so they "
+            "may not be charged. Leave out --no-record."
         )
-        assert f"pate: warning: {report['guarantee']['summary']}" in result.stderr.splitlines()
+        assert f"pate: warning: {report['summary']}" in result.stderr.splitlines()
     assert leftovers() == before
     one = {"all-votes", "this-file", "released-epsilon"}
     assert held(released("a.json", *DRAW)) == one | {"total", "sum"}
 
 
 def test_a_record_that_cannot_be_kept_stops_the_release(
-    kept, pate, refused, folder, leftovers, forget
+    kept, pate, refused, record, leftovers, forget
 ):
     kept("a.json")
     forget()
-    (folder / "a.json.spent.json").mkdir()
+    record.mkdir()
     result = pate("release", "a.json", *DRAW, "--report", "r.json")
     assert result.exit_code in (3, 6)
     assert result.stdout == ""
     assert "r.json" not in leftovers()
-    (folder / "a.json.spent.json").rmdir()
-    (folder / "a.json.spent.json").write_text("{}")
-    refused(
-        pate("release", "a.json", *DRAW),
-        3,
-        f"{folder}/a.json.spent.json is no record, or one of another version",
-    )
+    record.rmdir()
+    record.write_text("{}")
+    message = f"{record} is no record, or one of another version"
+    refused(pate("release", "a.json", *DRAW), 3, message)
     assert "r.json" not in leftovers()
 
 
@@ -528,7 +537,7 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, f
         "aggregate --release none --ledger FILE saves that"
     )
     assert "of their own" not in free.stderr
-    assert "1 earlier release from" in json.loads(spent.stdout)["guarantee"]["covers"]
+    assert "1 earlier release from" in json.loads(spent.stdout)["covers"]
     totals = [json.loads(run.stdout)["data_independent"]["epsilon"] for run in (spent, free)]
     assert totals[0] > totals[1]
 
@@ -539,7 +548,7 @@ def test_a_seed_anywhere_takes_the_claims_back(kept, released, forget):
     for words in (["a.json", *DRAW, "--seed", 2], ["seeded.json", *DRAW]):
         report = released(*words)
         assert report["private"] is False
-        assert not any(text["holds"] for text in report["guarantee"]["statements"])
+        assert not any(text["holds"] for text in report["statements"])
     forget()
     both = released("a.json", "seeded.json", *DRAW)
     assert both["private"] is False
@@ -741,7 +750,7 @@ def test_two_reports_are_one_total_and_the_same_twice_is_one(ran, released, refu
     assert released("both.json", "b.json")["spent"] == both["spent"]
     ran("seeded", "--seed", 1)
     line = refused(pate("release", "a.json", "seeded.json"), 2)
-    assert "nothing is claimed for a run to be released" in line
+    assert "a report cannot be released: Nothing is promised" in line
 
 
 @pytest.mark.parametrize("passed", [True, False])
@@ -775,11 +784,11 @@ def test_a_ledger_in_a_total_without_a_record_claims_nothing(kept, ran, pate, re
     assert len(total["spent"]["runs"]) == 2
     jsonschema.validate(total, report_schema())
     assert (total["private"], total["sound"], held(total)) == (True, False, set())
-    assert total["guarantee"]["summary"].startswith("Nothing is claimed: earlier draws from these")
+    assert total["summary"].startswith("Nothing is promised: no record of earlier draws")
     (folder / "total.json").write_text(json.dumps(total))
     told = pate("verify", "total.json", "--table", "--without-dp-accounting")
     failed = [line for line in told.stdout.splitlines() if line.startswith("FAILED: ")]
-    assert failed == [f"FAILED: promise: {total['guarantee']['summary']}"]
+    assert failed == [f"FAILED: promise: {total['summary']}"]
     assert held(released("b.json", "--no-record")) >= {"all-votes", "total", "sum"}
 
 

@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 
 import pate_cli
+from pate_cli.core.errors import ReportError
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.schema import report_schema
+from pate_cli.disclosure.reader import parse_report
+from pate_cli.disclosure.report import report_schema
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.verbs.verify import verify
 
 # Of most reports.
 ABSENT = ("prior", "groups", "earlier_draws", "external", "met_target", "unsettled")
@@ -91,7 +94,7 @@ def test_keys_come_in_the_order_of_the_schema(report):
     optional = ("label_set", "label_names", *ABSENT)
     assert [key for key in schema["properties"] if key not in optional] == schema["required"]
     assert list(report) == schema["required"]
-    for name in ("guarantee", "sanitized", "data_independent"):
+    for name in ("sanitized", "data_independent"):
         assert list(report[name]) == list(schema["properties"][name]["properties"])
 
 
@@ -101,7 +104,7 @@ def test_names_of_classes_stand_where_the_schema_has_them(pate, parquet, votes):
     others = ("label_set", *ABSENT)
     assert list(found) == [key for key in report_schema()["properties"] if key not in others]
     assert found["label_names"] == ["ant", "bee", "cow", "dog"]
-    for slip in (["ant"], ["ant", "ant"], ["ant", ""], "ant,bee", {"ant": 0}):
+    for slip in ([3], "ant,bee", {"ant": 0}):
         assert _errors(found | {"label_names": slip}) != []
 
 
@@ -117,32 +120,42 @@ TESTED = {
 
 PRIOR = {"weight": 12, "guesses": 3, "sha256": "0" * 64, "presupposed": "x"}
 
-# What a slip could put into a report: each must be refused.
+# What a slip could put into a report: each must be refused by the schema and by the reader.
 SLIPS = {
     "a secret curve": lambda r: r.update(rdp=[0.1, 0.2]),
     "an expected number of answers": lambda r: r.update(expected_answers=282.7),
     "a smooth sensitivity": lambda r: r["sanitized"].update(smooth_sensitivity=0.06),
     "the id of a round": lambda r: r["rounds"][0].update(id="d41d8c"),
-    "a list among the parameters": lambda r: r["mechanism"].update(votes=[1, 2]),
     "a mark that is none": lambda r: r.update(releasable="no"),
     "another version": lambda r: r.update(schema_version=5),
     "a chance of passing": lambda r: r.update(tested={**TESTED, "pass_probability": 0.99}),
-    "a test of nothing": lambda r: r.update(tested={**TESTED, "orders": []}),
-    "a headline from nowhere": lambda r: r.update(epsilon_kind="exact"),
+    "a bound that there is not": lambda r: r.update(tested={**TESTED, "bound": "sharp"}),
+    "a statement that is none": lambda r: r.update(statements=[{"id": "all-votes"}]),
     "no delta": lambda r: r.pop("delta"),
-    "delta 0": lambda r: r.update(delta=0),
-    "negative epsilon": lambda r: r.update(epsilon=-0.1),
-    "a number where nothing was released": lambda r: r["sanitized"].update(release="none"),
-    "no number where one was released": lambda r: r["sanitized"].update(epsilon=None),
-    "no statements": lambda r: r["guarantee"].update(statements=[]),
-    "no rounds": lambda r: r.update(rounds=[]),
+    "a text for epsilon": lambda r: r.update(epsilon="0.1"),
     "a prior of which nothing is presupposed": lambda r: r.update(
         prior={name: fact for name, fact in PRIOR.items() if name != "presupposed"}
     ),
-    "a prior without a vote": lambda r: r.update(prior=PRIOR | {"weight": 0}),
-    "a hash that is none": lambda r: r.update(prior=PRIOR | {"sha256": "0" * 63}),
     "a guess": lambda r: r.update(prior=PRIOR | {"guess": [1, 0]}),
+}
+
+# What no run says of itself, though its fields are of the right kind.
+CONTRADICTIONS = {
+    "a number where nothing was released": lambda r: r["sanitized"].update(release="none"),
+    "no number where one was released": lambda r: r["sanitized"].update(epsilon=None),
+    "a list among the parameters": lambda r: r["mechanism"].update(votes=[1, 2]),
+    "a test of nothing": lambda r: r.update(tested={**TESTED, "orders": []}),
+    "a headline from nowhere": lambda r: r.update(epsilon_kind="exact"),
+    "an analysis that there is not": lambda r: r.update(analysis="exact"),
+    "a word for what is unsettled": lambda r: r.update(unsettled=["nothing"]),
+    "delta 0": lambda r: r.update(delta=0),
+    "negative epsilon": lambda r: r.update(epsilon=-0.1),
+    "a negative draw": lambda r: r["sanitized"].update(epsilon=-0.1),
+    "no statements": lambda r: r.update(statements=[]),
+    "no rounds": lambda r: r.update(rounds=[]),
+    "a prior that no round had": lambda r: r.update(prior=PRIOR),
     "order 1": lambda r: r["data_independent"].update(order=1),
+    "a mark that is not that of private": lambda r: r.update(releasable=True),
 }
 
 
@@ -162,9 +175,28 @@ def test_a_prior_stands_where_the_schema_has_it(pate, votes, tmp_path, words):
         assert list(found) == [key for key in report_schema()["properties"] if key not in others]
 
 
-@pytest.mark.parametrize("slip", SLIPS)
-def test_the_schema_refuses(report, slip):
-    assert _errors(report) == []
+def _changed(report, slip):
     changed = copy.deepcopy(report)
-    SLIPS[slip](changed)
+    slip(changed)
+    return changed
+
+
+@pytest.mark.parametrize("slip", SLIPS)
+def test_the_schema_and_the_reader_refuse(report, slip):
+    """The schema is made of the dataclasses that the reader reads."""
+    assert _errors(report) == []
+    changed = _changed(report, SLIPS[slip])
     assert _errors(changed) != []
+    with pytest.raises(ReportError):
+        parse_report(json.dumps(changed))
+
+
+@pytest.mark.parametrize("slip", CONTRADICTIONS)
+def test_what_no_run_says_of_itself_is_refused_or_does_not_verify(report, slip):
+    changed = _changed(report, CONTRADICTIONS[slip])
+    assert _errors(changed) == []
+    try:
+        failed = verify(json.dumps(changed).encode(), with_dp_accounting=False).failed
+    except ReportError as error:
+        failed = ["numbers and words"] if " damaged: " in str(error) else []
+    assert "numbers and words" in failed

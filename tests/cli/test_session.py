@@ -159,7 +159,11 @@ def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pat
     [
         (("--teachers", 250, "--classes", 3, "--target-epsilon", 1), 2, "name its --spend"),
         (("--teachers", 250, "--target-epsilon", 1, "--no-record"), 2, "say --classes"),
-        (("--teachers", 250, "--classes", 3, "--no-record"), 2, "say `epsilon` or --max-queries"),
+        (
+            ("--teachers", 250, "--classes", 3, "--no-record"),
+            2,
+            "say --target-epsilon or --max-queries",
+        ),
         (("--classes", 3, "--target-epsilon", 1, "--no-record"), 2, "--teachers must be"),
         (("--teachers", 9, "--classes", 3, "--target-epsilon", 0.1, "--no-record"), 5, "one query"),
         (("--teacher", 250), 2, "perhaps --teachers"),

@@ -9,9 +9,10 @@ import re
 import numpy as np
 import pytest
 
-from pate_cli.disclosure.verdict import best_guess, verdict
+from pate_cli.disclosure.figures import best_guess, verdict
 from pate_cli.files.beside import report_beside
 
+WHATEVER = "it holds whatever the votes were"
 SHAPED = "void if the votes or any private record shaped them"
 
 
@@ -32,7 +33,7 @@ def test_aggregate_tells_what_happened_and_what_to_do(screen, votes, folder):
     rows = told(screen("aggregate", votes, "--max-queries", 20, "--ledger", "kept.ledger"))
     report = report_in(folder)
     assert rows["answered"] == f"{report['answers']} of 20 queries"
-    assert rows["epsilon"] == f"{report['epsilon']:.4f} at delta 1e-05, for all votes"
+    assert rows["epsilon"] == f"{report['epsilon']:.4f} at delta 1e-05; {WHATEVER}"
     assert "worst case" not in rows
     assert rows["privacy"] == str(verdict(report["epsilon"], 1e-5))
     assert rows["publish"] == "votes.labels.parquet, votes.report.json"
@@ -45,8 +46,8 @@ def test_a_sanitized_epsilon_stands_beside_the_worst_case(screen, votes, folder)
     report = report_in(folder, "round.report.json")
     assert rows["epsilon"].startswith(f"{report['epsilon']:.4f} at delta 1e-05")
     if report["epsilon_kind"] == "upper":
-        assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}, for all votes"
-        assert "of the runs with so small an epsilon" in rows["privacy"]
+        assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}; {WHATEVER}"
+        assert "of the runs that publish so small an epsilon" in rows["privacy"]
     assert rows["publish"] == "round.report.json"
     assert rows["keep secret"] == "the votes, round.one"
 
@@ -56,12 +57,12 @@ def test_the_worst_case_of_several_rounds_has_its_premise(screen, votes, folder)
         words = ("--order", 8, "--release", "none", "--ledger", f"round.{name}", "--force")
         screen("aggregate", votes, *words)
     rows = told(screen("release", "round.one", "round.two", "--release", "none"))
-    assert rows["epsilon"].endswith(", for all votes if all rounds were fixed beforehand")
+    assert rows["epsilon"].endswith(f"; {WHATEVER}, if all rounds were fixed beforehand")
 
 
 def test_what_proves_nothing_is_not_called_publishable(screen, votes):
     rows = told(screen("aggregate", votes, "--seed", 1))
-    assert rows["epsilon"].endswith(" at delta 1e-05, which promises nothing")
+    assert rows["epsilon"].endswith(" at delta 1e-05; nothing is promised")
     assert rows["privacy"].startswith("none: drawn from a fixed seed")
     assert "publish" not in rows
     assert rows["written"] == "votes.labels.parquet, votes.report.json"
@@ -69,21 +70,21 @@ def test_what_proves_nothing_is_not_called_publishable(screen, votes):
 
 def test_a_seed_promises_no_worst_case_either(screen, votes):
     rows = told(screen("aggregate", votes, "--release", "upper", "--seed", 1))
-    assert rows["epsilon"].endswith(", which promises nothing")
+    assert rows["epsilon"].endswith("; nothing is promised")
     assert "worst case" not in rows
 
 
 def test_the_price_of_what_was_read_off_is_no_promise(screen, folder):
     np.save("labels.npy", np.tile([0, 1, 1], (20, 2)))
     rows = told(screen("aggregate", "labels.npy", "--layout", "labels", "--dry-run"))
-    assert rows["epsilon"].endswith(", which promises nothing")
-    assert rows["privacy"].startswith("not proved")
+    assert rows["epsilon"].endswith("; nothing is promised")
+    assert rows["privacy"].startswith("none: what the warning names was read")
 
 
 def test_a_dry_run_writes_nothing(screen, votes, folder):
     rows = told(screen("aggregate", votes, "--dry-run"))
     assert rows["would ask"] == "60 rows, for at most 60 answers"
-    assert float(rows["epsilon"].split()[0]) > 0.0
+    assert rows["epsilon"].startswith("at most ")
     assert list(folder.iterdir()) == []
 
 
@@ -144,8 +145,8 @@ def test_a_refusal_is_summed_up_too(pate, two_classes, folder, monkeypatch):
     assert result.exit_code == 8
     rows = told(result.stdout)
     assert rows["answered"] == "0 of 60 queries"
-    assert rows["epsilon"] == "1.0000 at delta 1e-05, for all votes: what the refusal costs"
-    assert rows["privacy"] == str(verdict(1.0, 1e-5, "refusal"))
+    assert rows["epsilon"] == f"1.0000 at delta 1e-05, what the failed test costs; {WHATEVER}"
+    assert rows["privacy"] == verdict(1.0, 1e-5, "refusal")
     assert report_in(folder, "two.report.json")["tested"]["passed"] is False
 
 
@@ -184,11 +185,11 @@ def test_a_guess_is_bounded_as_the_definition_says():
 
 
 def test_verdicts_round_against_the_run():
-    assert verdict(1.0, 1e-5).word == "strong"
-    assert "at most 73.2%" in verdict(1.0, 1e-5).meaning
-    assert verdict(1.0001, 1e-5).word == "usable"
-    assert verdict(10.0, 1e-5).word == "weak"
-    assert verdict(10.1, 1e-5).word == "hardly any"
+    assert verdict(1.0, 1e-5).startswith("strong protection")
+    assert "at most 73.2%" in verdict(1.0, 1e-5)
+    assert verdict(1.0001, 1e-5).startswith("usable protection")
+    assert verdict(10.0, 1e-5).startswith("weak protection")
+    assert verdict(10.1, 1e-5).startswith("hardly any protection")
 
 
 @pytest.mark.parametrize("words", [[], ["--dry-run"], ["--seed", 1]])

@@ -17,13 +17,13 @@ from pate_cli.accounting.together import epsilon_together
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.external import StatedCost
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.total import however_chosen, left_of, refuse_beyond
 
 
 def stated(name, epsilon, delta=0.0):
-    cost = StatedCost(Adjacency.REPLACE_ONE, epsilon=epsilon, delta=delta)
+    cost = Stated(Adjacency.REPLACE_ONE, epsilon=epsilon, delta=delta)
     return Run(
         id=name, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=epsilon,
         delta=delta, external=cost,

@@ -10,7 +10,8 @@ from pate_cli.accounting.textbook import Bounded, Gaussian
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.report import DataIndependent
-from pate_cli.verbs.verify import OK, verify
+from pate_cli.disclosure.verification import OK
+from pate_cli.verbs.verify import verify
 from slices import some
 
 DELTA = 1e-5
@@ -27,9 +28,9 @@ def numbers(found):
 def test_ours_is_never_above_the_textbook(kind):
     report, _ = reports.made(kind)
     found, ours = report.crosscheck, report.data_independent.labels_epsilon
-    assert {step["kind"] for step in found.steps} == {"gaussian" if kind in GAUSSIAN else "bounded"}
+    assert {step.kind for step in found.steps} == {"gaussian" if kind in GAUSSIAN else "bounded"}
     assert ours <= min(numbers(found))
-    said = "is smaller:" if ours < min(numbers(found)) else "is as large:"
+    said = "is smaller:" if ours < min(numbers(found)) else "is as large ("
     assert said in found.compared
     assert all(number == round(number, 4) for number in numbers(found))
 
@@ -37,19 +38,19 @@ def test_ours_is_never_above_the_textbook(kind):
 def test_a_tie_is_called_so():
     report, _ = reports.made("sparse-vector")
     assert report.data_independent.labels_epsilon == min(numbers(report.crosscheck))
-    assert "is as large:" in report.crosscheck.compared
+    assert "is as large (" in report.crosscheck.compared
 
 
 def test_steps_are_what_was_asked_at_the_caps():
     steps = reports.made("confident")[0].crosscheck.steps
-    assert [step["count"] for step in steps] == [40, 30]
+    assert [step.count for step in steps] == [40, 30]
     sigma1, sigma2 = reports.CONFIDENT["sigma1"], reports.CONFIDENT["sigma2"]
-    assert steps[0]["noise_multiplier"] == sigma1
-    assert steps[1]["noise_multiplier"] == pytest.approx(sigma2 / 2**0.5, rel=1e-15)
+    assert steps[0].noise_multiplier == sigma1
+    assert steps[1].noise_multiplier == pytest.approx(sigma2 / 2**0.5, rel=1e-15)
     one, two = (reports.made(kind)[0].crosscheck.steps for kind in ("gnmax", "two per record"))
-    assert two[0]["noise_multiplier"] == one[0]["noise_multiplier"] / 2.0
+    assert two[0].noise_multiplier == one[0].noise_multiplier / 2.0
     (lnmax,) = reports.made("lnmax")[0].crosscheck.steps
-    assert (lnmax["count"], lnmax["delta"]) == (30, 0.0)
+    assert (lnmax.count, lnmax.delta) == (30, 0.0)
     assert len(reports.made("rounds")[0].crosscheck.steps) == 2
 
 
@@ -65,7 +66,7 @@ def test_other_mechanisms_change_nothing_of_it():
     ledger = pate.aggregate(
         reports.votes(), "gnmax", **reports.SHAPE, keep_ledger=True, seed=1
     ).ledger
-    other = pate.ExternalPair(stated=(0.1, 1e-7), adjacency=Adjacency.REPLACE_ONE, covers="a model")
+    other = pate.Stated(epsilon=0.1, delta=1e-7, adjacency=Adjacency.REPLACE_ONE, covers="a model")
     bare, total = (
         pate.release(ledger, release="none", external=parts, seed=2).report
         for parts in ((), (other,))
@@ -84,13 +85,17 @@ def test_each_sentence_goes_with_its_numbers():
     gaussian, bounded = Gaussian(10, 20.0), Bounded(10, 0.1, 1e-8)
     least = min(numbers(beside([gaussian], 0.0)))
     cases = [
-        ([gaussian], least - 1e-4, "is smaller: the textbook takes every noisy count"),
-        ([gaussian], least, "is as large:"),
-        ([gaussian], least + 1e-4, "is above the least of these numbers"),
-        ([bounded], 1e-4, "is smaller: it is the optimal composition"),
+        (
+            [gaussian],
+            least - 1e-4,
+            "is smaller: a textbook accountant assumes that all noisy counts",
+        ),
+        ([gaussian], least, "is as large ("),
+        ([gaussian], least + 1e-4, "is larger than the least of these"),
+        ([bounded], 1e-4, "is smaller: it composes the steps optimally"),
         ([gaussian, bounded], 1.0, "No textbook theorem composes steps of both kinds"),
         ([Bounded(10, 0.1, 1e-6)], 1.0, "Basic and advanced composition say nothing here"),
-        ([], 0.0, "is as large:"),
+        ([], 0.0, "is as large ("),
     ]
     for steps, ours, said in cases:
         assert said in beside(steps, ours).compared

@@ -17,25 +17,17 @@ from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure import door
-from pate_cli.disclosure import terms as terms_module
-from pate_cli.disclosure.door import quote, release
+from pate_cli.disclosure.cost import Cost, Figure
+from pate_cli.disclosure.door import drawn, quote, release
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.terms import ScoredTerms
-from pate_cli.disclosure.worst_case import (
-    DataIndependentCost,
-    Spending,
-    data_independent_cost,
-    spendings,
-)
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.published.account import PublishedPlan
 from refusals import refusal
-from runs import Given, charged, round_of
+from runs import Given, charged, round_of, told
 from slices import some
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
@@ -94,8 +86,8 @@ def released(*given, **more):
 @pytest.fixture
 def quick(monkeypatch):
     """The data-independent bound, dear and the same every time, replaced by a constant."""
-    constant = DataIndependentCost(epsilon=50.0, order=9.0, method="renyi")
-    monkeypatch.setattr(terms_module, "data_independent_cost", lambda *_, **__: constant)
+    constant = property(lambda cost: Figure(50.0, cost.delta, "renyi", 9.0))
+    monkeypatch.setattr(Cost, "of_curves", constant)
 
 
 def is_rounded(value):
@@ -114,10 +106,9 @@ def test_one_draw_is_what_theory_says_rounded_up(quick, normal):
 
 def many_draws(ledger, plan, noise, draws):
     """What `release` draws, so often, without the words around it."""
-    terms = ScoredTerms(spendings(ledger.rounds), plan.delta, plan)
-    one = released(ledger, plan, RunKey.from_seed(5).rows(0, 1)).sanitized.epsilon
-    assert door._drawn(ledger, plan, RunKey.from_seed(5).rows(0, 1), terms) == one
-    return np.array([door._drawn(ledger, plan, noise, terms) for _ in range(draws)])
+    facts = release(ledger, plan, RunKey.from_seed(5).rows(0, 1))
+    assert drawn(ledger, facts, RunKey.from_seed(5).rows(0, 1)) == facts.drawn
+    return np.array([drawn(ledger, facts, noise) for _ in range(draws)])
 
 
 @pytest.mark.parametrize(("delta", "draws"), some([(0.2, 20_000), (1e-5, 4_000)], 2))
@@ -172,8 +163,7 @@ def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_dr
             assert is_rounded(value)
     assert report.epsilon == bound.epsilon
     assert report.summary == (
-        f"epsilon = {bound.epsilon:.4f} at delta = 1e-05 holds whatever the votes "
-        "(statement all-votes)."
+        f"epsilon {bound.epsilon:.4f} at delta 1e-05 holds whatever the votes."
     )
     # At the order it was found at, the draw's own price is in the difference.
     draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=bound.order, shift=plan.shift)
@@ -192,12 +182,7 @@ def test_release_none_publishes_the_bound_for_all_votes_alone():
     assert report.data_independent.epsilon == report.data_independent.labels_epsilon
     assert report.private  # no noise was drawn here, so its source does not matter
     held = {one.id: one.holds for one in report.statements}
-    assert held == {
-        "all-votes": True,
-        "this-file": False,
-        "released-epsilon": False,
-        "sanitized-for-all-votes": False,
-    }
+    assert held == {"all-votes": True}
 
 
 @pytest.mark.parametrize("seeded", ["labels", "draw", "neither"])
@@ -207,7 +192,7 @@ def test_a_seed_anywhere_takes_every_claim_back(quick, seeded):
     held = {one.id for one in report.statements if one.holds}
     if seeded != "neither":
         assert (report.private, held) == (False, set())
-        assert report.summary.startswith("Nothing: the noise came from a fixed seed")
+        assert report.summary.startswith("Nothing is promised: the noise came from a fixed seed")
     else:
         assert (report.private, held) == (True, {"all-votes", "this-file", "released-epsilon"})
 
@@ -312,8 +297,8 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
 
 
 def quoted(plan):
-    terms = ScoredTerms([Spending(MECHANISM, 100, 60)], plan.delta, plan)
-    return quote(MECHANISM, terms, queries=100, max_answers=60).to_dict()
+    asked = told(MECHANISM, queries=100, max_answers=60, delta=plan.delta, sanitizer=plan)
+    return quote(asked).to_dict()
 
 
 def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
@@ -335,7 +320,7 @@ def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
 
 def test_absurd_smoothness_still_has_a_price_for_all_votes():
     plan = ReleasePlan(kind=UPPER, delta=1e-5, order=1.01, beta=2.0, sigma=5.0)
-    cost = data_independent_cost([], delta=1e-5, plan=plan)
+    cost = Cost(1e-5, draws=plan.draws).of_curves
     assert math.isfinite(cost.epsilon)
     assert 1.0 < cost.order < 1.0 + 1.0 / math.expm1(4.0)
 

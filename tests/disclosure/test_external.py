@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,12 +14,11 @@ from hypothesis import strategies as st
 
 import pate_cli as pate
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.errors import LedgerError, ParameterError, PateError, UsageError
 from pate_cli.core.words import Adjacency
-from pate_cli.disclosure.external import External, read_part
+from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.external import External, Stated, refuse_short
 from pate_cli.disclosure.record import RunKind
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost, least_delta
 from refusals import refusal
 from slices import tries
 
@@ -36,7 +36,7 @@ def read(tmp_path):
         path = tmp_path / "other.json"
         text = content if isinstance(content, str) else json.dumps(content)
         path.write_text(text)
-        return read_part(path)
+        return Stated.read(path)
 
     return reader
 
@@ -51,16 +51,16 @@ def aggregated(mechanism, **asked):
 
 
 def pair(epsilon, delta, adjacency=REPLACE):
-    return pate.ExternalPair(stated=(epsilon, delta), adjacency=adjacency)
+    return pate.Stated(epsilon=epsilon, delta=delta, adjacency=adjacency)
 
 
 def test_a_curve_of_anybody_is_read(read):
     part = read(GOOD | {"covers": "a student", "whatever": [None]})
-    assert part.rdp(np.array([2.0, 8.0])) == pytest.approx([0.1, 0.4])
-    assert (part.adjacency, part.delta, part.epsilon) == (REPLACE, 0.0, math.inf)
+    assert part.rdp_at(np.array([2.0, 8.0])) == pytest.approx([0.1, 0.4])
+    assert (part.adjacency, part.pair) == (REPLACE, (math.inf, 0.0))
     assert part.covers == "a student"
     assert read(GOOD | {"adjacency": "ADD_OR_REMOVE_ONE"}).adjacency is ADD
-    assert read(PAIR).stated == (1.0, 1e-6)
+    assert read(PAIR).pair == (1.0, 1e-6)
 
 
 SLIPS = {
@@ -99,7 +99,7 @@ SLIPS = {
     "no text": GOOD | {"covers": 3},
     "a newer version": GOOD | {"kind": "pate-rdp-curve", "schema_version": 2},
     "a ledger": GOOD | {"kind": "pate-ledger"},
-    "a report": GOOD | {"guarantee": {}},
+    "a report": GOOD | {"kind": "pate-report"},
     "a least delta": GOOD | {"least_delta": 1},
     "epsilon below 0": PAIR | {"epsilon": -1},
     "epsilon of no size": PAIR | {"epsilon": 1e300},
@@ -135,17 +135,17 @@ def test_whatever_is_in_a_file_it_is_read_or_refused(tmp_path_factory, content):
     path = tmp_path_factory.mktemp("any") / "other.json"
     path.write_text(json.dumps(content))
     with contextlib.suppress(LedgerError):
-        assert np.all(read_part(path).rdp(np.array([1.0 + 1e-9, 2.0])) >= 0.0)
+        assert np.all(Stated.read(path).rdp_at(np.array([1.0 + 1e-9, 2.0])) >= 0.0)
 
 
 def test_a_curve_must_reach_the_order_of_the_ledgers():
-    curve = pate.ExternalCurve(curve=RdpCurve(ORDERS, ORDERS), adjacency=REPLACE)
-    External.of([curve], order=64.0)
-    text = refusal(LedgerError, External.of, [curve], order=64.5)
+    curve = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=REPLACE)
+    refuse_short([curve], 64.0)
+    text = refusal(LedgerError, refuse_short, [curve], 64.5)
     assert "says nothing at order 64.5;" in text
-    twice = pate.ExternalCurve(curve=RdpCurve(ORDERS, ORDERS), adjacency=ADD)
-    External.of([twice], order=32.0)
-    assert "charged twice over" in refusal(LedgerError, External.of, [twice], order=33.0)
+    twice = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=ADD)
+    refuse_short([twice], 32.0)
+    assert "charged twice over" in refusal(LedgerError, refuse_short, [twice], 33.0)
 
 
 def hockey_stick(p, q, epsilon):
@@ -165,18 +165,18 @@ def test_a_replacement_is_two_steps_of_an_epsilon_and_delta(epsilon, delta):
             p, q = np.array([one, 1.0 - one]), np.array([other, 1.0 - other])
             assert hockey_stick(p, q, epsilon) <= delta + 1e-12
     part = pair(epsilon, delta, ADD)
-    assert part.epsilon == 2.0 * epsilon
+    assert part.pair[0] == 2.0 * epsilon
     p, q = np.array([near, 1.0 - near]), np.array([far, 1.0 - far])
-    assert hockey_stick(p, q, part.epsilon) <= part.delta + 1e-12
-    assert part.delta == pytest.approx((1.0 + up) * delta)
+    assert hockey_stick(p, q, part.pair[0]) <= part.pair[1] + 1e-12
+    assert part.pair[1] == pytest.approx((1.0 + up) * delta)
 
 
 def test_an_epsilon_costs_no_more_than_itself_at_any_order():
     for epsilon in (1e-6, 0.1, 1.0, 10.0, 700.0, 1e6):
-        found = pair(epsilon, 0.0).rdp(ORDERS)
+        found = pair(epsilon, 0.0).rdp_at(ORDERS)
         assert np.all((found > 0.0) & (found <= epsilon))
         assert np.all(found <= ORDERS * epsilon**2 / 2.0 * (1.0 + 1e-6))
-    assert np.all(pair(0.0, 0.1).rdp(ORDERS) == 0.0)
+    assert np.all(pair(0.0, 0.1).rdp_at(ORDERS) == 0.0)
 
 
 def test_a_delta_is_added_and_never_rounded_down():
@@ -192,18 +192,18 @@ def test_a_delta_is_added_and_never_rounded_down():
 @pytest.mark.parametrize("release", ["none", "upper"])
 def test_parts_add_up_after_the_draw(ledger, release):
     """The same draw with and without them: their cost at the order is all the difference."""
-    curve = pate.ExternalCurve(curve=RdpCurve(ORDERS, 0.05 * ORDERS), adjacency=REPLACE)
-    twice = pate.ExternalCurve(curve=RdpCurve(ORDERS, 0.01 * ORDERS), adjacency=ADD)
+    curve = pate.Stated(orders=ORDERS, rdp=0.05 * ORDERS, adjacency=REPLACE)
+    twice = pate.Stated(orders=ORDERS, rdp=0.01 * ORDERS, adjacency=ADD)
     flat = pair(0.3, 2e-6)
     asked = {"release": release, "beta": 0.02, "sigma_release": 9.0, "seed": 5}
     alone = pate.release(ledger, **asked).report
     done = pate.release(ledger, external=[curve, twice, flat], **asked)
     found = done.report
-    added = 0.05 * 8.0 + float(twice.rdp(np.array([8.0]))[0]) + flat.rdp(np.array([8.0]))[0]
-    assert [part["rdp"] for part in found.external] == pytest.approx(
-        [0.4, twice.rdp(np.array([8.0]))[0], flat.rdp(np.array([8.0]))[0]], rel=5e-6
+    added = 0.05 * 8.0 + float(twice.rdp_at(np.array([8.0]))[0]) + flat.rdp_at(np.array([8.0]))[0]
+    assert [part.rdp for part in found.external] == pytest.approx(
+        [0.4, twice.rdp_at(np.array([8.0]))[0], flat.rdp_at(np.array([8.0]))[0]], rel=5e-6
     )
-    assert 0.32 <= found.external[1]["rdp"] <= 0.36  # a Gaussian's of twice the shift, or above
+    assert 0.32 <= found.external[1].rdp <= 0.36  # a Gaussian's of twice the shift, or above
     if release == "upper":
         difference = found.sanitized.epsilon - alone.sanitized.epsilon
         assert difference == pytest.approx(added, abs=1.1e-4)
@@ -214,7 +214,7 @@ def test_parts_add_up_after_the_draw(ledger, release):
     assert found.data_independent.epsilon > alone.data_independent.epsilon
     assert found.rounds == alone.rounds
     assert found.covers.endswith(
-        "3 external parts on the same records together; earlier runs: not tracked"
+        "3 external parts on the same records together; earlier runs are not tracked"
     )
     assert "one record" in found.adjacency
     # A draw is noted as it is without them.
@@ -235,59 +235,57 @@ def test_the_total_of_gaussians_is_dp_accountings():
         events.PoissonSampledDpEvent(0.01, events.GaussianDpEvent(1.0)), 1000
     )
     accountant = accountants.RdpAccountant(orders).compose(training)
-    part = pate.ExternalCurve(
-        curve=RdpCurve(np.array(orders), np.array(accountant._rdp)), adjacency=REPLACE
-    )
-    spent = [Spending(MECHANISM, 40, 40)]
+    part = pate.Stated(orders=orders, rdp=accountant._rdp, adjacency=REPLACE)
+    cost = Cost(1e-5, (Rows(MECHANISM, 40, 40),))
     external = External((part,))
-    found = data_independent_cost(spent, delta=1e-5, plan=None, external=external)
+    found = replace(cost, external=external).of_curves
     # Where the labels cost exactly λ/σ² (two Gaussians seen in full) it would be their event.
     report = aggregated(MECHANISM, release="none").report
     both = accountants.RdpAccountant(orders).compose(training)
     both.compose(pate.dp_event(report, accountant="rdp"))
-    mine = pate.rdp_curve(report, orders=orders[::9])
-    by_curve, _ = accountants.compute_epsilon(mine.orders, mine.rdp + part.rdp(mine.orders), 1e-5)
+    mine = pate.rdp_curve(report, orders=orders[::9]).curve
+    by_curve, _ = accountants.compute_epsilon(
+        mine.orders, mine.rdp + part.rdp_at(mine.orders), 1e-5
+    )
     assert found.epsilon < both.get_epsilon(1e-5)
     assert found.epsilon == pytest.approx(by_curve, rel=0.01)
     assert found.method == "renyi"
 
 
 def test_a_total_with_an_epsilon_is_at_most_basic_composition():
-    spent = [Spending(MECHANISM, 40, 40)]
-    alone = data_independent_cost(spent, delta=1e-5, plan=None)
+    cost = Cost(1e-5, (Rows(MECHANISM, 40, 40),))
+    alone = cost.of_curves
     for epsilon in (1e-4, 0.1, 1.0, 5.0):
         external = External((pair(epsilon, 1e-6),))
-        found = data_independent_cost(spent, delta=1e-5, plan=None, external=external)
+        found = replace(cost, external=external).of_curves
         assert alone.epsilon < found.epsilon <= alone.epsilon + epsilon + 1e-9
-    laplace = [Spending(pate.LNMax(40, 3, laplace_scale=400.0), 1, 1)]
-    pure = data_independent_cost(laplace, delta=1e-5, plan=None)
-    found = data_independent_cost(
-        laplace, delta=1e-5, plan=None, external=External((pair(2.0, 0.0),))
-    )
+    laplace = Cost(1e-5, (Rows(pate.LNMax(40, 3, laplace_scale=400.0), 1, 1),))
+    pure = laplace.of_curves
+    found = replace(laplace, external=External((pair(2.0, 0.0),))).of_curves
     assert pure.method in ("pure-dp", "gaussian-dp")
     assert found.epsilon <= pure.epsilon + 2.0
 
 
 def test_the_least_delta_is_that_of_the_total():
-    spent = [Spending(MECHANISM, 40, 40)]
-    small = least_delta(spent, delta=1e-13)
+    cost = Cost(1e-13, (Rows(MECHANISM, 40, 40),))
+    small = cost.least_delta
     external = External((pair(2.0, 0.0),))
-    assert small < least_delta(spent, delta=1e-13, external=external)
-    asked = pate.ExternalCurve(
-        curve=RdpCurve(ORDERS, 0.1 * ORDERS), adjacency=REPLACE, least_delta=1e-9
-    )
-    assert least_delta(spent, delta=1e-13, external=External((asked,))) >= small + 1e-9
+    assert small < replace(cost, external=external).least_delta
+    asked = pate.Stated(orders=ORDERS, rdp=0.1 * ORDERS, adjacency=REPLACE, least_delta=1e-9)
+    assert replace(cost, external=External((asked,))).least_delta >= small + 1e-9
 
 
 def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):
     other = aggregated(pate.GNMax(40, 3, sigma2=30.0)).report
-    pate.rdp_curve(other, orders=[4.0, 8.0, 16.0, 32.0]).save(tmp_path / "other.json")
+    curve = pate.rdp_curve(other, orders=[4.0, 8.0, 16.0, 32.0])
+    (tmp_path / "other.json").write_text(curve.to_json())
     found = pate.release(ledger, release="none", external=[tmp_path / "other.json"]).report
-    both = [Spending(MECHANISM, 40, 40), Spending(pate.GNMax(40, 3, sigma2=30.0), 40, 40)]
-    wanted = data_independent_cost(both, delta=1e-5, plan=None)
+    assert pate.release(ledger, release="none", external=[curve]).report.epsilon == found.epsilon
+    both = (Rows(MECHANISM, 40, 40), Rows(pate.GNMax(40, 3, sigma2=30.0), 40, 40))
+    wanted = Cost(1e-5, both).of_curves
     assert wanted.epsilon <= found.epsilon <= wanted.epsilon * 1.05
     (part,) = found.external
-    assert part["covers"] == "all labels"
+    assert part.covers == "all labels"
     assert round_up(found.epsilon) == found.epsilon
 
 
@@ -296,4 +294,4 @@ def test_what_does_not_go_together_is_refused():
     with pytest.raises(UsageError, match="tight analysis"):
         pate.release(paper.ledger, external=[pair(1.0, 0.0)])
     with pytest.raises(PateError):
-        pate.ExternalPair(stated=(math.nan, 0.0), adjacency=REPLACE)
+        pate.Stated(epsilon=math.nan, delta=0.0, adjacency=REPLACE)

@@ -13,8 +13,7 @@ from mpmath import mp, mpf
 from pate_cli.accounting.cost_table import Price
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Analysis, ReleaseKind
-from pate_cli.disclosure.ledger import Draw
-from pate_cli.disclosure.plan import ReleasePlan, failure_delta
+from pate_cli.disclosure.plan import Draw, ReleasePlan, failure_delta
 from refusals import refusal
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
@@ -97,8 +96,6 @@ def test_a_sound_plan_is_sound_and_has_nothing_to_add():
         plan = plan_of(kind)
         assert (plan.analysis, plan.sound, plan.caveats) == (Analysis.TIGHT, True, ())
         assert plan.claimed_rdp is None
-        for sanitized, headline in ((None, 2.0), (1.0, 1.0), (3.0, 2.0)):
-            assert plan.headline(sanitized, 2.0) == headline
 
 
 def test_what_is_published_is_the_price_and_its_noise():

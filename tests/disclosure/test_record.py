@@ -76,9 +76,9 @@ def test_a_run_stands_in_it_once():
 
 
 def test_runs_count_their_target_unless_they_were_refused():
-    assert TRIED.cost == 1.5
-    assert replace(TRIED, outcome=Outcome.LABELLED).cost == 1.5
-    assert replace(TRIED, outcome=Outcome.REFUSED).cost == 0.75
+    assert TRIED.counted == 1.5
+    assert replace(TRIED, outcome=Outcome.LABELLED).counted == 1.5
+    assert replace(TRIED, outcome=Outcome.REFUSED).counted == 0.75
 
 
 def test_nothing_is_kept_beside_a_pipe(tmp_path):

@@ -21,7 +21,7 @@ from pate_cli.disclosure.record import (
     RecordFile,
     SpendRecord,
 )
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.files.journal import Journal
 from slices import tries
 from some_runs import LABELLED, RELEASED, STATED, TRIED
@@ -74,6 +74,7 @@ def test_the_lines_are_json_that_anybody_reads(place):
         {"strike": 3},
         {"ask": "f00d", "asks": [{"label": 1}]},
         {"ask": "nobody", "asks": []},
+        {"goes_on_in": 1},
         {"surprise": 1},
     ],
 )
@@ -100,14 +101,14 @@ def test_a_file_system_without_locks_is_refused_before_anything_is_entered(place
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", none)
-    entry = Entry(Places((place,)), TRIED, budget=None)
+    entry = Entry(RecordPlace.at(place), TRIED, budget=None)
     with pytest.raises(OutputError, match=r"has no locks .*; nothing was spent"):
         entry.enter()
     assert not place.exists()
 
 
 def test_a_record_that_lost_lines_while_a_run_was_under_way_takes_no_outcome(place):
-    entry = Entry(Places((place,)), TRIED, budget=None)
+    entry = Entry(RecordPlace.at(place), TRIED, budget=None)
     entry.enter()
     place.write_bytes(b"")
     with pytest.raises(LedgerError, match="lost or changed"):
@@ -122,7 +123,7 @@ def _runs(folder, worker, runs):
         name, costs = f"{worker} {number}", {"epsilon": 0.1, "refusal_epsilon": 0.05}
         run = replace(TRIED, id=name, budget=None, **costs)
         try:
-            entry = Entry(Places((Path(folder, "r.json"),)), run, budget=budget)
+            entry = Entry(RecordPlace.at(Path(folder, "r.json")), run, budget=budget)
             entry.enter()
         except UnreachableError:
             continue

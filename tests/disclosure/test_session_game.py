@@ -20,8 +20,8 @@ from graphs import Graph
 from laws import answers_law, gaussian_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stopping import Beyond, log_growth
-from pate_cli.disclosure.session_terms import rule_fault
 from pate_cli.disclosure.settings import StopRule
+from pate_cli.disclosure.stopping import rule_fault
 from slices import some
 
 DELTA = 0.01
@@ -45,7 +45,7 @@ GNMAX = [
 def opened(mechanism, teachers, parameters, *, classes=2, **until):
     return pate.Session(
         teachers=teachers, classes=classes, mechanism=mechanism, delta=DELTA, record=False,
-        **(until or {"epsilon": 3.0}), **parameters,
+        **(until or {"target_epsilon": 3.0}), **parameters,
     )  # fmt: skip
 
 
@@ -65,7 +65,7 @@ def test_no_plan_gets_more_out_of_confident_than_its_rule_says(teachers, paramet
     assert game.delta(rule.epsilon) <= rule.delta
     assert rule.beyond is not None
     order = rule.beyond.order
-    proved = log_growth(session._mechanism.query_moments(order), asks=rule.asks, beyond=rule.beyond)
+    proved = log_growth(session.mechanism.query_moments(order), asks=rule.asks, beyond=rule.beyond)
     assert game.log_moment(order) <= proved
     assert proved <= (order - 1.0) * (rule.epsilon - conversion(order)) * (1.0 + 1e-8)
 
@@ -122,7 +122,7 @@ def test_a_union_that_nobody_pays_for_is_seen_through():
     """Each half of the rule alone costs the target, and both together cost more, by the game."""
     parameters = {"threshold": 4.0, "sigma1": 5.0, "sigma2": 13.0}
     session = pate.Session(
-        teachers=8, classes=2, epsilon=3.0, delta=0.1, record=False, **parameters
+        teachers=8, classes=2, target_epsilon=3.0, delta=0.1, record=False, **parameters
     )
     rule, menu = session.rule, Menu.of("confident", 8, parameters)
     order = rule.beyond.order
@@ -130,8 +130,8 @@ def test_a_union_that_nobody_pays_for_is_seen_through():
     x, y = rule.beyond.test_cost, rule.beyond.answer_cost
     whole = Beyond(order, x, y, claimed / (order - 1.0))
     union = StopRule(rule.epsilon, 0.1, rule.asks, whole)
-    assert rule_fault(rule, session._mechanism) is None
-    assert "with what lies beyond" in rule_fault(union, session._mechanism)
+    assert rule_fault(rule, session.mechanism) is None
+    assert "with what lies beyond" in rule_fault(union, session.mechanism)
     kept, exceeded = (Game(*menu.laws, each).log_moment(order) for each in (rule, union))
     assert kept <= claimed < exceeded
     # Neither half is to blame.

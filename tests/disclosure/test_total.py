@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency
-from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.external import Stated
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.disclosure.total import Spent, total_of
@@ -41,12 +41,12 @@ def at_target(name, epsilon, *, refused=False, **changes):
 
 
 def stated(name, **cost):
-    external = StatedCost(Adjacency.REPLACE_ONE, **cost)
-    part = external.part
-    epsilon = 0.3 if math.isinf(part.epsilon) else part.epsilon
+    external = Stated(Adjacency.REPLACE_ONE, **cost)
+    pure, added = external.pair
+    epsilon = 0.3 if math.isinf(pure) else pure
     return Run(
         id=name, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=epsilon,
-        delta=part.delta, external=external,
+        delta=added, external=external,
     )  # fmt: skip
 
 
@@ -83,7 +83,7 @@ def test_curves_are_composed_as_dp_accounting_does():
     runs = [labelled("a"), labelled("b", queries=100), labelled("c", GNMAX, queries=20), known]
     total = total_of(runs)
     assert total.method == "renyi"
-    by_hand = known.part.rdp(np.array([total.order]))[0]
+    by_hand = known.external.rdp_at(np.array([total.order]))[0]
     for run in runs[:3]:
         mechanism = scored_from_parameters(run.asked.mechanism)
         queries = run.asked.queries

@@ -18,12 +18,18 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.disclosure import guarantee
-from pate_cli.disclosure.cautions import vacuous_warnings
-from pate_cli.disclosure.explain import explain
-from pate_cli.disclosure.figures import factor, in_a_thousand, nats, pair, shown
-from pate_cli.disclosure.guarantee import worded
-from pate_cli.disclosure.verdict import best_guess, verdict
+from pate_cli.disclosure.explain import explanation_of
+from pate_cli.disclosure.figures import (
+    best_guess,
+    factor,
+    in_a_thousand,
+    nats,
+    pair,
+    scale_word,
+    shown,
+    verdict,
+)
+from pate_cli.disclosure.guarantee import FIXED, worded
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON, DELTA = 1.5, 1e-5
@@ -36,45 +42,28 @@ def page(name):
 
 
 def sections(report):
-    return {section.title: section.texts for section in explain(report).sections}
+    return {section.title: section.texts for section in explanation_of(report, ()).sections}
 
 
 def words(report):
     return " ".join(text for texts in sections(report).values() for text in texts)
 
 
-def claimed(kind, **changes):
-    """A report of this kind as if its noise had been real: every statement that then holds."""
-    report = replace(reports.made(kind)[0], private=True, **changes)
-    drawn = report.sanitized.epsilon is not None
-    void = any("so no statement holds" in warning for warning in report.warnings)
-    void |= report.analysis == "paper" and drawn
-
-    def holds(reading):
-        text = reading.text if not drawn else ""
-        return not void and reading.id != "sanitized-for-all-votes" and "sanitized" not in text
-
-    return replace(
-        report, statements=tuple(replace(one, holds=holds(one)) for one in report.statements)
-    )
+def made(kind, **changes):
+    return replace(reports.made(kind)[0], **changes)
 
 
-def likened(epsilon, delta, kind="confident"):
-    """(e^ε, δ, times in 1,000) of the sentence that explains an (ε, δ)."""
-    report = claimed(kind, epsilon=epsilon, delta=delta, sound=True)
-    (text,) = (text for text in sections(report)["Promised"] if text.startswith("In other words"))
-    times, added = re.search(r" = ([\d,.e+]+) times .* plus delta = ([\d.e-]+);", text).groups()
-    thousand = re.search(r"happens at most ([\d,.]+) times with the other", text)
-    return (
-        float(times.replace(",", "")),
-        float(added),
-        None if thousand is None else float(thousand[1].replace(",", "")),
-    )
+def likened(epsilon, delta):
+    """(e^ε, δ, times in 1,000) of the sentences that explain an (ε, δ)."""
+    told = words(made("confident", epsilon=epsilon, delta=delta))
+    times, added = re.search(r" = ([\d,.e+]+) times .* plus delta = ([\d.e-]+)\.", told).groups()
+    thousand = re.search(r"a chance of 1 in 1,000 becomes at most ([\d.]+) in 1,000", told)
+    return float(times.replace(",", "")), float(added), thousand and float(thousand[1])
 
 
 def guessed(epsilon, delta, kind="worst-case"):
     """The share of right guesses in the sentence that has one."""
-    return float(re.search(r"at most ([\d.]+)%", verdict(epsilon, delta, kind).meaning)[1]) / 100
+    return float(re.search(r"at most ([\d.]+)%", verdict(epsilon, delta, kind))[1]) / 100
 
 
 # --- noise from a Gaussian that is exactly (ε, δ) ------------------------------------------------
@@ -99,7 +88,7 @@ def test_delta_is_not_how_often_a_loss_is_above_epsilon(shift):
     assert "loses more than 1.5 with probability 1.2e-4" in page("report.md")
     # So nothing may be said to fail, or to hold, with a chance of delta.
     for kind in ("confident", "upper", "passed", "refused"):
-        assert not re.search(r"\bodds change|\bfails?\b|chance of delta", words(claimed(kind)))
+        assert not re.search(r"\bodds change|\bfails?\b|chance of delta", words(made(kind)))
 
 
 def test_chances_obey_the_sentence_and_reach_it(shift):
@@ -153,9 +142,10 @@ def test_after_a_refusal_the_odds_are_bounded_for_whoever_sees_it(epsilon, delta
     # Refused with q or e^η q, and nothing else is seen.
     posterior = np.exp(epsilon) / (1.0 + np.exp(epsilon))
     assert posterior <= guessed(epsilon, delta, "refusal") <= posterior + 0.0010001 + delta
-    report = claimed("refused", epsilon=epsilon, delta=delta)
-    (text,) = (text for text in sections(report)["Promised"] if text.startswith("In other words"))
-    times = float(re.search(r"a refusal is at most e\^\S+ = ([\d,.]+) times", text)[1])
+    assert "guessing from the refusal" in verdict(epsilon, delta, "refusal")
+    report = made("refused", epsilon=epsilon, delta=delta)
+    (text,) = (text for text in sections(report)["What is promised"] if "times as likely" in text)
+    times = float(re.search(r"A refusal is at most e\^\S+ = ([\d,.]+) times", text)[1])
     assert np.exp(epsilon) <= times <= np.exp(epsilon) + 0.01
     assert "delta" not in text
 
@@ -177,11 +167,12 @@ def test_a_sanitized_bound_speaks_of_outcomes_with_so_small_an_epsilon():
     assert right_at_all > said + 0.1
     assert right_and_so_small <= said * share + DELTA
     assert right_and_so_small > (said - 0.001) * share
-    assert "of the runs with so small an epsilon, and 1e-05 of all runs besides" in str(
-        verdict(epsilon, DELTA, "upper")
+    assert verdict(epsilon, DELTA, "upper").endswith(
+        "of the runs that publish so small an epsilon, and in 1e-05 of all runs besides"
     )
-    told = words(claimed("upper", epsilon_kind="upper"))
-    assert "may come of what was released with so small an epsilon" in told
+    told = words(made("upper", epsilon_kind="upper", epsilon=1.0))
+    assert "Whatever follows from a release with so small an epsilon is" in told
+    assert "1 in 1,000" not in told
 
 
 # --- numbers ------------------------------------------------------------------------------------
@@ -189,14 +180,13 @@ def test_a_sanitized_bound_speaks_of_outcomes_with_so_small_an_epsilon():
 
 def test_numbers_are_never_below_what_they_stand_for():
     random = np.random.default_rng(3)
-    for epsilon in (0.0, *random.uniform(0.0, 12.0, 300), 13.9, 14.0, 25.0, 300.0):
+    for epsilon in (0.0, *random.uniform(0.0, 10.0, 300), 10.0):
         exact = mpmath.exp(mpmath.mpf(float(epsilon)))
-        said = mpmath.mpf(factor(epsilon).replace(",", ""))
-        assert exact <= said <= max(exact + 0.01, exact * 1.1)
+        assert exact <= mpmath.mpf(factor(epsilon).replace(",", "")) <= exact + 0.01
         thousand = in_a_thousand(epsilon, DELTA)
-        assert (thousand is None) is (exact + 1000 * mpmath.mpf(DELTA) >= 1000)
+        least = exact + 1000 * mpmath.mpf(DELTA)
+        assert (thousand is None) is (least >= 1000)
         if thousand is not None:
-            least = exact + 1000 * mpmath.mpf(DELTA)
             assert least <= mpmath.mpf(thousand) <= least + 0.01
         guess = (exact + mpmath.mpf(DELTA)) / (1 + exact)
         if guess < 0.999:
@@ -206,30 +196,28 @@ def test_numbers_are_never_below_what_they_stand_for():
         assert value <= float(shown(value)) <= value * (1.0 + 1e-5)
         assert value <= float(nats(value)) <= value + 1e-4
     assert (shown(1e-5), shown(1.5), shown(0.75)) == ("1e-05", "1.5", "0.75")
+    assert (shown(None), shown(float("inf"))) == ("–", "unbounded")
     assert pair(1.00001, 1.1e-5) == "epsilon 1.0001 at delta 1.1e-05"
 
 
-def test_a_guess_that_is_nearly_always_right_is_said_so():
-    for epsilon in (6.91, 9.3385, 30.0, 1e3):
-        assert best_guess(epsilon, DELTA) > 0.999
+def test_an_epsilon_that_promises_nothing_has_no_figures_that_look_like_a_promise():
+    for epsilon in (10.001, 30.0, 1e3, 1e300):
+        assert (factor(epsilon), in_a_thousand(epsilon, DELTA)) == (None, None)
+        assert scale_word(epsilon) == "hardly any"
         for kind in ("worst-case", "upper", "refusal"):
-            text = verdict(epsilon, DELTA, kind).meaning
-            assert "may be right" in text
-            assert ("in practically all" if kind == "upper" else "practically every time") in text
-            assert "(more than 99.9%; a coin: 50%)" in text
-            assert "at most" not in text
-            assert "100" not in text
-    assert "at most 99.9%" in verdict(6.9, 1e-5).meaning
-    # The warning's number, at the least epsilon that has it.
-    assert vacuous_warnings(10.0) == ()
-    assert "right more than 99.99% of the time" in vacuous_warnings(10.0001)[0]
-    assert best_guess(10.0001, 1e-12) > 0.9999
+            assert "up to 100%" in verdict(epsilon, DELTA, kind)
+        assert "times as likely" not in words(made("confident", epsilon=epsilon))
+    assert "at most 99.9%" in verdict(6.9, 1e-5)
+    assert "up to 100%" in verdict(6.91, 1e-5)
+    assert best_guess(10.0001, 1e-12) > 0.9999  # as its warning says
+    assert best_guess(1.0, 1.0) == 1.0
+    assert best_guess(0.0, 0.0) == 0.5
 
 
 def test_a_target_is_never_shown_as_less():
-    report = replace(reports.made("passed")[0], epsilon=1.00004)
+    report = made("passed", epsilon=1.00004)
     assert "epsilon 1.0001 at" in report.headline()
-    for passed, said in ((True, "epsilon = 1.35804 "), (False, "cost epsilon = 1.23457 ")):
+    for passed, said in ((True, "epsilon 1.35804 at"), (False, "cost epsilon 1.23457 at")):
         tested = replace(report.tested, passed=passed, target=1.3580321, refusal_epsilon=1.2345671)
         assert said in worded(replace(report, tested=tested)).summary
 
@@ -239,53 +227,47 @@ def test_a_target_is_never_shown_as_less():
 
 @pytest.mark.parametrize("kind", sorted(reports.KINDS))
 def test_words_claim_what_the_statements_do(kind):
-    for report in (reports.made(kind)[0], claimed(kind)):
-        found = sections(report)
-        if not report.private:
-            assert list(found) == ["Nothing is promised"]
-            continue
-        told = " ".join(found["Promised"])
-        holding = any(reading.holds for reading in report.statements)
-        bound = holding and report.sound
-        assert ("It rests on" in found) is ("Not covered" in found) is holding
-        assert ("So what is protected" in " ".join(found["To whom"])) is holding
-        assert ("In other words" in told) is ("on pate's scale" in told) is bound
-        assert ("Neither the labels" in found["To be published"][0]) is not holding
-        worst = re.search(r"Whatever the votes, epsilon is at most ([\d.]*\d)", told)
-        if worst is not None:
-            assert report.claims("all-votes")
-            assert float(worst[1]) >= report.data_independent.epsilon
-            assert (guarantee.FIXED in told) is (len(report.rounds) > 1)
+    report = reports.made(kind)[0]
+    found = sections(report)
+    if not (report.private and report.sound):
+        assert set(found) <= {"Nothing is promised", "Warnings", "What was done"}
+        assert "Publish neither the labels nor this report" in words(report)
+        return
+    assert next(iter(found)) == "What is promised"
+    assert found["What is promised"][0] == report.summary
+    assert {"What it rests on", "What it does not cover", "What was not checked"} <= set(found)
+    for one in report.statements:
+        said = f"Statement {one.id}{'' if one.holds else ', not claimed'}: {one.text}"
+        assert said in found["Exactly"]
+    worst = re.search(r"Whatever the votes, epsilon is at most ([\d.]*\d)", words(report))
+    assert (worst is not None) is (report.epsilon_kind == "upper")
+
+
+def test_the_worst_case_beside_a_sanitized_bound_has_its_premise():
+    for kind in ("upper", "rounds"):
+        told = words(made(kind, epsilon=0.5, epsilon_kind="upper"))
+        worst = shown(reports.made(kind)[0].data_independent.epsilon)
+        premise = "" if kind == "upper" else f", {FIXED}"
+        assert f"Whatever the votes, epsilon is at most {worst}{premise}." in told
 
 
 def test_nothing_is_said_of_labels_that_were_refused():
-    report = claimed("refused")
-    found = sections(report)
-    assert found["To be published"][0] == "This report."
+    report = made("refused")
+    assert not any("labels" in text for text in sections(report)["What may be published"][:-1])
     assert "textbook" not in words(report)
-    assert "textbook" in words(claimed("passed"))
-
-
-def test_the_worst_case_of_several_rounds_has_its_premise():
-    for kind, premise in (("upper", False), ("rounds", True)):
-        told = words(claimed(kind, epsilon=0.5, epsilon_kind="upper", sound=True))
-        assert ("Whatever the votes, epsilon is at most" in told) is True
-        assert (f", if {guarantee.FIXED}." in told.partition("For the labels alone")[0]) is premise
-
-
-def test_what_is_not_sanitized_is_not_disclaimed():
-    assert "sanitized.epsilon" not in words(claimed("confident"))
-    assert "Not claimed, sanitized-for-all-votes" in words(claimed("upper"))
+    assert "textbook" in words(made("passed"))
 
 
 def test_teachers_are_counted_and_not_their_votes():
-    report = claimed("groups")
+    report = made("groups")
     assert report.mechanism["teachers"] == 80
     told = words(report)
     assert "60 teachers with 80 votes voted among 3 classes" in told
     # The mechanism's name for the votes that one record moves is not theirs.
     assert "teachers_per_record 2" not in told
-    assert "60 teachers voted among" in words(claimed("confident"))
+    assert "60 teachers voted among" in words(made("confident"))
+    assert all(f"group '{each.group}': {pair(each.epsilon, each.delta)}" in told
+               for each in report.groups)  # fmt: skip
 
 
 def test_votes_that_move_together_are_those_of_one_teacher():
@@ -301,22 +283,27 @@ def test_votes_that_move_together_are_those_of_one_teacher():
         ("gnmax", {}, False),
         ("gnmax", {"external": ({"epsilon": 0.1},)}, True),
         ("two per record", {}, True),
-        ("groups", {}, True),
+        ("groups", {"epsilon": 1.0}, True),
     ],
 )
 def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_record):
-    report = claimed(kind, **changes)
-    (whole,) = (text for text in sections(report)["To whom"] if text.startswith("So what is"))
+    report = made(kind, **changes)
+    (whole,) = (text for text in sections(report)["Who is protected"] if text.startswith("So the"))
     assert ("each record" in whole) is by_record
-    assert ("one record is at most" in words(report)) is by_record
+    assert ("with one record as with any other record" in words(report)) is by_record
 
 
-def test_runs_add_up_where_there_are_several():
-    kept, _ = reports.made("kept")
-    told = words(kept)
-    assert f"cost epsilon {shown(kept.spent.epsilon)} at delta 2e-05 together: that is" in told
-    assert "If a run was chosen by what earlier ones released, epsilon" in told
+def test_all_runs_have_two_figures_and_what_each_presupposes():
+    kept = reports.made("kept")[0]
+    told, spent = words(kept), kept.spent
+    assert (
+        f"together cost {pair(spent.epsilon, spent.delta)}, if no run and no setting was chosen "
+        "after seeing earlier results."
+    ) in told
+    sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
+    assert f"However the runs were chosen, together they cost {sums}." in told
     # What it is worth is said of the total alone.
+    assert f"The total is {verdict(spent.epsilon, spent.delta)}." in told
     assert told.count("on pate's scale") == 1
 
 
@@ -338,7 +325,7 @@ def test_the_table_of_epsilons_is_rounded_up():
     )
     assert [row[0] for row in rows] == ["0.1", "0.5", "1", "2", "4", "7"]
     for epsilon, *numbers, word in rows:
-        assert verdict(float(epsilon), 1e-5).word == word
+        assert scale_word(float(epsilon)) == word
         for said, true in zip(numbers, exact(epsilon), strict=True):
             last = 10.0 ** -len(said.partition(".")[2])
             assert true <= float(said.replace(",", "")) <= true + last

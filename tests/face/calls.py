@@ -404,7 +404,7 @@ def _explain(place, folder):
 @call("session: counts")
 def _session(place, folder):
     given = {"teachers": 100, "classes": 4, "mechanism": "gnmax", "sigma2": 40.0}
-    with pate.Session(**given, epsilon=2.0, **TEST) as session:
+    with pate.Session(**given, target_epsilon=2.0, **TEST) as session:
         first = session.ask(inputs.COUNTS[0], id="q00")
         again = session.ask(inputs.COUNTS[0], id="q00")
         more = session.ask_all([pate.Ask(inputs.COUNTS[row], id=f"q{row:02d}") for row in (1, 2)])

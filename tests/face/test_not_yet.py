@@ -125,7 +125,6 @@ def test_a_bad_line_is_answered_and_the_session_goes_on(here):
     assert [each.get("id") for each in answered] == ["a", None, "b"]
 
 
-@not_yet("a session has no `target_epsilon`")
 def test_a_session_takes_its_target_by_the_name_that_runs_have():
     with pate.Session(teachers=100, classes=4, target_epsilon=2.0, **TEST) as session:
         assert session.rule.epsilon <= 2.0
@@ -202,7 +201,6 @@ def test_a_line_that_plan_prints_runs(here):
 # The face itself.
 
 
-@not_yet("the name that a person tries is answered by another that is spelt alike")
 def test_epsilon_is_answered_by_target_epsilon():
     with pytest.raises(pate.PateError, match="target_epsilon"):
         pate.aggregate(inputs.COUNTS, "gnmax", sigma2=40.0, epsilon=1.0, record=False)

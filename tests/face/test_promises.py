@@ -168,3 +168,34 @@ def test_labels_have_a_row_for_every_row_of_votes(here, votes, kind):
     counted = next(check for check in found if check["name"] == "rows and answers of the labels")
     assert counted["outcome"] == "ok"
     assert counted["detail"].startswith("10 of 60 rows asked")
+
+
+@pytest.mark.parametrize("name", ["label", "source"])
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_column_of_ids_called_as_another_column_costs_nothing(here, name, kind):
+    """Labels could not be saved under that name, and a run that is entered is paid for."""
+    votes = pd.DataFrame(inputs.COUNTS, columns=[f"class_{j}" for j in range(inputs.CLASSES)])
+    votes.insert(0, name, inputs.IDS)
+    votes.to_csv(here.folder / "v.csv", index=False)
+    line = f"aggregate v.csv --id-column {name} --mechanism gnmax --sigma2 40 --spend s.json"
+    ran = here(f"{line} -o l.{kind}")
+    assert ran.code == 2
+    assert f"called '{name}', as another column" in ran.stderr
+    assert [path.name for path in here.folder.glob("[!.]*")] == ["v.csv"]
+
+
+def test_two_names_that_saved_labels_would_not_tell_apart_cost_nothing(here):
+    """The names of classes are texts, each once; the number 7 and the text 7 are one id."""
+    ran = here(f"{RUN} --label-names 1,2,3,1 --spend s.json -o l.csv")
+    assert ran.code == 2
+    assert "'1' is there twice" in ran.stderr
+    assert not (here.folder / "s.json").exists()
+    asks = [{"id": name, "counts": [40, 30, 20, 10]} for name in (7, "7", 7)]
+    (here.folder / "two.jsonl").write_text("".join(json.dumps(ask) + "\n" for ask in asks))
+    line = "session --teachers 100 --classes 4 --mechanism gnmax --sigma2 40 --max-queries 9"
+    ran = here(f"{line} --spend s.json", stdin=here.folder / "two.jsonl")
+    assert ran.code == 0
+    first, other, again = map(json.loads, ran.stdout.splitlines())
+    assert first == again
+    assert (first["remaining"], other["id"]) == (8, "7")
+    assert "looks in saved labels as 7 does" in other["error"]

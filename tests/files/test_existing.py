@@ -13,7 +13,9 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.existing import PAGE, a_report, columns_in, kept, labels_in
+from pate_cli.files.existing import PAGE, REPORT, kept
+from pate_cli.files.results import columns_in
+from pate_cli.labels.forms import labels_in
 
 COUNTS = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=20)
 SAID = np.random.default_rng(5).integers(0, 3, size=(20, 9))
@@ -65,7 +67,7 @@ CASES = [(kind, layout) for kind in LabelFormat for layout in votes_in(kind)]
 @pytest.mark.parametrize(("kind", "layout"), CASES)
 def test_votes_never_pass_for_labels_nor_for_anything_else(kind, layout):
     content = votes_in(kind)[layout]
-    likes = [a_report, PAGE, columns_in(kind, "query_id", "plurality"), labels_in(kind)]
+    likes = [REPORT, PAGE, columns_in(kind, "query_id", "plurality"), labels_in(kind)]
     assert all(refused(content, like) for like in likes)
 
 
@@ -81,29 +83,37 @@ def test_labels_make_way_for_labels_of_the_same_format(tmp_path, kind, several):
         return
     for other in LabelFormat:
         assert refused(path.read_bytes(), labels_in(other)) == (other is not kind)
-    assert refused(path.read_bytes(), a_report)
+    assert refused(path.read_bytes(), REPORT)
     done = pate.aggregate(votes, "gnmax", layout=layout, sigma2=9.0, seed=1)
     with pytest.raises(OutputError, match="exists already; use `force`"):
         done.labels.save(path)
     done.labels.save(path, force=True)
 
 
+def record(folder):
+    """A record of one run."""
+    place = folder / "record"
+    pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, record=place)
+    return place
+
+
 def test_reports_and_results_make_way_for_their_like(tmp_path):
     done = pate.aggregate(COUNTS, "gnmax", layout="counts", sigma2=30.0, seed=1)
-    paths = [tmp_path / name for name in ("r.json", "c.json", "c.csv", "p.html")]
-    report, curve, table, page = paths
+    paths = [tmp_path / name for name in ("r.json", "s.json", "s.csv", "p.html")]
+    report, spent, table, page = paths
     done.report.save(report)
-    found = pate.rdp_curve(pate.quote(COUNTS, "gnmax", layout="counts", sigma2=30.0))
-    found.save(curve)
+    found = pate.spent(record(tmp_path))
+    found.save(spent)
     found.save(table)
+    curve = pate.rdp_curve(pate.quote(COUNTS, "gnmax", layout="counts", sigma2=30.0))
     for force in (False, True):
         pate.explain(done.report).save(page, force=force)
-    assert not refused(report.read_bytes(), a_report)
-    assert not refused(curve.read_bytes(), a_report)
+    assert not refused(report.read_bytes(), REPORT)
+    assert not refused(curve.to_json().encode(), REPORT)
     assert not refused(page.read_bytes(), PAGE)
-    for path in (curve, table):
+    for path in (spent, table):
         found.save(path, force=True)
-    for one, other in itertools.permutations([report, curve], 2):
+    for one, other in itertools.permutations([report, spent], 2):
         before = one.read_bytes()
         with pytest.raises(UsageError, match="not even `force`"):
             (done.report if other is report else found).save(one, force=True)

@@ -108,9 +108,7 @@ def test_what_appears_during_the_run_stays_unless_it_is_of_the_same_run(store):
             put("l.csv", theirs)
 
     message = refusal(OutputError, run, b"theirs")
-    assert message.endswith(
-        "another file is there; use `force` to replace it; nothing was released"
-    )
+    assert message.endswith("exists already; give the output another name; nothing was released")
     assert held() == {"l.csv": b"theirs"}
     run(b"new")
     assert held() == {"l.csv": b"new"}

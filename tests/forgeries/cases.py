@@ -121,7 +121,7 @@ def session(folder):
     """Queries that came one by one."""
     _before(folder)
     given = {"teachers": 60, "classes": CLASSES, "mechanism": "confident", **NOISE["confident"]}
-    with pate.Session(**given, epsilon=4.0, record=folder / "record") as opened:
+    with pate.Session(**given, target_epsilon=4.0, record=folder / "record") as opened:
         for row in votes(12):
             opened.ask(np.bincount(row, minlength=CLASSES).tolist())
         place = folder / "session.parquet"
@@ -137,7 +137,7 @@ def release_of_several(folder):
         pate.aggregate(votes(rows), "gnmax", sigma2=12.0, **known, **asked).ledger
         for rows in (10, 20)
     ]
-    other = pate.ExternalPair(stated=(0.3, 1e-6), adjacency="add-or-remove-one", covers="a model")
+    other = pate.Stated(epsilon=0.3, delta=1e-6, adjacency="add-or-remove-one", covers="a model")
     done = pate.release(
         ledgers, external=[other], release="upper", beta=0.05, sigma_release=9.0,
         record=folder / "record",

@@ -18,16 +18,15 @@ import pyarrow.parquet as pq
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.checked import CHECKED, Checked
-from pate_cli.disclosure.facts import drawn_of, facts_of, report_of
+from pate_cli.disclosure.facts import facts_of, plan_of, report_of
+from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
-from pate_cli.disclosure.verification import EXTERNAL, MISSING_RUNS, RELEASE_TEST, SANITIZING
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.verify import LABELS, RUN_SETTINGS, SETTINGS, verify
+from pate_cli.verbs.verify import verify
 
 # Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
-_GUARANTEE = "guarantee"
-_HEAD = ("schema_version", "releasable", "conversion")
+_HEAD = ("kind", "schema_version", "releasable")
 # Where there is none of what has parts.
 _WHOLE = {("tested",): Checked.LABELS, ("spent",): Checked.RECORD}
 
@@ -37,12 +36,8 @@ def kind_of_check(path):
     names = [name for name in path if isinstance(name, str)]
     if tuple(names) in _WHOLE:
         return _WHOLE[tuple(names)]
-    if names[0] in _HEAD or names == ["tool", "name"]:
+    if names[0] in _HEAD:
         return Checked.COMPUTED
-    if names[0] == _GUARANTEE:
-        names = names[1:]
-    if names[0] == "tool":
-        names = names[:1]
     return how_checked(Report, names)
 
 
@@ -115,7 +110,7 @@ def put(data, path, value):
 def consistent(data):
     """The document with all that follows from what it states computed anew; None if none does."""
     try:
-        report = parse_report(json.dumps(data).encode()).report
+        report = parse_report(json.dumps(data).encode())
         charging = analysis_of(Analysis.PAPER if report.analysis == "paper" else Analysis.TIGHT)
         found = report_of(facts_of(_as_told(report), charging.plan))
     except (PateError, ArithmeticError, ValueError):
@@ -153,7 +148,7 @@ def _as_told(report):
         epsilon=epsilon,
         refusal_epsilon=None if tested is None else tested.refusal_epsilon,
         answers=None if tested is not None and not tested.passed else done.answers,
-        draw=drawn_of(report),
+        draw=next(iter(plan_of(report).draws), None),
     )
     runs = tuple(told if each is run else each for each in report.spent.runs)
     return replace(report, spent=replace(report.spent, runs=runs))
@@ -202,16 +197,6 @@ def ending(data, case, *, given):
     return Ending(found.failed[0] if found.failed else "", tuple(found.unchecked))
 
 
-NAMED = {
-    Checked.LABELS: {LABELS, SETTINGS, RUN_SETTINGS},
-    Checked.RECORD: {MISSING_RUNS},
-    Checked.RELEASE_TEST: {RELEASE_TEST},
-    Checked.SANITIZING: {SANITIZING},
-    Checked.EXTERNAL: {EXTERNAL},
-}
-"""What `verify` names, by how the leaf is checked, where it could not compare it."""
-
-
 @dataclass(frozen=True)
 class Forgery:
     """One forged leaf, and what came of it.
@@ -238,7 +223,8 @@ class Forgery:
             return True
         if how is Checked.COMPUTED:
             return False
-        return bool(NAMED[how] & set(self.ending.named))
+        names = {how, LABELS, RUN_SETTINGS} if how is Checked.LABELS else {how}
+        return bool(names & set(self.ending.named))
 
 
 def forged(case, *, given, every=1):

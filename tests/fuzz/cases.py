@@ -9,7 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -159,7 +159,7 @@ def _read_ledger(name: str, _rng: Generator) -> None:
     found = Ledger.read(name)
     found.headline()
     found.to_json()
-    _ = found + Ledger.zero(analysis=found.analysis, delta=1e-5, orders=np.array([4.0, 8.0]))
+    _ = found + replace(found, rounds=(replace(found.rounds[0], id="another"),))
 
 
 def _read_record(name: str, _rng: Generator) -> None:

@@ -24,9 +24,9 @@ from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportErro
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, PublicFact
-from pate_cli.disclosure.explain import explain
-from pate_cli.disclosure.external import External, read_part
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.external import External, Stated, refuse_short
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.run.checkpoint import Checkpoint
@@ -210,14 +210,6 @@ def test_a_report_that_is_released(tmp_path):
     )
 
 
-def test_a_ledger_of_nothing_releases_nothing():
-    nothing = Ledger.zero(analysis="tight", delta=1e-5, orders=np.array([8.0]))
-    with pytest.raises(LedgerError, match="no round"):
-        pate.release(nothing)
-    with pytest.raises(LedgerError, match="the ledger is damaged: it holds no round"):
-        Ledger.from_json(nothing.to_json())
-
-
 # ---------------------------------------------------------------- reports
 
 
@@ -225,7 +217,7 @@ def test_a_ledger_of_nothing_releases_nothing():
 def report(kind):
     if kind != "total":
         return reports.made(kind)[0]
-    stated = pate.ExternalPair(stated=(3.0, 1e-6), adjacency=Adjacency.REPLACE_ONE, covers="x")
+    stated = pate.Stated(epsilon=3.0, delta=1e-6, adjacency=Adjacency.REPLACE_ONE, covers="x")
     return reports.total(stated)
 
 
@@ -245,7 +237,7 @@ def test_reports(tmp_path):
         assert check(
             cases_of_reports(kinds),
             lambda altered: from_file(path, read_report, json.dumps(altered).encode()),
-            lambda _: (explain(path), verify(path, with_dp_accounting=False)),
+            lambda _: (pate.explain(path), verify(path, with_dp_accounting=False)),
             ReportError,
         )
 
@@ -263,14 +255,15 @@ def test_an_external_cost(kind, tmp_path):
     data = {"covers": "a student", "least_delta": 1e-9, **data}
 
     def use(part):
-        parts = External.of([part], order=8.0)
+        refuse_short([part], 8.0)
+        parts = External((part,))
         parts.rdp(np.array([1.5, 8.0]))
         parts.total(1e-5)
-        json.dumps(parts.facts(8.0, 8.0), allow_nan=False)
+        json.dumps(encoded(parts.facts(8.0, 8.0)), allow_nan=False)
 
     assert check(
         damaged(data),
-        lambda altered: from_file(tmp_path / "e.json", read_part, json.dumps(altered).encode()),
+        lambda altered: from_file(tmp_path / "e.json", Stated.read, json.dumps(altered).encode()),
         use,
         LedgerError,
     )
@@ -299,6 +292,7 @@ def test_a_checkpoint(seed, tmp_path):
         assert isinstance(key, RunKey)
 
     assert check(damaged(data), read, use, OutputError, UsageError)
-    run.write_bytes(sealed(data | {"seed": "7"}))
-    with pytest.raises(OutputError, match="reads: seed must be a whole number, or null; give an"):
-        Checkpoint.of(folder, "a run", seed=None)
+    for other, told in ((7, "seed must be a text, or null"), ("seven", "invalid literal")):
+        run.write_bytes(sealed(data | {"seed": other}))
+        with pytest.raises(OutputError, match=f"no checkpoint that .* reads .*{told}.*; give an"):
+            Checkpoint.of(folder, "a run", seed=None)

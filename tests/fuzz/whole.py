@@ -21,8 +21,9 @@ import record_files
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw, Ledger, Round
+from pate_cli.disclosure.external import Stated
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import (
     Outcome,
     Run,
@@ -31,10 +32,10 @@ from pate_cli.disclosure.record import (
     SpendRecord,
 )
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.session_terms import stop_rule
 from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.disclosure.verification import own_cost
+from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
 
 MARK = 27_118
 """Votes of these files begin so, that a message that shows one is noticed."""
@@ -155,7 +156,7 @@ def _groups() -> Any:
 # What runs leave behind. Costs, which are secrets, are all MARK.
 
 
-_MECHANISM = {"name": "gnmax", "sigma2": 20.0, "teachers": 100, "classes": 3}
+_MECHANISM = GNMax(100, 3, sigma2=20.0).parameters()
 _TIME = "2026-01-02T03:04:05Z"
 
 
@@ -187,7 +188,7 @@ def ledger() -> Ledger:
 def record() -> SpendRecord:
     """A run of every kind."""
     asked = RowsAsked(mechanism=_MECHANISM, queries=100, max_answers=50)
-    stated = StatedCost(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
+    stated = Stated(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
     mechanism = ConfidentGNMax(100, 3, threshold=60.0, sigma1=40.0, sigma2=20.0)
     rule = stop_rule(mechanism, epsilon=3.0, delta=1e-5)
@@ -218,13 +219,7 @@ def record() -> SpendRecord:
             epsilon=0.7, delta=1e-5, external=stated,
         ),
     )  # fmt: skip
-    costs = (own_cost(run) for run in runs)
-    return SpendRecord(
-        tuple(
-            run if cost is None or run.epsilon is None else replace(run, epsilon=cost)
-            for run, cost in zip(runs, costs, strict=True)
-        )
-    )
+    return SpendRecord(tuple(run.priced for run in runs))
 
 
 def report() -> Report:

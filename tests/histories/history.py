@@ -28,8 +28,8 @@ from kills.promises import BrokenError, asks_in, check_record
 from pate_cli.core import entropy, noise
 from pate_cli.core.errors import LedgerError, PateError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import record, record_place
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure import record_place
+from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.run import fold
 
@@ -38,7 +38,14 @@ VOTES: Final = np.array([[6, 2, 0], [3, 3, 2], [0, 8, 0], [1, 1, 6], [4, 4, 0], 
 NAMES: Final = ("Käse", 'a "b"\\', "c\nd")
 SESSIONS: Final[tuple[dict[str, Any], ...]] = (
     # Few are answered, so that more are asked than in any case.
-    {"classes": 2, "epsilon": 3, "delta": 0.01, "threshold": 6, "sigma1": 4.0, "sigma2": 3.0},
+    {
+        "classes": 2,
+        "target_epsilon": 3,
+        "delta": 0.01,
+        "threshold": 6,
+        "sigma1": 4.0,
+        "sigma2": 3.0,
+    },
     {"classes": 2, "max_queries": 6, "mechanism": "gnmax", "sigma2": 3.0, "delta": 0.01},
     {"label_names": NAMES, "max_queries": 9, "mechanism": "gnmax", "sigma2": 4.0, "delta": 0.01},
 )
@@ -176,7 +183,7 @@ class History:
             (noise, "random_bytes", lambda size: self.watch.made(random_bytes(size))),
             (entropy, "random_bytes", random_bytes),
             (RunKey, "_noise", self.watch.spying(RunKey._noise)),
-            (record, "remember", lambda keys, seen: None),  # what the user's folder knows
+            # What the user's folder knows.
             (record_place, "remember", lambda keys, seen: None),
             (fold, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
         ]
@@ -375,7 +382,9 @@ class History:
             force=line.force,
         )
         votes = self._path(line.votes)
-        where = Places.of(votes, **({"record": None} if self.kept == "beside" else self._where))
+        where = RecordPlace.of(
+            votes, **({"record": None} if self.kept == "beside" else self._where)
+        )
         if line.checkpoint is not None:
             asked["checkpoint"] = self._path(line.checkpoint)
         # As the command line does it; a few rows at a time, or they would be one batch.

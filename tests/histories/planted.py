@@ -13,19 +13,19 @@ from typing import Any, Final
 from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import record as records
 from pate_cli.disclosure import record_place
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
 from pate_cli.files import delivery, journal, outputs
 from pate_cli.files.delivery import File, Output
+from pate_cli.files.inputs import Inputs
 from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import Outputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.run.publication import Publication
-from pate_cli.verbs import spend
+from pate_cli.verbs import aggregate as verb
 from pate_cli.verbs.session import Session
+from pate_cli.verbs.session_answers import Answers
 
 Place = tuple[Any, str, Any]
 MOST: Final = 10_000
@@ -100,7 +100,7 @@ def _stays_untold() -> list[Place]:
 
 
 def _paid_for_untold() -> list[Place]:
-    return [(Publication, "note", _nothing)]
+    return [(Entry, "note", _nothing)]
 
 
 def _labels_before_their_report() -> list[Place]:
@@ -122,7 +122,7 @@ def _strike_after_the_coin() -> list[Place]:
 
 
 def _debit_after_the_labels() -> list[Place]:
-    enter, settle, publishing = Entry.enter, Entry.settle, spend.publishing
+    enter, settle, publishing = Entry.enter, Entry.settle, verb.publishing
     late: list[tuple[Entry, Outcome, int | None]] = []
 
     def settled(self: Entry, outcome: Outcome, *, answers: int | None = None) -> None:
@@ -138,7 +138,7 @@ def _debit_after_the_labels() -> list[Place]:
             settle(one, outcome, answers=answers)
 
     places = [(Entry, "enter", _nothing), (Entry, "settle", settled)]
-    return [*places, (spend, "publishing", published)]
+    return [*places, (verb, "publishing", published)]
 
 
 def _refusals_are_free() -> list[Place]:
@@ -167,7 +167,7 @@ def _failures_are_free() -> list[Place]:
 
 
 def _no_lock_on_the_record() -> list[Place]:
-    return [(records, "locked", lambda paths: contextlib.nullcontext())]
+    return [(record_place, "locked", lambda paths: contextlib.nullcontext())]
 
 
 def _only_the_newest_run() -> list[Place]:
@@ -230,37 +230,35 @@ def _open_files() -> list[Place]:
 
 
 def _inputs_are_replaced() -> list[Place]:
-    return [(Outputs, "_refuse_read", _nothing), (File, "_kept", _nothing)]
+    return [(Inputs, "claim", _nothing), (File, "kept", _nothing)]
 
 
 # --- a session -----------------------------------------------------------------------------------
 
 
 def _noted_before() -> list[Place]:
-    def pay(self: Any, asks: Any, drawn: Any) -> None:
+    def pay(self: Any, lines: Any) -> None:
         """What was asked is put on disk when the next is, after its answer left."""
-        lines = [self._line(ask, label) for ask, label in zip(asks, drawn, strict=True)]
         late, self._late = getattr(self, "_late", []), lines
         if self._file is not None and late:
             self._file.ask(self._run, late)
         for line in lines:
-            self._asks.add(line)
-            self._note(line.get("id"), line["label"])
+            self._answers.add(line)
 
     return [(Session, "_pay", pay)]
 
 
 def _everything_is_new() -> list[Place]:
-    return [(Session, "_fresh", lambda self, asks: list(range(len(asks))))]
+    return [(Answers, "fresh", lambda self, ids: list(range(len(list(ids)))))]
 
 
 def _ids_are_forgotten() -> list[Place]:
-    note = Session._note
+    add = Answers.add
 
-    def forgets(self: Session, name: Any, label: Any) -> None:
-        note(self, None, label)
+    def forgets(self: Answers, line: Any) -> None:
+        add(self, {name: value for name, value in line.items() if name != "id"})
 
-    return [(Session, "_note", forgets)]
+    return [(Answers, "add", forgets)]
 
 
 def _torn_lines_stay() -> list[Place]:

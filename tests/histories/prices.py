@@ -16,12 +16,11 @@ from typing import Any, Final
 
 from histories.system import replaced
 from pate_cli.disclosure import total
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.record import Run
 
 _FUNCTIONS: Final = (
-    ("pate_cli.disclosure.worst_case", "data_independent_cost"),
-    ("pate_cli.disclosure.worst_case", "least_delta"),
-    ("pate_cli.disclosure.session_terms", "stop_rule"),
+    ("pate_cli.disclosure.stopping", "stop_rule"),
     ("pate_cli.planning.sanitized", "choose_plan"),
     ("pate_cli.planning.sanitized", "choose_plan_for"),
     ("pate_cli.accounting.gaussian.two_tails", "two_tail_rdp_directions"),
@@ -57,6 +56,8 @@ def _places() -> tuple[tuple[Any, str, Any], ...]:
     for where, called, name in _METHODS:
         place = getattr(importlib.import_module(where), called)
         places.append((place, name, _looked_up(place.__dict__[name])))
+    places.append((Cost, "of_curves", property(_looked_up(Cost.of_curves.func))))
+    places.append((Cost, "least_delta", property(_looked_up(Cost.least_delta.fget))))
     old, new = total.total_of, _looked_up_total(total.total_of)
     places += [
         (module, "total_of", new) for module in ours if module.__dict__.get("total_of") is old
@@ -100,4 +101,4 @@ def _cost_alone(run: Run) -> Any:
     asked = run.asked
     rows = None if asked is None else (dict(asked.mechanism), asked.queries, asked.max_answers)
     drawn = (run.draw, len(run.drawn_from))
-    return run.kind, run.cost, run.delta, rows, drawn, run.external
+    return run.kind, run.counted, run.delta, rows, drawn, run.external

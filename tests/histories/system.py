@@ -406,7 +406,7 @@ class System:
     def fdopen(self, number, *given, **options):
         if number < _FIRST:
             return _real_fdopen(number, *given, **options)
-        return _Buffered(self, number)
+        return io.BufferedRandom(_Raw(self, number))
 
     def fstat(self, number):
         known = self._opened.get(number)
@@ -672,33 +672,52 @@ class _Turns:
         return True
 
 
-class _Buffered:
-    """What `os.fdopen` gives: written when it is closed."""
+class _Raw(io.RawIOBase):
+    """What `os.fdopen` gives, below its buffer: a file of the system by its number."""
 
     def __init__(self, system: System, number: int) -> None:
-        self._system, self._number, self._held = system, number, b""
+        self._system, self._number, self._at = system, number, 0
 
-    def __enter__(self) -> _Buffered:
-        return self
+    def readable(self) -> bool:
+        return True
 
-    def __exit__(self, *_: object) -> None:
-        try:
-            rest = memoryview(self._held)
-            while rest:
-                rest = rest[self._system.write(self._number, rest) :]
-        finally:
-            self._system.close(self._number)
+    def writable(self) -> bool:
+        return True
 
-    def write(self, data: bytes) -> int:
-        self._held += bytes(data)
-        return len(data)
-
-    def flush(self) -> None:
-        while self._held:
-            self._held = self._held[self._system.write(self._number, self._held) :]
+    def seekable(self) -> bool:
+        return True
 
     def fileno(self) -> int:
         return self._number
+
+    def readinto(self, into: Any) -> int:
+        found = self._system.read(self._number, len(into))
+        into[: len(found)] = found
+        self._at += len(found)
+        return len(found)
+
+    def write(self, data: Any) -> int:
+        count = self._system.write(self._number, memoryview(data))
+        self._at += count
+        return count
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, place: int, how: int = os.SEEK_SET) -> int:
+        assert how in (os.SEEK_SET, os.SEEK_CUR)
+        place += self._at if how == os.SEEK_CUR else 0
+        self._at = self._system.lseek(self._number, place, os.SEEK_SET)
+        return self._at
+
+    def truncate(self, size: int | None = None) -> int:
+        self._system.ftruncate(self._number, self._at if size is None else size)
+        return self._at
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._system.close(self._number)
 
 
 class _Entries(list):

@@ -15,8 +15,8 @@ from divergences import hockey_stick, renyi
 from graphs import Ballots
 from mechanisms.test_contract import CASES, ORDER, STUDENTS, names, with_student, worst
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.terms import ScoredTerms
-from pate_cli.disclosure.worst_case import Spending
+from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.facts import group_guarantees
 from pate_cli.mechanisms import mechanism_class, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 from pate_cli.votes.groups import TeacherGroups
@@ -131,9 +131,9 @@ def test_what_the_votes_cost_covers_the_neighbours_in_every_group(case):
 @each(["gnmax", "confident", "lnmax"])
 def test_the_epsilon_of_a_group_holds_for_all_its_neighbours(case):
     law = case.law(case.mechanism)
-    terms = ScoredTerms([Spending(case.mechanism, 1, 1)], DELTA)
-    headline = terms.public.epsilon
-    found = terms.by_group(case.groups.public, headline)
+    cost = Cost(DELTA, (Rows(case.mechanism, 1, 1),))
+    headline = cost.own.epsilon
+    found = group_guarantees(case.groups.public, cost, epsilon=headline, delta=DELTA)
     assert max(own.epsilon for own in found) == headline
     assert min(own.epsilon for own in found) < 0.7 * headline
     for own in found:

@@ -19,7 +19,6 @@ from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.run.accounts import TightAccount
 from pate_cli.run.labelling import drawn
 from runs import aggregated, cut
 from slices import some, tries
@@ -191,7 +190,7 @@ def test_no_student_label_after_the_stop(cap, size):
     done = aggregated(
         cut(counts, size),
         mechanism,
-        TightAccount(mechanism, PLAN),
+        PLAN,
         max_answers=cap,
         key=RunKey.from_seed(2),
     )

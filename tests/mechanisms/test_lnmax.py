@@ -14,7 +14,7 @@ from pate_cli.accounting.conversion import best_order, gaussian_epsilon
 from pate_cli.accounting.laplace.noisy_max import laplace_scores
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, randomised_response_rdp
 from pate_cli.accounting.score_grid import COARSE, FINE
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
@@ -89,7 +89,7 @@ def test_two_classes_cost_less_than_the_general_bound():
 def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechanism, method):
     """Exact outputs win where one vote is moved; exact composition where they say little."""
     delta = 1e-5
-    cost = data_independent_cost([Spending(mechanism, answers, answers)], delta=delta, plan=None)
+    cost = Cost(delta, (Rows(mechanism, answers, answers),)).of_curves
     assert cost.method == method
     assert (cost.order is None) == (method != "renyi")
     epsilon = mechanism.pure_epsilon
@@ -109,17 +109,11 @@ def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechan
 
 def test_rounds_of_different_pure_mechanisms_and_of_gaussian_ones_compose():
     one, other = LNMax(50, 2, laplace_scale=0.5), LNMax(50, 2, laplace_scale=50.0)
-    both = data_independent_cost(
-        [Spending(one, 1, 1), Spending(other, 1, 1)], delta=1e-9, plan=None
-    )
+    both = Cost(1e-9, (Rows(one, 1, 1), Rows(other, 1, 1))).of_curves
     assert both.epsilon <= 4.0 + 0.04
-    mixed = data_independent_cost(
-        [Spending(other, 10, 10), Spending(GNMax(50, 2, sigma2=5.0), 2, 2)],
-        delta=1e-6,
-        plan=None,
-    )
+    mixed = Cost(1e-6, (Rows(other, 10, 10), Rows(GNMax(50, 2, sigma2=5.0), 2, 2))).of_curves
     assert mixed.method in ("renyi", "gaussian-dp")
-    nothing = data_independent_cost([Spending(other, 5, 0)], delta=1e-6, plan=None)
+    nothing = Cost(1e-6, (Rows(other, 5, 0),)).of_curves
     assert nothing.epsilon == 0.0
 
 

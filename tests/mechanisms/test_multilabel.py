@@ -13,7 +13,7 @@ from scipy.special import ndtr
 from divergences import renyi
 from graphs import Graph
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
@@ -184,8 +184,7 @@ def published(per_query, queries):
 
 
 def ours(rows):
-    spent = [Spending(GNMax(TEACHERS, 2, sigma2=SIGMA), rows, rows)]
-    return data_independent_cost(spent, delta=DELTA, plan=None).epsilon
+    return Cost(DELTA, (Rows(GNMax(TEACHERS, 2, sigma2=SIGMA), rows, rows),)).of_curves.epsilon
 
 
 @pytest.mark.parametrize(("labels", "theirs", "here"), [(20, 12, 20), (11, 21, 37)])

@@ -17,7 +17,6 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.target_on_votes import PassProbability
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, FileVotes
-from pate_cli.run.accounts import TightAccount
 from runs import CountsRows, aggregated
 from slices import some
 
@@ -60,7 +59,7 @@ def test_what_is_offered_is_what_aggregate_publishes(asked, no_search):
     done = aggregated(
         CountsRows(counts),
         mechanism,
-        TightAccount(mechanism, undrawn),
+        undrawn,
         max_answers=len(counts),
         key=RunKey.from_seed(1),
     )

@@ -1,8 +1,8 @@
-"""What a target's account asks of its coin: no more than the labels could cost, and no less."""
+"""What the release test asks of its coin: no more than the labels could cost, and no less."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -14,14 +14,15 @@ from pate_cli.accounting.tested_budget import passing_coin
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.run.accounts import TargetAccount
+from pate_cli.run.accounts import release_test
 from refusals import refusal
-from runs import CountsRows
+from runs import CountsRows, told
 from slices import some
 
 GNMAX = GNMax(40, 2, sigma2=10.0)
@@ -46,14 +47,12 @@ def asked(monkeypatch):
 def drawn(mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, max_answers=None):
     """A run's test of these votes."""
     rows = len(counts) if queries is None else queries
-    account = TargetAccount(
-        mechanism,
-        plan,
-        bound=bound,
-        queries=rows,
-        max_answers=rows if max_answers is None else max_answers,
-    )
-    return account.test(CountsRows(counts), RunKey.from_seed(1))
+    asked = told(mechanism, queries=rows, max_answers=max_answers, delta=plan.delta)
+    worst = Cost.of(asked).own.epsilon
+    target = replace(plan, bound=bound).settled(mechanism, queries=rows, worst_case=worst)
+    assert target.tested
+    settings = replace(asked, target=target)
+    return release_test(CountsRows(counts), mechanism, settings, RunKey.from_seed(1))
 
 
 @dataclass(frozen=True)
@@ -121,19 +120,15 @@ def test_the_ceiling_is_that_of_all_rows_and_of_the_answers_there_may_be(ties, m
 
 @pytest.mark.parametrize("mechanism", [GNMAX, CONFIDENT], ids=lambda mechanism: mechanism.name)
 def test_a_coin_is_needed_wherever_labels_could_cost_more_than_the_target(mechanism):
-    def account(epsilon):
-        return TargetAccount(
-            mechanism,
-            TargetPlan.of(epsilon, delta=1e-3),
-            bound=Bound.TWO_TAIL,
-            queries=60,
-            max_answers=60,
-        )
+    most = Cost.of(told(mechanism, queries=60, delta=1e-3)).own.epsilon
 
-    most = account(50.0).public.epsilon
-    assert not account(most).needed
+    def tested(epsilon):
+        target = TargetPlan.of(epsilon, delta=1e-3, bound=Bound.TWO_TAIL)
+        return target.settled(mechanism, queries=60, worst_case=most).tested
+
+    assert not tested(most)
     for share in (0.999_999, 0.9, 0.6, 0.4):
-        assert account(share * most).needed
+        assert tested(share * most)
 
 
 @pytest.mark.parametrize("queries", [59, 61, 600])

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import fcntl
-import itertools
 import os
 import signal
 import subprocess
 import sys
 import time
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
 import pytest
 
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
-from pate_cli.run import engine
 from pate_cli.run.engine import Processes, cores, engine_of, here
 from refusals import refusal
 from tasks import Dying, refused, squared
@@ -66,26 +65,20 @@ def test_what_a_task_raises_comes_as_itself_and_in_its_turn():
 
 
 @pytest.mark.parametrize("item", [0, 4, 7])
-@pytest.mark.parametrize("times", [1, 2])
-def test_work_is_done_again_where_a_process_died(tmp_path, item, times):
-    """By the other worker, and by this process when no worker is left."""
-    assert list(Processes(2)(Dying(tmp_path, item, times), range(8))) == [n * n for n in range(8)]
-    assert len(list(tmp_path.iterdir())) == times
+def test_work_is_done_here_where_a_process_died(tmp_path, item):
+    assert list(Processes(2)(Dying(tmp_path, item), range(8))) == [n * n for n in range(8)]
+    assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("started", [0, 1])
-def test_where_processes_cannot_be_started_the_work_is_done_all_the_same(started, monkeypatch):
-    worker, starts = engine._worker, itertools.count()
+@pytest.mark.parametrize("error", [BlockingIOError(11, "try again"), EOFError()])
+def test_where_processes_cannot_be_started_the_work_is_done_here(error, monkeypatch):
+    def scarce(*_):
+        raise error
 
-    def scarce(*given):
-        if next(starts) >= started:
-            raise BlockingIOError(11, "Resource temporarily unavailable")
-        return worker(*given)
-
-    monkeypatch.setattr(engine, "_worker", scarce)
+    monkeypatch.setattr(ForkServerProcess, "start", scarce)
     found = list(Processes(3)(squared, range(4)))
     assert [square for square, _ in found] == [0, 1, 4, 9]
-    assert (os.getpid() in {process for _, process in found}) == (started == 0)
+    assert {process for _, process in found} == {os.getpid()}
 
 
 def test_no_process_is_left_when_the_work_is_done():
@@ -112,9 +105,12 @@ def until(holds):
         time.sleep(0.05)
 
 
-@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("ended", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_workers_end_with_their_parent_however_it_ends(tmp_path, ended):
-    """Even in the middle of a task; else they would read votes for nobody."""
+    """Even in the middle of a task; else they would read votes for nobody.
+
+    A terminal interrupts all of them at once, and nobody waits for a task to end.
+    """
     program = (
         "import sys\n"
         "from pathlib import Path\n"
@@ -124,13 +120,19 @@ def test_workers_end_with_their_parent_however_it_ends(tmp_path, ended):
     )
     paths = os.pathsep.join([str(SUPPORT), str(ROOT)])
     parent = subprocess.Popen(
-        [sys.executable, "-c", program, str(tmp_path)], env={**os.environ, "PYTHONPATH": paths}
+        [sys.executable, "-c", program, str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": paths},
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     try:
         until(lambda: sum(file.read_text() == "locked" for file in tmp_path.iterdir()) == 4)
         assert not any(unlocked(file) for file in tmp_path.iterdir())
     finally:
-        parent.send_signal(ended)
+        if ended == signal.SIGINT:
+            os.killpg(parent.pid, ended)
+        else:
+            parent.send_signal(ended)
     assert parent.wait() == -ended
     until(lambda: all(unlocked(file) for file in tmp_path.iterdir()))
 

@@ -29,12 +29,12 @@ from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.cost import TightCost, measure_cost, rows_at
 from pate_cli.published.account import PublishedCost
 from pate_cli.run import fold
-from pate_cli.run.accounts import PublicAccount, TargetAccount, TightAccount
+from pate_cli.run.accounts import release_test
 from pate_cli.run.engine import Processes, here
 from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
-from runs import aggregated, same_tally
+from runs import aggregated, same_tally, told
 from slices import some
 from tasks import where
 
@@ -109,11 +109,8 @@ def batch_of(_mechanism, batch):
 
 
 def ran(rows, mechanism, key, *, cap):
-    account = TightAccount(mechanism, PLAN) if mechanism in MECHANISMS[:4] else None
-    if account is None:
-        account = PublicAccount(mechanism, queries=ROWS, max_answers=ROWS, delta=0.05)
-    assert isinstance(mechanism, ComposedMechanism) == isinstance(account, PublicAccount)
-    return aggregated(rows, mechanism, account, max_answers=cap, key=key)
+    plan = None if isinstance(mechanism, ComposedMechanism) else PLAN
+    return aggregated(rows, mechanism, plan, max_answers=cap, key=key, delta=0.05)
 
 
 def bits_of(done):
@@ -163,12 +160,12 @@ def test_workers_change_no_bit_of_the_chance_that_a_test_fails(bound, folder, sm
     monkeypatch.setattr(Noise, "comes_up", lambda _self, chance: chances.append(chance))
     # The states of an argmax alone take less long.
     mechanism = CONFIDENT if bound is Bound.TWO_TAIL else MECHANISMS[2]
-    plan = TargetPlan.of(4.0, delta=1e-5, refusal_epsilon=0.1)
-    account = TargetAccount(mechanism, plan, bound=bound, queries=few, max_answers=few)
+    target = TargetPlan.of(4.0, delta=1e-5, refusal_epsilon=0.1, bound=bound)
+    settings = told(mechanism, queries=few, target=target)
     small(17)
     with open_votes(folder / "whole.parquet") as file:
         for engine in ENGINES[:2]:
-            account.test(AskedRows(file, few, engine), KEYS["key"])
+            release_test(AskedRows(file, few, engine), mechanism, settings, KEYS["key"])
     assert len(set(chances)) == 1
     assert -1000.0 < chances[0] < 0.0
 

@@ -17,6 +17,8 @@ from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import ParameterError, UnreachableError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.door import quote
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -24,10 +26,9 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.run.accounts import PublicAccount, TightAccount
 from pate_cli.run.fold import TallyCells
 from pate_cli.run.labelling import drawn
-from runs import aggregated, cut, same_tally
+from runs import aggregated, cut, same_tally, told
 from slices import some
 
 ROWS = 90
@@ -44,10 +45,10 @@ def by_name(mechanisms):
     return pytest.mark.parametrize("mechanism", mechanisms, ids=lambda one: one.name)
 
 
-def account_for(mechanism, *, queries=ROWS, plan=PLAN, delta=0.05):
-    if isinstance(mechanism, ComposedMechanism):
-        return PublicAccount(mechanism, queries=queries, max_answers=queries, delta=delta)
-    return TightAccount(mechanism, plan)
+def charged_by(mechanism, plan=PLAN, delta=0.05):
+    """How a run is charged: scores by a plan, compositions at a δ."""
+    composed = isinstance(mechanism, ComposedMechanism)
+    return {"plan": None, "delta": delta} if composed else {"plan": plan, "delta": plan.delta}
 
 
 def votes_for(mechanism):
@@ -56,9 +57,9 @@ def votes_for(mechanism):
 
 def ran(mechanism, counts=None, *, size=32, cap=ROWS, plan=PLAN, key=None, **rest):
     counts = votes_for(mechanism) if counts is None else counts
-    account = account_for(mechanism, queries=len(counts), plan=plan)
     key = RunKey.from_seed(3) if key is None else key
-    return aggregated(cut(counts, size), mechanism, account, max_answers=cap, key=key, **rest)
+    how = charged_by(mechanism, plan) | rest
+    return aggregated(cut(counts, size), mechanism, max_answers=cap, key=key, **how)
 
 
 def labelled(mechanism, *, size=1000, cap=1000):
@@ -216,7 +217,9 @@ def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
 
 @by_name([MECHANISM, *COMPOSED])
 def test_the_price_before_is_the_price_after(mechanism):
-    before = account_for(mechanism).quote(queries=ROWS, max_answers=12).to_dict()
+    how = charged_by(mechanism)
+    asked = told(mechanism, queries=ROWS, max_answers=12, delta=how["delta"], sanitizer=how["plan"])
+    before = quote(asked).to_dict()
     after = ran(mechanism, cap=12).report.to_dict()
     for field in ("delta", "mechanism", "queries", "max_answers", "data_independent"):
         assert before[field] == after[field]
@@ -232,11 +235,11 @@ def test_the_ledger_remembers_the_draw_of_its_own_report():
 
 
 def test_an_impossible_delta_is_refused_before_any_label():
-    """The account cannot be opened, so that no vote is read."""
+    """The run has no price, so that no vote is read."""
     with pytest.raises(UnreachableError):
-        account_for(STABILITY, delta=1e-4)
+        Cost.of(told(STABILITY, queries=ROWS, delta=1e-4))
     with pytest.raises(ParameterError):
-        account_for(STABILITY, delta=1.0)
+        Cost.of(told(STABILITY, queries=ROWS, delta=1.0))
 
 
 # ---------------------------------------------------------------- what a run says of itself

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import stat
@@ -19,6 +18,7 @@ import pate_cli as pate
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, ParameterError, UsageError, VoteError
 from pate_cli.core.words import LabelFormat
+from pate_cli.files.delivery import File
 from pate_cli.files.outputs import Outputs
 from pate_cli.run import fold
 from pate_cli.votes import vote_file
@@ -67,20 +67,14 @@ def test_how_rows_are_cut_into_batches_leaves_no_trace_in_a_file(tmp_path, label
     assert one.read_bytes() == other.read_bytes()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("label_format", list(LabelFormat))
 def test_a_disk_that_fills_up_while_labels_are_written(tmp_path, monkeypatch, label_format):
-    write, written = os.write, []
-
-    def some(descriptor, data):
-        written.append(len(data))
-        if sum(written) > 500:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return write(descriptor, data)
-
-    monkeypatch.setattr(os, "write", some)
-    with pytest.raises(OutputError, match="No space left on device"):
-        pate.aggregate(np.repeat(VOTES, 40, axis=0), **GIVEN, into=f"l.{label_format}")
+    monkeypatch.setattr(File, "_begun", lambda *_: os.open("/dev/full", os.O_RDWR))
+    monkeypatch.setattr(File, "try_room", lambda *_: None)
+    with pytest.raises(OutputError, match=r"l\..*: No space left on device; nothing was released"):
+        pate.aggregate(np.repeat(VOTES, 400, axis=0), **GIVEN, into=f"l.{label_format}")
     assert names(tmp_path) == []
 
 
@@ -168,16 +162,11 @@ def test_where_labels_go_tells_their_format():
     assert pate.Destination("s3://bucket/labels.csv").label_format is LabelFormat.CSV
 
 
-@pytest.mark.parametrize("labels", ["labels/", "there", "s3://bucket/labels", "s3://bucket/l.csv/"])
-@pytest.mark.parametrize("label_format", [None, "csv"])
-def test_labels_go_to_one_file_and_to_no_folder(tmp_path, labels, label_format):
+@pytest.mark.parametrize("labels", ["labels/", "there"])
+def test_labels_go_to_a_file_and_to_no_folder(tmp_path, labels):
     (tmp_path / "there").mkdir()
-    with pytest.raises(UsageError) as refused:
-        pate.aggregate(VOTES, **GIVEN, into=pate.Destination(labels, label_format=label_format))
-    assert str(refused.value) == (
-        f"labels in a folder, as {labels} asks for, are gone: write one file, for example "
-        "labels.parquet"
-    )
+    with pytest.raises(OutputError, match="folder"):
+        pate.aggregate(VOTES, **GIVEN, into=pate.Destination(labels, label_format="csv"))
     assert names(tmp_path) == ["there"]
 
 

@@ -16,10 +16,9 @@ import numpy as np
 import pyarrow as pa
 
 import pate_cli as pate
-from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Adjacency
-from pate_cli.disclosure import terms
+from pate_cli.disclosure.cost import Cost
 
 SHAPE = {"teachers": 60, "classes": 3}
 CONFIDENT = {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}
@@ -199,9 +198,10 @@ KINDS = {
     "kept": _kept,
     "kept, upper": lambda: _kept(release="upper"),
     "account": lambda: _account(
-        pate.ExternalPair(stated=(0.1, 1e-7), adjacency=Adjacency.ADD_OR_REMOVE_ONE),
-        pate.ExternalCurve(
-            curve=RdpCurve(np.array([2.0, 8.0]), np.array([0.1, 0.4])),
+        pate.Stated(epsilon=0.1, delta=1e-7, adjacency=Adjacency.ADD_OR_REMOVE_ONE),
+        pate.Stated(
+            orders=np.array([2.0, 8.0]),
+            rdp=np.array([0.1, 0.4]),
             adjacency=Adjacency.REPLACE_ONE,
         ),
     ),
@@ -217,15 +217,15 @@ NO_PROMISE = (
 @contextlib.contextmanager
 def costs_once():
     """The same question to the accountant is asked once, however often a report is checked."""
-    real, known = terms.data_independent_cost, {}
+    real, known = Cost.of_curves.func, {}
 
-    def cost(*given, **more):
-        key = repr((given, more))
+    def found(cost):
+        key = repr(cost)
         if key not in known:
-            known[key] = real(*given, **more)
+            known[key] = real(cost)
         return known[key]
 
-    with patch.object(terms, "data_independent_cost", cost):
+    with patch.object(Cost, "of_curves", property(found)):
         yield
 
 

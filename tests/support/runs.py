@@ -10,10 +10,12 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Round
-from pate_cli.run.accounts import charge
+from pate_cli.disclosure.settings import Settings
+from pate_cli.mechanisms.base import ComposedMechanism
+from pate_cli.run.accounts import TightAccount, charge
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import Publication
-from pate_cli.verbs.spend import Aggregation
+from pate_cli.verbs.aggregate import Aggregation
 from pate_cli.votes.vote_file import VoteBatch
 
 
@@ -80,10 +82,33 @@ def cut(counts, sizes, ids=None):
     return Batches(batches(counts, sizes, ids))
 
 
-def aggregated(rows, mechanism, account, **settings):
-    """A run with its labels in one table."""
+def told(mechanism, *, queries, max_answers=None, delta=1e-5, private=False, **more):
+    """What a run over so many rows is told."""
+    composed = isinstance(mechanism, ComposedMechanism)
+    return Settings(
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=queries if max_answers is None else min(max_answers, queries),
+        delta=delta,
+        private=private,
+        analysis="composition" if composed else "tight",
+        **more,
+    )
+
+
+def aggregated(rows, mechanism, plan=None, *, max_answers, key, delta=1e-5, **how):
+    """A run with its labels in one table, and a ledger if there is a plan."""
     kept = Publication()
-    settled = run(rows, mechanism, account, into=kept, **settings)
+    settings = told(
+        mechanism,
+        queries=rows.queries,
+        max_answers=max_answers,
+        delta=delta if plan is None else plan.delta,
+        private=key.private,
+        sanitizer=plan,
+    )
+    account = None if plan is None else TightAccount(mechanism, plan)
+    settled = run(rows, mechanism, account, settings, key=key, into=kept, **how)
     return Aggregation(kept.labels, report_of(settled.facts), settled.ledger)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.external import StatedCost
-from pate_cli.disclosure.ledger import Draw
+from pate_cli.disclosure.external import Stated
+from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms.gnmax import GNMax
@@ -25,5 +25,5 @@ RELEASED = Run(
 )  # fmt: skip
 STATED = Run(
     id="x", kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=0.2, delta=0.0,
-    external=StatedCost(Adjacency.REPLACE_ONE, name="sgd", epsilon=0.2, delta=0.0),
+    external=Stated(Adjacency.REPLACE_ONE, name="sgd", epsilon=0.2, delta=0.0),
 )  # fmt: skip

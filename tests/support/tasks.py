@@ -26,14 +26,13 @@ def refused(number):
 
 @dataclass(frozen=True)
 class Dying:
-    """Squares, but the process is killed at one item, so many times; `folder` counts them."""
+    """Squares, but the process is killed at one item, once; `folder` tells of it."""
 
     folder: Path
     item: int
-    times: int
 
     def __call__(self, number):
-        if number == self.item and len(list(self.folder.iterdir())) < self.times:
+        if number == self.item and not list(self.folder.iterdir()):
             (self.folder / str(os.getpid())).touch()
             os.kill(os.getpid(), signal.SIGKILL)
         return number * number

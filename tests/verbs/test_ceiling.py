@@ -8,7 +8,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import CeilingError, UnreachableError
 from pate_cli.core.words import CEILING
-from pate_cli.disclosure.verdict import VACUOUS
+from pate_cli.disclosure.figures import verdict
 from slices import some
 
 VOTES = np.tile([30, 6, 4], (20, 1))
@@ -24,7 +24,9 @@ WAYS = {
 
 
 def test_the_ceiling_is_where_promises_end():
-    assert CEILING == VACUOUS == 10.0
+    assert CEILING == 10.0
+    assert verdict(CEILING, 1e-5).startswith("weak")
+    assert verdict(CEILING + 1e-9, 1e-5).startswith("hardly any")
 
 
 @pytest.mark.parametrize("way", some(WAYS, 2))
@@ -102,7 +104,7 @@ def test_a_composition_within_its_target_costs_what_it_costs():
 SESSION = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 4.0, "record": False}
 
 
-@pytest.mark.parametrize("asked", [{"epsilon": 20.0}, {"max_queries": 200}])
+@pytest.mark.parametrize("asked", [{"target_epsilon": 20.0}, {"max_queries": 200}])
 def test_a_session_above_has_to_be_asked_for_by_name(asked):
     with pytest.raises(CeilingError, match="ask for it by name: `max_epsilon`") as caught:
         pate.Session(**SESSION, **asked)
@@ -134,9 +136,9 @@ def test_a_price_is_told_whatever_it_is():
 
 def test_a_run_at_the_ceiling_is_none_above(monkeypatch):
     price = pate.quote(VOTES, **DEAR).epsilon
-    monkeypatch.setattr("pate_cli.verbs.spend.CEILING", price)
+    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price)
     assert pate.aggregate(VOTES, **DEAR).report.epsilon <= price
-    monkeypatch.setattr("pate_cli.verbs.spend.CEILING", price * 0.999)
+    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price * 0.999)
     with pytest.raises(CeilingError):
         pate.aggregate(VOTES, **DEAR)
 
@@ -145,7 +147,7 @@ def test_a_run_goes_on_from_its_checkpoint_by_whatever_name(tmp_path, monkeypatc
     """What is allowed is no part of what a run gives."""
     asked = {**DEAR, "checkpoint": tmp_path / "kept", "record": tmp_path / "spent.json"}
     with monkeypatch.context() as patch:
-        patch.setattr("pate_cli.verbs.spend.run", lambda *_, **__: 1 / 0)
+        patch.setattr("pate_cli.verbs.aggregate.run", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             pate.aggregate(VOTES, **asked, max_epsilon=500.0)
     with pytest.raises(CeilingError):

@@ -31,10 +31,11 @@ from pate_cli.core.words import Bound
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
-from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
-from pate_cli.disclosure.record_place import Places
+from pate_cli.disclosure.record import Outcome, RecordFile, Run, RunKind, SpendRecord
+from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.run.accounts import TargetAccount
+from pate_cli.run.accounts import release_test
+from pate_cli.verbs import aggregate as verb
 from slices import some
 
 PACKAGE = str(Path(pate.__file__).parent)
@@ -43,14 +44,8 @@ COUNTS = np.array([[38, 2], [36, 4]] * 12)
 KEYS = {Outcome.LABELLED: RunKey(bytes(32)), Outcome.REFUSED: RunKey(bytes(31) + b"\x01")}
 ENDS = (KeyboardInterrupt, MemoryError, VoteError, OSError)
 RECORD = Path("votes.spent.json")
-GIVEN = {
-    "sigma2": 4.0,
-    "layout": "counts",
-    "target_epsilon": 1.5,
-    "min_pass": 0.0,
-    "delta": 1e-4,
-    "record": RECORD,
-}
+GIVEN = {"sigma2": 4.0, "layout": "counts", "target_epsilon": 1.5, "delta": 1e-4, "min_pass": 0.0}
+GIVEN |= {"record": RECORD}
 
 
 def ask(votes=COUNTS, mechanism="gnmax", **changes):
@@ -198,16 +193,14 @@ def test_what_is_entered_stands_whatever_comes_next(outcome, under, monkeypatch)
 
 @pytest.mark.parametrize("end", some(ENDS, 2))
 def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
-    tested = TargetAccount.test
-
     def test(*args):
         try:
-            return tested(*args)
+            return release_test(*args)
         except end:
             record_files.unlink(RECORD)
             raise
 
-    monkeypatch.setattr(TargetAccount, "test", test)
+    monkeypatch.setattr(verb, "release_test", test)
     walk = Walk(monkeypatch)
     under(KEYS[Outcome.LABELLED])
     walk.run()
@@ -304,7 +297,7 @@ def entry(name="a", *, epsilon=1.0, path=RECORD, **given):
         id=name, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=epsilon,
         refusal_epsilon=epsilon / 2.0, delta=1e-5,
     )  # fmt: skip
-    return Entry(Places((path,)), run, **{"budget": None} | given)
+    return Entry(RecordPlace.at(path), run, **{"budget": None} | given)
 
 
 def test_a_known_outcome_is_not_made_pending_again():
@@ -330,15 +323,49 @@ def test_a_budget_is_kept_against_all_runs_of_the_record():
     assert [run.id for run in attempts()] == ["a", "b"]
 
 
-def test_two_copies_of_a_record_become_one():
+def test_a_budget_goes_with_predictions_in_memory():
+    """A mechanism that no rule knows takes no target from what is left, whatever it is given."""
+    given = {"layout": "counts", "record": RECORD, "budget": 1000.0, "max_epsilon": 1000.0}
+    student = np.tile([0.4, 0.6], (len(COUNTS), 1))
+    done = pate.aggregate(COUNTS, "interactive", predictions=student, **given)
+    assert done.report.tested is None
+
+
+def test_a_record_takes_over_the_runs_of_others():
     entry("a", path=Path("one.json")).enter()
     entry("b", path=Path("two.json")).enter()
-    places = Places((Path("one.json"), Path("two.json")))
+    place = RecordPlace.found(Path("all.json"), [Path("one.json"), Path("two.json")])
     run = replace(SpendRecord.read("one.json").runs[0], id="c")
-    Entry(places, run, budget=None).enter()
-    both = [SpendRecord.read(name) for name in ("one.json", "two.json")]
-    for record in both:
-        assert {run.id for run in record.runs} == {"a", "b", "c"}
+    Entry(place, run, budget=None).enter()
+    assert [run.id for run in SpendRecord.read("all.json").runs] == ["a", "b", "c"]
+    with pytest.raises(LedgerError, match=r"one\.json go on in all\.json"):
+        entry("d", path=Path("one.json"))
+
+
+def test_a_record_that_is_taken_over_meanwhile_takes_no_run():
+    """Whoever found it open before waits for the lock, and reads it again."""
+    entry("a", path=Path("one.json")).enter()
+    late = entry("b", path=Path("one.json"))
+    place = RecordPlace.found(Path("all.json"), [Path("one.json")])
+    Entry(place, replace(SpendRecord.read("one.json").runs[0], id="c"), budget=None).enter()
+    with pytest.raises(LedgerError, match=r"one\.json go on in all\.json"):
+        late.enter()
+    assert [run.id for run in SpendRecord.read("one.json").runs] == ["a"]
+
+
+def test_a_takeover_that_was_cut_short_is_made_good(monkeypatch):
+    """Killed between both records, the earlier one still takes runs: they are taken over later."""
+    entry("a", path=Path("one.json")).enter()
+    place = RecordPlace.found(Path("all.json"), [Path("one.json")])
+    run = SpendRecord.read("one.json").runs[0]
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordFile, "go_on_in", _interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Entry(place, replace(run, id="c"), budget=None).enter()
+    entry("b", path=Path("one.json")).enter()
+    place = RecordPlace.found(Path("all.json"), [Path("one.json")])
+    Entry(place, replace(run, id="d"), budget=None).enter()
+    assert [run.id for run in SpendRecord.read("all.json").runs] == ["a", "c", "b", "d"]
 
 
 def test_runs_that_protect_others_are_not_added():
@@ -365,20 +392,21 @@ def test_votes_on_disk_have_a_record_beside_them_and_others_none(tmp_path, monke
     assert {path.name for path in tmp_path.iterdir()} == {"kept", "link.npy"}
     untracked = pate.aggregate(COUNTS, "gnmax", **asked).report
     assert untracked.spent is None
-    assert "earlier runs: not tracked" in untracked.covers
+    assert "earlier runs are not tracked" in untracked.covers
     assert pate.aggregate(votes, "gnmax", record=False, **asked).report.spent is None
     assert pate.aggregate(votes, "gnmax", seed=1, **asked).report.spent is None
     assert len(SpendRecord.read("votes.npy.spent.json").runs) == 3
 
 
-def test_a_run_joins_the_record_beside_its_votes_also_where_it_was_told_another(tmp_path):
+def test_a_run_takes_the_record_beside_its_votes_along_where_it_is_told_another(tmp_path):
     votes = tmp_path / "votes.npy"
     np.save(votes, COUNTS)
     asked = {"sigma2": 4.0, "layout": "counts", "max_queries": 4}
     pate.aggregate(votes, "gnmax", **asked)
     done = pate.aggregate(votes, "gnmax", record="other.json", **asked)
     assert done.report.spent.count == 2
-    assert SpendRecord.read("other.json") == SpendRecord.read(f"{votes}.spent.json")
+    assert pate.aggregate(votes, "gnmax", **asked).report.spent.count == 3
+    assert len(SpendRecord.read("other.json").runs) == 3
 
 
 def test_what_another_process_has_settled_is_not_struck_out():
@@ -387,7 +415,7 @@ def test_what_another_process_has_settled_is_not_struck_out():
     (run,) = attempts()
     pending = replace(run, outcome=Outcome.PENDING)
     record_files.unlink(RECORD)
-    one, other = (Entry(Places((RECORD,)), pending, budget=None) for _ in range(2))
+    one, other = (Entry(RecordPlace.at(RECORD), pending, budget=None) for _ in range(2))
     one.enter()
     other.enter()
     other.settle(Outcome.LABELLED, answers=1)
@@ -420,9 +448,9 @@ def test_what_a_run_rests_on_is_on_disk_before_it_draws(tmp_path, monkeypatch):
     assert folders <= drawn[0]
     # The same run again: its entry stands already, and its name may not be safe.
     synced.clear()
-    places = Places.of(None, record=None, ensemble="hospitals")
-    (run,) = SpendRecord.read(*places.paths).runs
-    Entry(places, run, budget=None).enter()
+    place = RecordPlace.of(None, record=None, ensemble="hospitals")
+    (run,) = place.record.runs
+    Entry(place, run, budget=None).enter()
     assert str(tmp_path / "state" / "pate") in synced
 
 
@@ -446,7 +474,7 @@ def test_a_row_that_is_no_vote_strikes_an_untested_run_out_and_nothing_else_does
     with pytest.raises(VoteError, match="row 23"):
         pate.aggregate(votes, "gnmax", **asked)
     assert attempts() == ()
-    monkeypatch.setattr("pate_cli.verbs.spend.run", _interrupted)
+    monkeypatch.setattr("pate_cli.verbs.aggregate.run", _interrupted)
     with pytest.raises(KeyboardInterrupt) as ended:
         pate.aggregate(COUNTS, "gnmax", **asked)
     assert "stays in votes.spent.json and counts" in ended.value.__notes__[0]

@@ -10,7 +10,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, MismatchError, UsageError
-from pate_cli.disclosure.guarantee import INPUTS, UNVERIFIED
+from pate_cli.disclosure.guarantee import GAPS, INPUTS
 from pate_cli.verbs.verify import verify
 
 VOTES = [[50, 6, 4]] * 20
@@ -85,19 +85,19 @@ def test_what_is_taken_unverified_is_said_and_stays_said(tmp_path):
     done = pate.release(forged, unverified=True, record=tmp_path / "record")
     report = done.report
     assert report.unsettled == (INPUTS,)
-    assert UNVERIFIED in report.warnings
+    assert GAPS[INPUTS] in report.warnings
     assert not any(statement.holds for statement in report.statements)
-    assert report.summary.startswith("Nothing is claimed: it is made of something")
+    assert report.summary.startswith("Nothing is promised: the total includes something")
     assert verify(report, with_dp_accounting=False).failed == ["promise"]
     for later in (report, done.record, tmp_path / "record"):
-        with pytest.raises(UsageError, match="nothing is claimed"):
+        with pytest.raises(UsageError, match=r"(?i)nothing is promised|promises nothing"):
             released(later)
     assert released(report, alone(3), unverified=True).unsettled == (INPUTS,)
 
 
 def test_what_claims_nothing_is_refused_by_name_or_said():
     seeded = alone(seed=1)
-    with pytest.raises(UsageError, match="nothing is claimed for a run to be released"):
+    with pytest.raises(UsageError, match="cannot be released: Nothing is promised"):
         released(seeded)
     assert released(seeded, unverified=True).unsettled == (INPUTS,)
 
@@ -106,17 +106,17 @@ def test_caveats_of_inputs_survive(tmp_path):
     """That a prior must be public, that draws may be missing, and what others state."""
     prior = [0] * 20
     guessed = alone(prior=prior, prior_weight=5)
-    assert "void if the votes" in released(guessed).summary
+    assert "guesses of the prior must be public" in released(guessed).summary
     ledger = pate.aggregate(
         VOTES, "gnmax", **GIVEN, release="none", order=6.0, keep_ledger=True, record=False
     ).ledger
     drawn = pate.release(ledger, release="none", record=False).report
     assert "draws" in drawn.unsettled
-    with pytest.raises(UsageError, match="nothing is claimed"):
+    with pytest.raises(UsageError, match="cannot be released: Nothing is promised"):
         released(drawn, alone(3))
-    other = pate.ExternalPair(stated=(0.3, 1e-6), adjacency="replace-one", covers="a model")
+    other = pate.Stated(epsilon=0.3, delta=1e-6, adjacency="replace-one", covers="a model")
     total = released(alone(), external=[other])
-    assert any(part["covers"] == "a model" for part in released(total).external)
+    assert any(part.covers == "a model" for part in released(total).external)
 
 
 def test_a_total_of_a_refusal_verifies():
@@ -134,3 +134,18 @@ def test_groups_of_a_report_stay_groups_in_a_total():
     assert [group.group for group in total.groups] == [group.group for group in report.groups]
     with pytest.raises(LedgerError, match="no common neighbours"):
         released(report, alone())
+
+
+def test_records_that_are_given_together_become_the_first_of_them(tmp_path):
+    """Whoever gives them says that the teachers are the same; the others take no run after that."""
+    one, other = tmp_path / "one.json", tmp_path / "other.json"
+    for place in (one, other):
+        pate.aggregate(VOTES, "gnmax", **GIVEN, max_queries=10, record=place)
+    done = pate.release([one, other])
+    assert f"{one} takes over {other}, which takes no further runs" in done.joined
+    assert done.report.spent.count == len(pate.SpendRecord.read(one).runs) == 2
+    assert pate.release(one).joined is None
+    with pytest.raises(LedgerError, match=r"other\.json go on in one\.json"):
+        pate.aggregate(
+            VOTES, "gnmax", **GIVEN, max_queries=10, record=other, accept_lost_record=True
+        )

@@ -40,7 +40,7 @@ def here(tmp_path, monkeypatch):
 
 
 def small(**more):
-    return pate.Session(**(SMALL | {"epsilon": 1.0, "record": "r.json"} | more))
+    return pate.Session(**(SMALL | {"target_epsilon": 1.0, "record": "r.json"} | more))
 
 
 def record():
@@ -81,7 +81,7 @@ def test_a_session_answers_until_its_epsilon_is_spent():
 def test_a_session_that_is_spent_cost_what_a_file_of_as_many_does(settings, asks):
     """To four decimals, and one query more would cost too much."""
     given = {name: value for name, value in settings.items() if value is not None}
-    with pate.Session(**given, epsilon=1.0, record="r.json") as session:
+    with pate.Session(**given, target_epsilon=1.0, record="r.json") as session:
         rule = session.rule
         session.ask_all([np.eye(given["classes"], dtype=int)[0] * 250] * rule.asks)
         epsilon = session.report().epsilon
@@ -96,7 +96,7 @@ def test_a_session_that_is_spent_cost_what_a_file_of_as_many_does(settings, asks
 
 
 def test_a_stream_on_which_teachers_disagree_goes_on_for_longer():
-    with pate.Session(teachers=250, classes=10, epsilon=1.0, record="r.json") as session:
+    with pate.Session(teachers=250, classes=10, target_epsilon=1.0, record="r.json") as session:
         rule = session.rule
         split = [25] * 10
         labels = session.answered([split] * (2 * rule.most))
@@ -110,7 +110,7 @@ def test_a_stream_on_which_teachers_disagree_goes_on_for_longer():
 
 def test_labels_follow_the_votes():
     """Of 75 unanimous queries and one split in halves: chances as the noise has them."""
-    with small(epsilon=None, max_queries=400, record=False, seed=4) as session:
+    with small(target_epsilon=None, max_queries=400, record=False, seed=4) as session:
         sure = session.ask_all([[250, 0, 0]] * 200)
         even = session.ask_all([[125, 125, 0]] * 200)
     assert sure == [0] * 200
@@ -122,7 +122,7 @@ def test_labels_follow_the_votes():
 def test_votes_of_every_kind_are_the_same_votes():
     ballots = ["cat"] * 240 + ["dog"] * 7 + ["bird"] * 3
     kinds = [AGREED, np.array(AGREED), {"cat": 240, "dog": 7, "bird": 3}, ballots, {0: 240, 1: 10}]
-    given = SMALL | {"classes": None, "label_names": NAMES, "epsilon": 1.0, "record": False}
+    given = SMALL | {"classes": None, "label_names": NAMES, "target_epsilon": 1.0, "record": False}
     for votes in kinds:
         with pate.Session(**given, seed=3) as session:
             assert session.ask(votes) == "cat"
@@ -135,7 +135,12 @@ def test_votes_of_every_kind_are_the_same_votes():
 
 def test_a_query_of_which_no_vote_is_a_name_is_one_like_others():
     """Also the first: a refusal would tell for nothing that no teacher said a name."""
-    given = SMALL | {"classes": None, "label_names": NAMES, "epsilon": 1.0, "record": "r.json"}
+    given = SMALL | {
+        "classes": None,
+        "label_names": NAMES,
+        "target_epsilon": 1.0,
+        "record": "r.json",
+    }
     with pate.Session(**given) as session:
         session.ask(["Cat"] * 250, id="q")
         session.ask([None] * 250)
@@ -146,13 +151,19 @@ def test_a_query_of_which_no_vote_is_a_name_is_one_like_others():
 
 
 def test_many_tokens_by_their_votes():
-    with small(classes=50_000, epsilon=2.0, sigma2=20) as session:
+    with small(classes=50_000, target_epsilon=2.0, sigma2=20) as session:
         found = [session.ask({17: 230, 49_999: 10, "31": 5}) for _ in range(session.remaining)]
     assert found.count(17) == len(found)
 
 
 def test_a_guess_votes_too():
-    given = {"record": False, "seed": 1, "prior_weight": 200, "max_queries": 60, "epsilon": None}
+    given = {
+        "record": False,
+        "seed": 1,
+        "prior_weight": 200,
+        "max_queries": 60,
+        "target_epsilon": None,
+    }
     with small(**given) as session:
         session.ask_all([pate.Ask([100, 100, 50], prior=1)] * 30)
         session.ask_all([[100, 100, 50]] * 30)
@@ -164,10 +175,25 @@ def test_a_guess_votes_too():
     assert report.rounds[0].prior.guesses == 30
 
 
+def test_the_weight_of_a_guess_may_be_a_share_as_in_a_run():
+    """A share of the teachers is rounded to whole votes, by the same function."""
+    with small(teachers=251, prior_weight="20%", record=False) as session:
+        assert session.mechanism.prior_weight == 50
+
+
+def test_keywords_are_checked_as_those_of_a_verb():
+    for given, text in {
+        "epsilon": "`epsilon` is gone: say `target_epsilon`",
+        "delt": "Session takes no `delt`; did you mean `delta`?",
+    }.items():
+        assert refusal(UsageError, pate.Session, **SMALL, **{given: 1.0}) == text
+    assert "must be a number" in refusal(ParameterError, small, delta="small")
+
+
 def test_groups_vote_by_their_weights():
     groups = pate.TeacherGroups(groups=["a"] * 3 + ["b"], weights=[1, 1, 1, 5])
     given = {"groups": groups, "classes": 2, "mechanism": "gnmax", "sigma2": "0.5 votes"}
-    with pate.Session(**given, max_queries=3, epsilon=1e9, record=False, seed=2) as session:
+    with pate.Session(**given, max_queries=3, target_epsilon=1e9, record=False, seed=2) as session:
         assert session.ask([0, 0, 0, 1]) == 1
         refusal(VoteError, session.ask, [4, 4])
         report = session.report()
@@ -194,10 +220,26 @@ def test_an_id_gets_one_answer_whatever_is_voted_then():
         assert again.ask([0, 0, 250], id="q7") == first
 
 
-def test_numbers_and_texts_are_different_ids():
+def test_two_ids_that_look_alike_in_saved_labels_are_refused_before_anything_is_paid():
+    """A file of labels holds the number 7 and the text 7 as one, and nobody could tell them."""
     with small() as session:
-        session.ask_all([pate.Ask(AGREED, id=name) for name in (7, "7", "7 ", -7)])
-        assert session.asked == 4
+        session.ask_all([pate.Ask(AGREED, id=name) for name in (7, "7 ", -7, "07", "x")])
+        for name in ("7", "-7"):
+            assert "looks in saved labels as" in refusal(
+                ParameterError, session.ask, AGREED, id=name
+            )
+        both = [pate.Ask(AGREED, id="8"), pate.Ask(AGREED, id=8)]
+        assert "looks in saved labels as '8'" in refusal(ParameterError, session.ask_all, both)
+        assert session.asked == 5
+    with small() as again:
+        assert "looks in saved labels as 7" in refusal(ParameterError, again.ask, AGREED, id="7")
+
+
+def test_queries_without_an_id_are_numbered_by_what_is_free():
+    with small() as session:
+        for name in (None, 0, None, 2, None):
+            session.ask(AGREED, id=name)
+        assert session.labels.ids.tolist() == [1, 0, 3, 2, 4]
 
 
 @pytest.mark.parametrize("name", ["", "a" * 1001, "\ud800", "a\0", True, 1.5, 2**63])
@@ -265,8 +307,24 @@ def test_other_runs_join_the_record_while_a_session_is_open():
     assert total.report.epsilon == math.ceil(done.report.spent.epsilon * 1e4) / 1e4
 
 
+def test_sessions_and_runs_of_groups_that_count_alike_share_a_record():
+    """Both say of the same groups the same, also where every vote counts once."""
+    groups = pate.TeacherGroups(groups=["a"] * 20 + ["b"] * 20)
+    both = {"groups": groups, "mechanism": "gnmax", "sigma2": 20, "record": "r.json"}
+    with pate.Session(**both, classes=2, max_queries=3) as session:
+        session.ask([0] * 40)
+    pate.aggregate(np.zeros((3, 40), dtype=int), **both, layout="labels", classes=2)
+    assert [run.kind for run in record().runs] == ["session", "worst-case"]
+
+
 def test_other_settings_are_another_session():
-    for more in ({}, {"epsilon": 1.1}, {"sigma2": 41}, {"delta": 1e-6}, {"label_names": NAMES}):
+    for more in (
+        {},
+        {"target_epsilon": 1.1},
+        {"sigma2": 41},
+        {"delta": 1e-6},
+        {"label_names": NAMES},
+    ):
         with small(**more) as session:
             session.ask(AGREED, id="q")
             assert session.asked == 1
@@ -278,7 +336,7 @@ def test_a_session_beyond_the_budget_is_not_opened():
         pass
     with small(budget=1.5):  # the same again
         pass
-    text = refusal(UnreachableError, small, epsilon=0.9, budget=1.5)
+    text = refusal(UnreachableError, small, target_epsilon=0.9, budget=1.5)
     assert text.startswith(
         "the budget is epsilon 1.5 at delta 0.001, and 1 run in r.json spent epsilon 0.9938"
     )
@@ -286,7 +344,7 @@ def test_a_session_beyond_the_budget_is_not_opened():
 
 
 def test_a_session_needs_a_record():
-    given = SMALL | {"epsilon": 1.0}
+    given = SMALL | {"target_epsilon": 1.0}
     assert "name its `record`" in refusal(UsageError, pate.Session, **given)
     with pate.Session(**given, record=False) as session:
         session.ask(AGREED)
@@ -319,7 +377,7 @@ def test_a_rule_that_costs_more_than_it_says_is_found_out(field, value):
 
 
 def test_a_rule_with_more_beyond_is_found_out():
-    with pate.Session(teachers=250, classes=10, epsilon=1.0, record="r.json") as session:
+    with pate.Session(teachers=250, classes=10, target_epsilon=1.0, record="r.json") as session:
         session.ask([250] + [0] * 9)
         facts = session.report().to_dict()
     assert pate.verify(json.dumps(facts).encode()).holds
@@ -387,9 +445,9 @@ def test_a_session_stays_in_its_process():
     [
         ({"teachers": None}, ParameterError, "`teachers` must be"),
         ({"classes": None}, UsageError, "say `classes`"),
-        ({"epsilon": None}, UsageError, "say `epsilon` or `max_queries`"),
-        ({"epsilon": 0.01}, UnreachableError, "one query alone costs"),
-        ({"epsilon": None, "max_queries": 10**6}, UnreachableError, "practically nothing"),
+        ({"target_epsilon": None}, UsageError, "say `target_epsilon` or `max_queries`"),
+        ({"target_epsilon": 0.01}, UnreachableError, "one query alone costs"),
+        ({"target_epsilon": None, "max_queries": 10**6}, UnreachableError, "practically nothing"),
         ({"mechanism": "interactive"}, UsageError, "interactive does not go one by one"),
         ({"mechanism": "sparse-vector"}, UsageError, "sparse-vector does not go one by one"),
         ({"mechanism": "stability", "sigma2": None}, UsageError, "say `max_queries`"),
@@ -408,7 +466,7 @@ def test_a_session_stays_in_its_process():
 )
 def test_what_cannot_be_opened_is_refused_and_leaves_nothing(given, error, text):
     asked = {name: value for name, value in (SMALL | given).items() if value is not None}
-    asked = {"epsilon": 1.0, "record": "r.json"} | asked | given
+    asked = {"target_epsilon": 1.0, "record": "r.json"} | asked | given
     asked = {name: value for name, value in asked.items() if value is not None}
     assert text in refusal(error, pate.Session, **asked)
     assert list(Path().iterdir()) == []
@@ -452,7 +510,7 @@ def test_every_sitting_has_noise_of_its_own():
 # --- names that nobody listed --------------------------------------------------------------------
 
 
-OPEN = {"teachers": 400, "mechanism": "open-vocabulary", "epsilon": 3.0, "record": "r.json"}
+OPEN = {"teachers": 400, "mechanism": "open-vocabulary", "target_epsilon": 3.0, "record": "r.json"}
 
 
 def test_only_names_that_many_say_come_out():
@@ -492,12 +550,12 @@ def test_spellings_of_a_name_are_one_where_that_is_wanted():
 
 def test_a_session_keeps_little_of_ten_thousand_queries():
     given = {"teachers": 250, "classes": 10, "mechanism": "gnmax", "sigma2": 4000}
-    with pate.Session(**given, epsilon=5.0, record="r.json") as session:
+    with pate.Session(**given, target_epsilon=5.0, record="r.json") as session:
         for batch in range(100):
             session.ask_all([pate.Ask([25] * 10, id=f"{batch}-{n}") for n in range(100)])
         assert session.asked == 10_000
         labels = session.labels.labels
     assert np.all(labels != NO_LABEL)
     assert statistics.mode(labels.tolist()) in range(10)
-    with pate.Session(**given, epsilon=5.0, record="r.json") as session:
+    with pate.Session(**given, target_epsilon=5.0, record="r.json") as session:
         assert session.ask("none", id="99-99") == labels[-1]

@@ -9,8 +9,8 @@ import pytest
 
 import pate_cli as pate
 import record_files
-from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
-from pate_cli.disclosure.session_terms import rule_fault, stop_rule
+from pate_cli.core.errors import LedgerError, OutputError, UnreachableError, UsageError
+from pate_cli.disclosure.stopping import rule_fault, stop_rule
 
 ASKED = {"teachers": 8, "classes": 2, "mechanism": "gnmax", "sigma2": 9.0, "max_queries": 20}
 OTHER = {"layout": "counts", "sigma2": 9.0, "max_epsilon": 100}
@@ -87,21 +87,20 @@ def test_two_sittings_of_one_session_are_one_session(tmp_path):
     assert pate.SpendRecord.read(record).runs[0].asked.queries == 3
 
 
-def test_a_record_that_a_session_is_copied_into_opens_no_second_one(tmp_path):
-    """Two records of the same votes both tell of it; it goes on where it was, and nowhere else."""
+def test_a_record_that_takes_over_a_session_opens_no_second_one(tmp_path):
+    """It tells of the session, which goes on where it was, and nowhere else."""
     record, votes = tmp_path / "r.json", tmp_path / "votes.npy"
     np.save(votes, np.array([[5, 3]]))
-    pate.aggregate(votes, "gnmax", **OTHER)
     beside = tmp_path / "votes.npy.spent.json"
-    answered(record, "abcd")
+    answered(beside, "abcd")
     pate.aggregate(votes, "gnmax", record=record, **OTHER)
-    for path in (record, beside):
-        (session,) = (run for run in pate.SpendRecord.read(path).runs if run.kind == "session")
-        assert (session.asked.queries, session.answers) == (4, 4)
-    before = len(pate.SpendRecord.read(beside).runs)
-    with pate.Session(record=beside, **ASKED) as anew:
+    session, labels = pate.SpendRecord.read(record).runs
+    assert (session.asked.queries, session.answers, labels.kind) == (4, 4, "worst-case")
+    with pate.Session(record=record, **ASKED) as anew:
         assert anew.asked == 0
-    assert len(pate.SpendRecord.read(beside).runs) == before + 1  # and paid for
+    assert len(pate.SpendRecord.read(record).runs) == 3  # and paid for
+    with pate.Session(record=beside, **ASKED) as same:
+        assert same.asked == 4
 
 
 def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):
@@ -118,6 +117,26 @@ def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):
     assert pate.SpendRecord.read(record).runs[0].asked.queries == 2
 
 
+def test_an_interruption_while_an_answer_is_noted_ends_the_sitting(tmp_path, monkeypatch):
+    """What is on disk may then not be known here: the id gets one answer, from the record."""
+    record = tmp_path / "r.json"
+    with pate.Session(record=record, **ASKED) as session:
+        session.ask([8, 0], id="a")
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", _interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                session.ask([8, 0], id="b")
+        with pytest.raises(UsageError, match="the session was closed"):
+            session.ask([8, 0], id="b")
+    (label,) = answered(record, "b")
+    assert answered(record, "b", (0, 8)) == [label]
+    assert pate.SpendRecord.read(record).runs[0].asked.queries == 2
+
+
+def _interrupted(*_):
+    raise KeyboardInterrupt
+
+
 def _full(*_):
     raise OSError(28, "No space left on device")
 
@@ -125,10 +144,10 @@ def _full(*_):
 def test_what_lies_beyond_is_priced_with_its_noise():
     """δ has to have room for the lattice of all the noise that may be drawn."""
     session = pate.Session(
-        teachers=8, classes=2, epsilon=3, delta=0.01, threshold=6, sigma1=4.0, sigma2=3.0,
+        teachers=8, classes=2, target_epsilon=3, delta=0.01, threshold=6, sigma1=4.0, sigma2=3.0,
         record=False,
     )  # fmt: skip
-    rule, mechanism = session.rule, session._mechanism
+    rule, mechanism = session.rule, session.mechanism
     assert rule.beyond is not None
     assert rule_fault(rule, mechanism) is None
 

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.arrays import SparseCounts, dense
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
-from pate_cli.files.inputs import current, places_of_path, watched
+from pate_cli.files.inputs import current, places_of, watched
 from pate_cli.votes.facts import PriorFacts
 from pate_cli.votes.join import (
     Joined,
@@ -353,7 +353,9 @@ def test_no_output_may_replace_what_is_read(plain, tmp_path):
         aliases_of(paths[1])
         query_ids(paths[2], None)
         aliases_of(paths[3])
-        assert all(current().what(places_of_path(path)) for path in paths)
+        for path in paths:
+            with pytest.raises(UsageError, match="give the output another name"):
+                current().claim("labels.csv", places_of(path))
 
 
 # Votes of a prior.

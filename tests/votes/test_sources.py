@@ -19,7 +19,7 @@ import pytest
 from pyarrow import fs
 
 from pate_cli.core.errors import NotOpenedError, UsageError, VoteError
-from pate_cli.files.inputs import note, places_of_path, watched
+from pate_cli.files.inputs import places_of, watched
 from pate_cli.votes import source as sources
 from pate_cli.votes.opening import open_votes
 
@@ -349,28 +349,25 @@ def test_every_file_that_is_opened_is_known_as_an_input(fill, memory, tmp_path):
     folder = fill({"a.csv": row(1), "b.csv": row(2)})
     (tmp_path / "link").symlink_to(folder / "a.csv")
     opened = {
-        tmp_path / "link": [(folder / "a.csv", None)],
-        folder: [(folder / "b.csv", None)],
-        f"{folder}/*.csv": [(folder / "a.csv", None)],
+        tmp_path / "link": folder / "a.csv",
+        folder: folder / "b.csv",
+        f"{folder}/*.csv": folder / "a.csv",
     }
-    for source, files in opened.items():
+    for source, file in opened.items():
         with watched() as inputs, open_votes(source, **ASKED) as votes:
-
-            def refuse():
-                raise UsageError("it is an input")
-
-            inputs.guard(refuse)
-            with pytest.raises(UsageError):
-                note("anything", *files)
+            assert refused(inputs, file)
         with watched() as inputs:
             inputs.include(votes.inputs)
-            assert inputs.what(sources_of(files)) == "among the votes"
+            assert refused(inputs, file)
     with (folder / "a.csv").open("rb") as stdin, open_votes("-", stdin=stdin, **ASKED) as votes:
-        assert votes.inputs.what(sources_of([(folder / "a.csv", None)])) == "among the votes"
+        assert refused(votes.inputs, folder / "a.csv")
 
 
-def sources_of(files):
-    return {place for path, _ in files for place in places_of_path(path)}
+def refused(inputs, file):
+    """Whether a file is among the votes, so that it is no output."""
+    with pytest.raises(UsageError) as caught:
+        inputs.claim("l.csv", places_of(file))
+    return str(caught.value) == "l.csv is among the votes; give the output another name"
 
 
 def test_errors_of_whoever_reads_are_not_touched(tmp_path):

@@ -39,6 +39,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -54,7 +55,6 @@ from pate_cli.core.arrays import (
     row_width,
 )
 from pate_cli.core.checks import check_positive
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_ndtr, ndtri, ndtri_exp
 

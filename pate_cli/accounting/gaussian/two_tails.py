@@ -21,13 +21,13 @@ This replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Lea
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_expit, log_ndtr, ndtri_exp
 

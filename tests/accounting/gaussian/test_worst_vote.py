@@ -16,7 +16,7 @@ from pate_cli.accounting.conversion import best_order, conversion_cost
 from pate_cli.accounting.gaussian import worst_vote
 from pate_cli.accounting.gaussian.worst_vote import _triangle, worst_argmax_rdp
 from pate_cli.accounting.threshold import worst_threshold_rdp
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from slices import some
 
@@ -270,7 +270,6 @@ def test_the_published_votes_cost_this_whatever_they_are():
     assert best.order == 9.5
     assert best.epsilon == pytest.approx(2.142, abs=5e-4)
     assert best.epsilon == float((curve + conversion_cost(orders, delta=1e-5)).min())
-    spent = [Spending(mechanism=mechanism, queries=640, max_answers=283)]
-    found = data_independent_cost(spent, delta=1e-5, plan=None)
+    found = Cost(1e-5, (Rows(mechanism, queries=640, max_answers=283),)).of_curves
     assert found.method == "renyi"
     assert found.epsilon == pytest.approx(2.050, abs=1e-3)  # no query is a tie that surely passes

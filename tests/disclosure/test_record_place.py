@@ -12,7 +12,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure import record_place
-from pate_cli.disclosure.known_records import (
+from pate_cli.disclosure.record_place import (
     Sighting,
     keys_of_votes,
     recall,
@@ -80,11 +80,74 @@ def test_a_record_that_is_moved_with_its_votes_is_not_missed(votes):
     assert not Path("votes.npy.spent.json").exists()
 
 
-def test_a_record_under_another_name_is_told_of_all_that_was_spent(votes):
+def test_a_record_under_another_name_takes_over_all_that_was_spent(votes):
     assert run(votes, ensemble="clinics") == 2
     assert run(votes) == 3
     for given in ({"ensemble": "clinics"}, {"record": votes}):
         assert len(pate.spent(**given).runs) == 3
+    assert run(votes, record="again.json") == 4
+    assert run(votes) == 5
+
+
+def test_a_record_that_was_taken_over_takes_no_more_runs(votes, monkeypatch):
+    """Also of those who do not know where the other one lies: they are told its name."""
+    run(votes, ensemble="clinics")
+    before = Path("votes.npy.spent.json").read_bytes()
+    monkeypatch.setenv("PATE_HOME", "elsewhere")
+    asked = {"sigma2": 40.0, "teachers": 40, "classes": 2, "max_queries": 4, "mechanism": "gnmax"}
+    for act in (
+        lambda: run(votes),
+        lambda: run(votes, record="third.json"),
+        lambda: run(votes, record="votes.npy.spent.json"),
+        lambda: pate.Session(record="votes.npy.spent.json", **asked),
+        lambda: pate.release("votes.npy.spent.json"),
+        lambda: pate.spent("votes.npy.spent.json"),
+    ):
+        text = refusal(LedgerError, act)
+        assert "votes.npy.spent.json go on in clinics.spent.json; name that record" in text
+    assert Path("votes.npy.spent.json").read_bytes() == before
+    assert not Path("third.json").exists()
+    monkeypatch.setenv("PATE_HOME", "home")
+    assert run(votes) == 3
+
+
+def test_a_session_goes_on_where_it_is_when_its_record_is_taken_over(votes):
+    """Its cost counts in full in both records, and its answers in the first alone."""
+    given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "sigma2": 40.0, "max_queries": 9}
+    with pate.Session(record="votes.npy.spent.json", **given) as session:
+        first = session.ask([40, 0], id="a")
+        assert run(votes, record="all.json") == 3
+        session.ask([40, 0], id="b")
+    with pate.Session(record="votes.npy.spent.json", **given) as session:
+        assert (session.asked, session.ask([0, 40], id="a")) == (2, first)
+    (there,) = [one for one in pate.spent("all.json").runs if one.kind == "session"]
+    assert there.epsilon == session.rule.epsilon
+
+
+def test_two_records_of_the_same_votes_are_joined_by_name():
+    """Each file had its own, and both are members of a folder now."""
+    Path("parts").mkdir()
+    for name, last in (("a", "9,31"), ("b", "8,32")):
+        lines = ["class_0,class_1", *(",".join(map(str, row)) for row in COUNTS.tolist()), last]
+        Path(f"{name}.csv").write_text("\n".join(lines))
+        run(f"{name}.csv", record=f"{name}.json")
+        Path(f"{name}.csv").rename(f"parts/{name}.csv")
+    text = refusal(LedgerError, run, "parts")
+    assert "a.json and " in text
+    assert "b.json are two records of these teachers; name the one that goes on" in text
+    assert run("parts", record="b.json") == 3
+    assert run("parts") == 4
+    assert len(pate.spent("b.json").runs) == 4
+
+
+def test_a_copy_of_a_record_is_no_other_one(votes):
+    """A folder that was copied as it was goes on in the record that the votes had last."""
+    Path("copy").mkdir()
+    for name in ("votes.npy", "votes.npy.spent.json"):
+        shutil.copy(name, f"copy/{name}")
+    assert run(votes) == 2
+    assert run("copy/votes.npy") == 3
+    assert len(pate.spent("votes.npy.spent.json").runs) == 3
 
 
 LOSSES = {
@@ -203,9 +266,17 @@ def test_a_run_that_is_entered_meanwhile_is_no_loss(votes, monkeypatch):
 
     def late(keys):
         asked.append(keys)
-        if len(asked) == 2:  # the record was read by then
+        if len(asked) == 1:  # the record that is named was read by then
             run("votes.npy")
         return recall(keys)
 
     monkeypatch.setattr(record_place, "recall", late)
-    assert run("votes.npy") == 3
+    assert run("votes.npy", record="votes.npy.spent.json") == 3
+
+
+def test_a_link_to_a_record_is_no_other_record(votes):
+    os.link("votes.npy.spent.json", "link.json")
+    Path("soft.json").symlink_to("votes.npy.spent.json")
+    assert run(votes, record="link.json") == 2
+    assert run(votes, record="soft.json") == 3
+    assert run(votes) == 4

@@ -1,4 +1,4 @@
-"""How many queries a session may ask, and what its rule says of itself."""
+"""How many queries a session may ask, what its rule says of itself, and what it costs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,21 @@ from hypothesis import strategies as st
 import pate_cli as pate
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.disclosure.session_terms import SessionTerms, _most_within, rule_fault, stop_rule
-from pate_cli.disclosure.settings import StopRule
+from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.settings import RowsAsked, StopRule
+from pate_cli.disclosure.stopping import _most_within, rule_fault, stop_rule
 from refusals import refusal
 from slices import some
 
 GNMAX = pate.GNMax(teachers=250, classes=10, sigma2=40)
 CONFIDENT = pate.ConfidentGNMax(250, 10, threshold=200, sigma1=150, sigma2=40)
 SMALL = pate.ConfidentGNMax(30, 200, threshold=24, sigma1=18, sigma2=4.8)
+
+
+def cost_of(mechanism, rule):
+    """What a session costs by its rule, whatever was asked yet."""
+    asked = RowsAsked(mechanism=mechanism.parameters(), queries=0, max_answers=0, rule=rule)
+    return Cost.of_rows(asked, rule.delta)
 
 
 @given(
@@ -47,9 +54,8 @@ def test_a_rule_is_as_long_as_its_target_allows_and_without_fault(mechanism, eps
     assert rule.epsilon <= epsilon
     longer = StopRule(rule.epsilon, rule.delta, rule.asks + 1, rule.beyond)
     assert rule_fault(longer, mechanism) is not None
-    terms = SessionTerms(mechanism, rule)
-    assert terms.public.epsilon == terms.headline.epsilon == rule.epsilon
-    assert terms.delta == 1e-5
+    own = cost_of(mechanism, rule).own
+    assert (own.epsilon, own.delta) == (rule.epsilon, 1e-5)
 
 
 def test_few_queries_take_the_whole_target_for_many_more():
@@ -57,7 +63,7 @@ def test_few_queries_take_the_whole_target_for_many_more():
     rule = stop_rule(SMALL, epsilon=3.0, delta=1e-5)
     assert (rule.epsilon, rule.asks) == (3.0, 9)
     assert rule.most > 150
-    assert SessionTerms(SMALL, rule).public.method == "renyi"
+    assert cost_of(SMALL, rule).own.method == "renyi"
 
 
 def test_a_number_of_queries_is_a_rule_without_more():
@@ -107,7 +113,7 @@ def test_without_a_target_or_a_number_there_is_no_rule():
 def test_a_group_has_the_epsilon_of_its_own_votes_where_the_rule_is_a_number():
     twice = GNMAX.moving(2)
     rule = stop_rule(twice, epsilon=None, delta=1e-5, asks=20)
-    terms = SessionTerms(twice, rule)
-    assert terms.moving(1) < terms.moving(2) == rule.epsilon
+    cost = cost_of(twice, rule)
+    assert cost.moving(1).own.epsilon < cost.moving(2).own.epsilon == rule.epsilon
     more = stop_rule(CONFIDENT, epsilon=2.0, delta=1e-5)
-    assert math.isinf(SessionTerms(CONFIDENT, more).moving(1))
+    assert cost_of(CONFIDENT, more).moving(1) == cost_of(CONFIDENT, more)

@@ -1,23 +1,22 @@
-"""How many queries a session may ask, fixed before its first; public, and good for all votes."""
+"""How many queries a session may ask: a rule fixed before its first; public, good for all votes.
+
+What a rule promises is proved for queries that are chosen by earlier answers
+(accounting.stopping); `Cost.of` says what it costs.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
 from typing import Final
 
-import numpy as np
-
-from pate_cli.accounting.conversion import conversion_cost
+from pate_cli.accounting.conversion import order_cost
 from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
 from pate_cli.core.checks import check_positive, check_whole
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError, UsageError
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import nats
-from pate_cli.disclosure.report import DataIndependent
-from pate_cli.disclosure.settings import StopRule
-from pate_cli.disclosure.terms import Headline, Terms, terms_of
+from pate_cli.disclosure.settings import RowsAsked, StopRule
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
 # Less beyond is not worth keeping ε at that of the queries that are asked in any case.
@@ -46,56 +45,10 @@ def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -
     if rule.beyond.test_cost < least * (1.0 - _ROUND_OFF):
         return f"a query costs {least:.6g} at order {order:g}"
     found = log_growth(moments, asks=rule.asks, beyond=rule.beyond) / (order - 1.0)
-    epsilon = found + float(conversion_cost(np.array([order]), delta=rule.delta)[0])
+    epsilon = found + order_cost(order, delta=rule.delta)
     if epsilon > rule.epsilon + _ROUND_OFF:
         return f"with what lies beyond, {rule.asks} queries cost epsilon {nats(epsilon)}"
     return None
-
-
-@dataclass(frozen=True)
-class SessionTerms(Terms):
-    """Terms of a session: its cost however its queries are chosen.
-
-    Attributes:
-        mechanism: what is asked.
-        rule: when asking stops.
-    """
-
-    mechanism: ScoredMechanism | ComposedMechanism
-    rule: StopRule
-
-    @cached_property
-    def _in_any_case(self) -> Terms:
-        asks = self.rule.asks
-        return terms_of(self.mechanism, queries=asks, max_answers=asks, delta=self.rule.delta)
-
-    @property
-    def analysis(self) -> str:
-        """Analysis of as many queries in a file."""
-        return self._in_any_case.analysis
-
-    @property
-    def public(self) -> DataIndependent:
-        """Worst case of the queries that are asked in any case, or of the rule if it costs more."""
-        found, epsilon = self._in_any_case.public, self.rule.epsilon
-        if epsilon <= found.epsilon or self.rule.beyond is None:
-            return found
-        order = self.rule.beyond.order
-        return DataIndependent(epsilon, order, "renyi", epsilon, order, "renyi")
-
-    @property
-    def headline(self) -> Headline:
-        """Headline: the worst case of the session."""
-        return Headline(self.public.epsilon, "worst-case")
-
-    @property
-    def labels_delta(self) -> float:
-        """The rule's."""
-        return self.rule.delta
-
-    def moving(self, votes: int) -> float:
-        """Return ε of records that move so many votes; infinite if the rule goes beyond."""
-        return math.inf if self.rule.beyond is not None else self._in_any_case.moving(votes)
 
 
 def stop_rule(
@@ -118,11 +71,11 @@ def stop_rule(
         UnreachableError: not one query is paid for.
     """
     if epsilon is None and asks is None:
-        raise UsageError("say `epsilon` or `max_queries`: nothing else would end a session")
+        raise UsageError("say `target_epsilon` or `max_queries`: nothing else would end a session")
     cost = _cost(mechanism, delta)
     number = MOST_ASKED if asks is None else check_whole("`max_queries`", asks)
     if epsilon is not None:
-        target = check_positive("epsilon", epsilon)
+        target = check_positive("`target_epsilon`", epsilon)
         number = _most_within(cost, target, number)
         if number == 0:
             raise UnreachableError(
@@ -138,15 +91,15 @@ def stop_rule(
 
 
 def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> StopRule:
-    """More where few queries are answered, at the ε of the rule, or at the target for far more."""
-    found = terms_of(mechanism, queries=rule.asks, max_answers=rule.asks, delta=rule.delta).public
-    if found.method != "renyi" or found.order is None:
+    """Return more where few queries are answered: at the ε of the rule, or the target for far more.
+
+    Where nothing is worth it, the rule stays as it is.
+    """
+    found = _in_any_case(mechanism, rule.asks, rule.delta).own
+    moments = None if found.order is None else mechanism.query_moments(found.order)
+    if found.order is None or moments is None:
         return rule
-    moments = mechanism.query_moments(found.order)
-    if moments is None:
-        return rule
-    order = np.array([found.order])
-    conversion = float(conversion_cost(order, delta=rule.delta)[0])
+    conversion = order_cost(found.order, delta=rule.delta)
     best = rule
     for epsilon in (rule.epsilon, max(target, rule.epsilon)):
         most = epsilon - conversion
@@ -160,15 +113,21 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     return best
 
 
+def _in_any_case(
+    mechanism: ScoredMechanism | ComposedMechanism, queries: int, delta: float
+) -> Cost:
+    asked = RowsAsked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
+    return Cost.of_rows(asked, delta)
+
+
 def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Callable[[int], float]:
-    """ε of so many queries in any case, as it is said; infinite where δ does not suffice."""
+    """Return the ε of so many queries in any case, as it is said; infinite for too small a δ."""
 
     def cost(queries: int) -> float:
         try:
-            terms = terms_of(mechanism, queries=queries, max_answers=queries, delta=delta)
+            epsilon = _in_any_case(mechanism, queries, delta).own.epsilon
         except UnreachableError:
             return math.inf
-        epsilon = terms.public.epsilon
         return math.inf if _too_coarse(mechanism, queries, delta, epsilon) else epsilon
 
     return cost

@@ -12,8 +12,8 @@ from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
 from pate_cli.core.errors import VoteError
-from pate_cli.files.digest import digest_of
 from pate_cli.files.outputs import Outputs
+from pate_cli.files.reading import digest_of
 from pate_cli.verbs.verify import verify
 
 

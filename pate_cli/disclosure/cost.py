@@ -1,0 +1,415 @@
+"""Costs of runs whatever the votes, and how they compose: every price is found in this module.
+
+A cost has parts of two kinds. *Curves* are known at every Rényi order: rows that were put to a
+mechanism, draws of a sanitized ε, and what others state of their mechanisms. They add order by
+order. *Pairs* are known as one (ε, δ): tested targets, sessions, compositions, and (ε, δ)'s that
+others state.
+
+k1 queries with at most k2 answers cost k1·w12(λ) or k1·w1(λ) + k2·w2(λ) at every order λ, whichever
+is less: the charges along any path of answers and refusals stay below either constant, so
+composition may be adaptive and the run may stop at its cap. Curves turn into an ε by one of three
+routes, whichever gives least:
+
+- `renyi`: the sum of all curves at the best of many orders.
+- `gaussian-dp`: all noisy values count as seen; μ-GDP with μ² = Σ k1/σ1² + 2 k2/σ2², again along
+  every path. A draw has no such μ, so with one this route is closed.
+- `pure-dp`: the exact composition of answers that are all ε0-DP.
+
+What others state adds to the latter two an ε that holds at all orders, where there is one. How
+curves and pairs compose is section 20.1 of accounting/THEORY.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import field, replace
+from decimal import Decimal
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from pate_cli.accounting.composition import optimal_composition
+from pate_cli.accounting.conversion import (
+    conversion_cost,
+    gaussian_epsilon,
+    round_up,
+    significant_up,
+)
+from pate_cli.accounting.gnss import largest_order
+from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
+from pate_cli.accounting.together import Curves, epsilon_together
+from pate_cli.core.arrays import Floats
+from pate_cli.core.codec import SPARING
+from pate_cli.core.dataclass import dataclass
+from pate_cli.core.errors import LedgerError, ParameterError
+from pate_cli.core.noise import LARGEST_EPSILON
+from pate_cli.disclosure.checked import COMPUTED
+from pate_cli.disclosure.external import External
+from pate_cli.disclosure.plan import Draw
+from pate_cli.disclosure.settings import RowsAsked, Settings
+from pate_cli.mechanisms import mechanism_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+
+# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal. They have
+# three decimals, as a report should show them.
+_ORDERS: Final = np.round(1.0 + np.geomspace(0.02, 1024.0, 115), 3)
+# Beside the best order: a pair that stands beside a curve asks for larger and smaller δ of it.
+_AROUND: Final = (-6, -3, 0, 3, 6)
+# Where only pairs are composed, a δ more is spent if it lowers ε to this share at least.
+_WORTH_A_DELTA: Final = 0.99
+_DIGITS: Final = 12
+
+
+@dataclass(frozen=True)
+class Rows:
+    """k1 queries of a mechanism, of which at most k2 are answered."""
+
+    mechanism: ScoredMechanism
+    queries: int
+    max_answers: int
+
+    def rdp(self, orders: Floats) -> Floats:
+        """Return the RDP cost for all votes, [orders], nats."""
+        return self.mechanism.worst_rdp(
+            queries=self.queries, answers=self.max_answers, orders=orders
+        )
+
+
+@dataclass(frozen=True)
+class Figure:
+    """An (ε, δ), and how it was found.
+
+    Attributes:
+        epsilon: nats.
+        delta: δ.
+        method: `one` of a single run; `renyi`, `gaussian-dp` or `pure-dp` of curves; `joint` of
+            curves and pairs; `basic` or `optimal` of pairs, or the word of a composition.
+        order: the Rényi order it was found at, where there is one.
+    """
+
+    epsilon: float = field(metadata=COMPUTED)
+    delta: float = field(metadata=COMPUTED)
+    method: str = field(metadata=COMPUTED)
+    order: float | None = field(default=None, metadata=SPARING | COMPUTED)
+
+    def least(self, given: float) -> float:
+        """Return the smaller of this ε and one for given votes, nats: both hold for them.
+
+        Use it wherever the cost of given votes stands beside a worst case: few orders, or none that
+        is large enough, can make the former the larger.
+        """
+        return min(given, self.epsilon)
+
+
+@dataclass(frozen=True)
+class Pair(Figure):
+    """An (ε, δ) that is all that is known of a part; of a tested target in full.
+
+    Attributes:
+        came: of a target that was tested, what it cost as the test came out, nats; None of any
+            other part, whose ε is fixed beforehand.
+    """
+
+    came: float | None = None
+
+    @property
+    def counted(self) -> float:
+        """The ε that came true, nats."""
+        return self.epsilon if self.came is None else self.came
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Worst-case cost of one run or of several; `+` composes.
+
+    Use it wherever an ε or a Rényi cost is needed that may be published: it is a function of public
+    settings alone.
+
+    Attributes:
+        delta: δ at which curves are converted, in (0, 1); 0 where nothing says one.
+        rows: labels.
+        draws: sanitized values.
+        external: mechanisms of others, added at every order; an (ε, δ) as randomised response.
+        pairs: the parts without a curve.
+    """
+
+    delta: float = 0.0
+    rows: tuple[Rows, ...] = ()
+    draws: tuple[Draw, ...] = ()
+    external: External = External()
+    pairs: tuple[Pair, ...] = ()
+
+    @classmethod
+    def of(cls, settings: Settings) -> Cost:
+        """Return what a run with these settings costs in full; a tested target its (ε, δ).
+
+        Raises:
+            UnreachableError: a δ below what a composition amounts to.
+            LedgerError: a mechanism that is none.
+        """
+        tested, plan, delta = settings.tested, settings.sanitizer, settings.delta
+        if tested is not None:
+            return cls(pairs=(Pair(tested.epsilon, delta, "target", came=tested.epsilon),))
+        return replace(cls.of_rows(settings, delta), draws=() if plan is None else plan.draws)
+
+    @classmethod
+    def of_rows(cls, asked: RowsAsked, delta: float) -> Cost:
+        """Return what labels cost at δ, without a test or a draw; of a session all it may say."""
+        mechanism = mechanism_from_parameters(asked.mechanism)
+        queries, answers, rule = asked.queries, asked.max_answers, asked.rule
+        if rule is not None:
+            queries = answers = rule.asks
+        if isinstance(mechanism, ComposedMechanism):
+            found = mechanism.privacy(queries, delta)
+            return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
+        if not isinstance(mechanism, ScoredMechanism):
+            raise LedgerError(f"{mechanism.name} has no cost")
+        cost = cls(delta, (Rows(mechanism, queries, answers),))
+        if rule is None or rule.beyond is None:
+            return cost
+        # What lies beyond has a proof for the session as a whole, and no curve.
+        own = cost.own
+        if rule.epsilon > own.epsilon:
+            own = Figure(rule.epsilon, delta, "renyi", rule.beyond.order)
+        return cls(pairs=(Pair(own.epsilon, own.delta, own.method, own.order),))
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(
+            max(self.delta, other.delta),
+            self.rows + other.rows,
+            self.draws + other.draws,
+            External(self.external.parts + other.external.parts),
+            self.pairs + other.pairs,
+        )
+
+    @property
+    def labels(self) -> Cost:
+        """Cost of the labels alone: without draws and without mechanisms of others."""
+        if self.draws or self.external.parts:
+            return replace(self, draws=(), external=External())
+        return self
+
+    def moving(self, votes: int) -> Cost:
+        """Return the cost for records that move so many votes of a query; pairs stay in full."""
+        rows = tuple(replace(each, mechanism=each.mechanism.moving(votes)) for each in self.rows)
+        return replace(self, rows=rows)
+
+    @cached_property
+    def own(self) -> Figure:
+        """(ε, δ) of a single run by itself, ε in full and rounded up to four decimals."""
+        if not self.pairs:
+            return replace(self.of_curves, epsilon=round_up(self.of_curves.epsilon))
+        (pair,) = self.pairs
+        return pair
+
+    # --- curves ----------------------------------------------------------------------------------
+
+    @cached_property
+    def of_curves(self) -> Figure:
+        """The least ε of the curves at δ by any route, nats, with all its digits; no pairs."""
+        curve, delta, flat = _Curve(self), self.delta, self.external.epsilon
+        place = curve.best_place(delta)
+        epsilon = max(curve.epsilon(place, delta), 0.0)
+        routes = [Figure(epsilon, delta, "renyi", float(curve.orders[place]))]
+        if not self.draws and math.isfinite(flat):
+            mu = self.mu
+            gaussian = gaussian_epsilon(mu=mu, delta=delta) if mu > 0.0 else 0.0
+            routes.insert(0 if mu == 0.0 else 1, Figure(flat + gaussian, delta, "gaussian-dp"))
+            pure = self._pure_epsilon() if mu > 0.0 else None
+            routes += [] if pure is None else [Figure(flat + pure, delta, "pure-dp")]
+        return min(routes, key=lambda route: route.epsilon)
+
+    @property
+    def mu(self) -> float:
+        """μ of Gaussian DP of the rows; compositions add squares."""
+        each = [
+            rows.mechanism.gaussian_mu(queries=rows.queries, answers=rows.max_answers)
+            for rows in self.rows
+        ]
+        return float(np.sqrt(sum(mu**2 for mu in each)))
+
+    def _pure_epsilon(self) -> float | None:
+        """Return ε of answers that are all pure-DP, None where some are not.
+
+        Where rounds differ in ε0, it is the smaller of their sum and the curve of the largest ε0.
+        """
+        answers: list[tuple[int, float]] = []
+        for rows in self.rows:
+            if rows.mechanism.pure_epsilon is None:
+                return None
+            answers.append((rows.max_answers, rows.mechanism.pure_epsilon))
+        count, largest = sum(number for number, _ in answers), max(loss for _, loss in answers)
+        together = optimal_composition(count, epsilon=largest, delta=0.0, total_delta=self.delta)
+        return min(together.epsilon, sum(number * loss for number, loss in answers))
+
+    def rdp_at(self, order: float) -> float:
+        """Return the RDP cost at one order, pairs as randomised response at their ε in full, nats.
+
+        It is infinite where a draw or a curve of others says nothing at the order.
+        """
+        at = np.array([order])
+        found = sum(float(rows.rdp(at)[0]) for rows in self.rows)
+        found += sum(
+            draw.rdp(order) if order < largest_order(draw.beta) else math.inf for draw in self.draws
+        )
+        found += float(self.external.rdp(at)[0])
+        return found + sum(
+            float(randomised_response_rdp(epsilon=pair.epsilon, orders=at)[0])
+            for pair in self.pairs
+            if pair.epsilon
+        )
+
+    @property
+    def least_delta(self) -> float:
+        """The least δ at which these curves may be charged, for what floating-point noise adds.
+
+        Their ε, and 1 for a draw, is asked for only where δ is below what would do for any.
+        External curves may ask for some δ themselves.
+        """
+
+        def at(epsilon: float) -> float:
+            mine = sum(
+                rows.mechanism.smallest_delta(rows.queries, epsilon=epsilon) for rows in self.rows
+            )
+            return mine + self.external.least_delta
+
+        least = at(LARGEST_EPSILON)
+        if not 0.0 < self.delta < least:
+            return least
+        return at(1.0 + replace(self, draws=(), pairs=()).of_curves.epsilon)
+
+    # --- composition -----------------------------------------------------------------------------
+
+    def together(self) -> Figure:
+        """Return the (ε, δ) of all parts, to twelve digits, if they were chosen beforehand.
+
+        It presupposes that which runs there were and their settings did not follow from what
+        earlier ones released. δ is the largest of the curves', and no less than floating-point
+        noise of all of them needs, plus those of all pairs. A tested target counts in full in the
+        composition, or as it came out in a sum, whichever gives less.
+
+        Raises:
+            LedgerError: no part says at which δ the curves are to be converted.
+            ParameterError: a δ of 1 or more.
+        """
+        added = [pair.delta for pair in self.pairs]
+        if not (self.rows or self.draws or self.external.parts):
+            return self._of_pairs(added)
+        delta = max(self.delta, self.least_delta)
+        if delta <= 0.0:
+            raise LedgerError("no run says at which delta the curves are to be converted")
+        curves, total = replace(self, delta=delta, pairs=()), _below_one(delta_sum([delta, *added]))
+        if not self.pairs:
+            found = curves.of_curves
+            return Figure(_twelve(found.epsilon), total, found.method, found.order)
+        around = curves.around()
+        epsilon = min(self._in_full(around, delta), self._as_it_came(around, delta))
+        return Figure(_twelve(epsilon), total, "joint")
+
+    def around(self) -> Curves:
+        """Return the curves at the orders that are best for δ, and for others about as large."""
+        curve = _Curve(self)
+        centre = curve.best_place(self.delta)
+        curve.charge([centre + step for step in _AROUND])
+        at = np.array(sorted(curve.charged))
+        rdp = np.array([curve.charged[place] for place in at.tolist()]) + curve.beside[at]
+        gaussian = not self.draws and not self.external.parts and self.mu > 0.0
+        return Curves(curve.orders[at], rdp, mu=self.mu if gaussian else None)
+
+    def _of_pairs(self, added: Sequence[float]) -> Figure:
+        """Return the sum of pairs, or their optimal composition where a δ more is worth it."""
+        basic, slack = decimal_sum(pair.counted for pair in self.pairs), max(added)
+        if slack > 0.0:
+            optimal = min(self._in_full(None, slack), self._as_it_came(None, slack))
+            if optimal < _WORTH_A_DELTA * basic:
+                delta = _below_one(delta_sum([slack, *added]))
+                return Figure(_twelve(optimal), delta, "optimal")
+        return Figure(basic, _below_one(delta_sum(added)), "basic")
+
+    def _in_full(self, curves: Curves | None, delta: float) -> float:
+        """Return ε of pairs in full: each is fixed beforehand, whatever came out."""
+        return epsilon_together(
+            np.array([pair.epsilon for pair in self.pairs]), curves, delta=delta
+        )
+
+    def _as_it_came(self, curves: Curves | None, delta: float) -> float:
+        """Return ε with tests as they came out, added; what has one outcome is composed."""
+        settled = [pair.epsilon for pair in self.pairs if pair.came is None]
+        rest = 0.0
+        if settled or curves is not None:
+            rest = epsilon_together(np.array(settled), curves, delta=delta)
+        return rest + decimal_sum(pair.counted for pair in self.pairs if pair.came is not None)
+
+
+class _Curve:
+    """RDP curve of a cost at a few of many orders: each takes time, and any of them is valid.
+
+    Costs of labels grow about linearly with the order, so each one found says where the best order
+    lies. A poor guess loses sharpness and nothing else.
+    """
+
+    def __init__(self, cost: Cost) -> None:
+        self._rows = cost.rows
+        highest = min([cost.external.highest, *(largest_order(draw.beta) for draw in cost.draws)])
+        orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
+        if orders.size == 0:  # a very large β leaves no more than a little above 1
+            orders = np.array([(1.0 + highest) / 2.0])
+        drawn = np.array([sum(draw.rdp(order) for draw in cost.draws) for order in orders.tolist()])
+        self.orders, self.beside = orders, drawn + cost.external.rdp(orders)
+        self.charged: dict[int, float] = {}
+
+    def charge(self, places: Iterable[int]) -> None:
+        """Find what the rows cost at the orders with these indices, at once, which is quicker."""
+        new = [at for at in places if 0 <= at < self.orders.size and at not in self.charged]
+        if new:
+            rdp = sum((rows.rdp(self.orders[new]) for rows in self._rows), np.zeros(len(new)))
+            self.charged.update(zip(new, rdp.tolist(), strict=True))
+
+    def epsilon(self, place: int, delta: float) -> float:
+        """Return the ε at an order that is charged, nats; below 0 where δ is large."""
+        conversion = conversion_cost(self.orders[place : place + 1], delta=delta)
+        return float((self.charged[place] + self.beside[place] + conversion)[0])
+
+    def best_place(self, delta: float) -> int:
+        """Return the index of the best order: a guess by the usual slope, then downhill."""
+        conversion = conversion_cost(self.orders, delta=delta)
+
+        def guess(slope: float) -> int:
+            return int(np.argmin(self.orders * slope + self.beside + conversion))
+
+        place = guess(
+            sum(
+                rows.mechanism.usual_slope(queries=rows.queries, answers=rows.max_answers)
+                for rows in self._rows
+            )
+        )
+        while True:
+            near = [at for at in (place - 1, place, place + 1) if 0 <= at < self.orders.size]
+            self.charge(near)
+            best = min(near, key=lambda at: self.charged[at] + self.beside[at] + conversion[at])
+            if best == place:
+                return place
+            again = guess(self.charged[place] / float(self.orders[place]))
+            place = best if again in self.charged else again
+
+
+def decimal_sum(numbers: Iterable[float]) -> float:
+    """Return the sum of numbers as people add them: .1 and .2 make .3."""
+    return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
+
+
+def delta_sum(numbers: Iterable[float]) -> float:
+    """Return the sum of δ's in six digits, rounded up."""
+    return significant_up(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
+
+
+def _twelve(epsilon: float) -> float:
+    return significant_up(epsilon, digits=_DIGITS)
+
+
+def _below_one(delta: float) -> float:
+    if delta >= 1.0:
+        raise ParameterError(f"all runs together have a delta of {delta:g}, which says nothing")
+    return delta

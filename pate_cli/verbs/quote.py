@@ -1,0 +1,123 @@
+"""The verb that says what a run would cost, before anything is drawn or spent."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final, Unpack
+
+from pate_cli.core.clock import now
+from pate_cli.core.noise import RunKey
+from pate_cli.core.words import MechanismName
+from pate_cli.disclosure import door
+from pate_cli.disclosure.cautions import cautions, vacuous_warnings
+from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.guarantee import GAPS, public_prior
+from pate_cli.disclosure.record_place import RecordPlace
+from pate_cli.disclosure.report import Outlook, Quote
+from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms.base import Mechanism
+from pate_cli.run.fold import nothing_seen
+from pate_cli.verbs.keywords import QuoteWords, budget_of, takes_keywords
+from pate_cli.verbs.promise import account_of, record_of, run_of, settled, target_of, unnamed
+from pate_cli.verbs.request import Progress, Request, Votes, requested
+
+if TYPE_CHECKING:
+    from pate_cli.planning.forecast import Forecast
+
+_NAMED: Final = "The run itself, unless it is a seeded test, needs --max-epsilon {}."
+
+
+@takes_keywords
+def quote(
+    votes: Votes,
+    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
+    *,
+    progress: Progress = nothing_seen,
+    **asked: Unpack[QuoteWords],
+) -> Quote:
+    """Say what `aggregate` would cost whatever the votes; every row is checked, nothing is spent.
+
+    Use it before a run: it refuses whatever the run would refuse before it spends.
+
+        >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
+        <Quote: at most epsilon 1.3788 at delta 1e-05 for all votes>
+
+    Args:
+        votes: the teachers' votes.
+        mechanism: the aggregator, or its name.
+        progress: called with the number of rows of each part that was checked.
+
+    Raises:
+        PateError: as `aggregate` would.
+    """
+    budget = budget_of(asked)
+    # Nobody asks what is left where there is no budget.
+    record = RecordPlace() if budget is None else record_of(votes, asked, seeded=False)
+    target = target_of(mechanism, asked, budget, record)
+    with requested(votes, mechanism, asked) as request:
+        request, settings = settled(request, asked, target)
+        account_of(request, settings)  # refuses what the analysis does not cover
+        if budget is not None:
+            Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
+        for batch in request.file.batches(limit=request.queries):
+            progress(len(batch.counts))
+        found = door.quote(settings)
+        foreseen = _foreseen(request, settings.tested)
+        gaps = tuple(GAPS[fact] for fact in settings.read_off)
+        named = unnamed(settings, asked["max_epsilon"])
+        return replace(
+            found,
+            sound=not gaps,
+            warnings=(
+                *gaps,
+                *cautions(request.mechanism, delta=request.delta),
+                *vacuous_warnings(found.epsilon, composed=request.composed is not None),
+                *([] if named is None else [_NAMED.format(named)]),
+                *_hopeless(foreseen, asked["min_pass"]),
+            ),
+            prior=public_prior([settings]),
+            target=_outlook(request, settings, foreseen),
+        )
+
+
+def _foreseen(request: Request, target: TargetPlan | None) -> Forecast | None:
+    """Return what made-up teachers would give; None where no test stands in front of the labels."""
+    if target is None:
+        return None
+    from pate_cli.planning.forecast import public_forecast
+
+    return public_forecast(
+        request.scored,
+        target,
+        rows=request.queries,
+        max_answers=request.max_answers,
+        bound=target.bound,
+    )
+
+
+def _hopeless(foreseen: Forecast | None, least: float) -> tuple[str, ...]:
+    """Return a warning that the run would not be started; none where it would."""
+    if foreseen is None:
+        return ()
+    best = float(foreseen.pass_probability.max())
+    if best >= least:
+        return ()
+    return (f"The run itself would not start: it passes with probability {best:.2g} at most.",)
+
+
+def _outlook(request: Request, settings: Settings, foreseen: Forecast | None) -> Outlook | None:
+    """Return what may be expected of a run with a target, before anything is spent."""
+    target = settings.target
+    if target is None:
+        return None
+    return Outlook(
+        target=target.epsilon,
+        delta=target.delta,
+        refusal_epsilon=target.refusal_epsilon,
+        orders=target.test_orders(request.scored),
+        distances=target.distances,
+        needed=target.tested,
+        chances=None if foreseen is None else foreseen.named_chances(),
+    )

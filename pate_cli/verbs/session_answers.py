@@ -1,0 +1,131 @@
+"""Answers of a session so far, in order, and by the ids of their queries."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.errors import ParameterError, quoted
+from pate_cli.disclosure.record import SessionAsks
+from pate_cli.disclosure.settings import Settings
+from pate_cli.labels.labels import Labels
+from pate_cli.run.labelling import Drawn
+from pate_cli.votes.facts import Facts
+
+Id: TypeAlias = str | int | None
+"""By which a query is known; None for none."""
+Answer: TypeAlias = str | int | None
+"""A class; a name where nobody listed the names; None where the teachers do not agree."""
+
+_TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
+_LONGEST_ID: Final = 1000
+_NUMBER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
+
+
+class Answers:
+    """Answers of a session, taken line by line as its record has them.
+
+    Attributes:
+        counts: how many queries were asked and answered, and the guesses that came with them.
+        known: the answer of each id.
+    """
+
+    def __init__(self) -> None:
+        """Begin with no answer."""
+        self.counts = SessionAsks()
+        self.known: dict[str | int, Answer] = {}
+        self._given: list[tuple[Id, Answer]] = []
+
+    def add(self, line: Mapping[str, Any]) -> None:
+        """Take one more query: its `id` if it has one, its `label`, its `prior` if it has one."""
+        self.counts.add(line)
+        name, label = line.get("id"), line.get("label")
+        self._given.append((name, label))
+        if name is not None:
+            self.known[name] = label
+
+    def fresh(self, ids: Iterable[Id]) -> list[int]:
+        """Return the places of queries that were not asked before, each id once.
+
+        Raises:
+            ParameterError: an id that labels cannot hold, or cannot tell from another one.
+        """
+        found, seen = [], set[str | int]()
+        for place, name in enumerate(ids):
+            if name is None:
+                found.append(place)
+                continue
+            _check_id(name)
+            if name in self.known or name in seen:
+                continue
+            other = _twin(name)
+            if other in self.known or other in seen:
+                raise ParameterError(
+                    f"id {quoted(name)} looks in saved labels as {quoted(other)} does, which "
+                    "was asked before; give it another one"
+                )
+            found.append(place)
+            seen.add(name)
+        return found
+
+    def labels(self, settings: Settings, names: Sequence[str] | None) -> Labels:
+        """Return all answers as labels, by the ids of their queries, or by numbers that are free.
+
+        Args:
+            settings: of the session; they go with the labels.
+            names: what the classes are called, before those that came out and nobody listed; None
+                where classes are numbers.
+        """
+        answers = [label for _, label in self._given]
+        said = tuple(dict.fromkeys(label for label in answers if isinstance(label, str)))
+        places = {name: place for place, name in enumerate(said)}
+        codes = [
+            NO_LABEL if label is None else places[label] if isinstance(label, str) else label
+            for label in answers
+        ]
+        given = np.array(codes, dtype=np.int32)
+        sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+        known = Facts(label_names=None if names is None else (*names, *said))
+        return Drawn(self._ids(), given, sources).table(settings.texts(), known)
+
+    def _ids(self) -> NDArray[Any]:
+        """Return the ids: whole numbers if all are, else texts."""
+        taken = {str(name) for name in self.known}
+        ids: list[str | int] = []
+        for place, (name, _) in enumerate(self._given):
+            free = (number for number in itertools.count(place) if str(number) not in taken)
+            ids.append(next(free) if name is None else name)
+            taken.add(str(ids[-1]))
+        if all(isinstance(name, int) for name in ids):
+            return np.array(ids, dtype=np.int64)
+        return np.array([str(name) for name in ids])
+
+
+def _check_id(name: str | int) -> None:
+    text = isinstance(name, str) and 0 < len(name) <= _LONGEST_ID and _encodes(name)
+    number = type(name) is int and -(2**63) <= name < 2**63
+    if not (text or number):
+        raise ParameterError(
+            f"an id is a text of up to {_LONGEST_ID} letters or a whole number, got {quoted(name)}"
+        )
+
+
+def _twin(name: str | int) -> Id:
+    """Return the number that a text is, or the text of a number; None where there is none."""
+    if isinstance(name, int):
+        return str(name)
+    return int(name) if _NUMBER.fullmatch(name) else None
+
+
+def _encodes(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return "\0" not in text

@@ -19,7 +19,6 @@ from scipy.special import log_ndtr
 from scipy.stats import norm
 
 import pate_cli as pate
-from face.marks import not_yet
 
 WORDS = ["benign", "malignant", "unsure"]
 
@@ -124,7 +123,6 @@ def test_three_teachers_and_a_target(here):
 # record, and the owner says so.
 
 
-@not_yet("noise makes labels of little use, and the run is started")
 def test_records_that_reached_all_teachers_cost_nothing(here):
     line = "aggregate v.npy --layout labels --teachers 50 --classes 2 --teachers-per-record 50 "
     line += "--target-epsilon 3 --spend s.json -o l.csv --report r.json"

@@ -44,14 +44,8 @@ COUNTS = np.array([[38, 2], [36, 4]] * 12)
 KEYS = {Outcome.LABELLED: RunKey(bytes(32)), Outcome.REFUSED: RunKey(bytes(31) + b"\x01")}
 ENDS = (KeyboardInterrupt, MemoryError, VoteError, OSError)
 RECORD = Path("votes.spent.json")
-GIVEN = {
-    "sigma2": 4.0,
-    "layout": "counts",
-    "target_epsilon": 1.5,
-    "min_pass": 0.0,
-    "delta": 1e-4,
-    "record": RECORD,
-}
+GIVEN = {"sigma2": 4.0, "layout": "counts", "target_epsilon": 1.5, "delta": 1e-4, "min_pass": 0.0}
+GIVEN |= {"record": RECORD}
 
 
 def ask(votes=COUNTS, mechanism="gnmax", **changes):

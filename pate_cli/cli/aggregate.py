@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,6 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.summary import Handling, not_asked, print_quote, print_report
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import CeilingError, UsageError
 from pate_cli.core.words import CEILING, LabelFormat, LabelsAs
 from pate_cli.files.addresses import public_name

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -21,7 +22,6 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.tables import print_compare, print_cost
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.words import LabelFormat, OrderChoice

@@ -13,6 +13,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
@@ -36,7 +37,6 @@ from pate_cli.cli.help import (
     TESTS,
     VOTES,
 )
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.progress import Counter, by_the_minute, progress
 from pate_cli.core.words import (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -17,7 +18,6 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.tables import print_plan
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import DELTA, MechanismName
 
 _goal, _prior = in_panel(GOAL), in_panel(PRIOR)

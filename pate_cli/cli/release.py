@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,6 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.summary import Handling, print_report
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
 

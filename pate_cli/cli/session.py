@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import IO, TYPE_CHECKING, Annotated, Any, Final
 
 from pate_cli.cli import terminal
@@ -20,7 +21,6 @@ from pate_cli.cli.options import (
     in_panel,
     spread,
 )
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.core.words import CEILING, DELTA
 from pate_cli.files.existing import REPORT

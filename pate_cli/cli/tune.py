@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -23,7 +24,6 @@ from pate_cli.cli.options import (
     spread,
 )
 from pate_cli.cli.terminal import exit_code, printer, say
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, MechanismName
 from pate_cli.files.addresses import public_name
 

@@ -15,13 +15,12 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, NoReturn, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError, quoted
 
 _T = TypeVar("_T")

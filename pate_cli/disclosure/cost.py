@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from functools import cached_property
 from typing import Final
@@ -42,7 +42,6 @@ from pate_cli.accounting.laplace.randomised_response import randomised_response_
 from pate_cli.accounting.together import Curves, epsilon_together
 from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import SPARING
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.checked import COMPUTED
@@ -138,7 +137,7 @@ class Cost:
     delta: float = 0.0
     rows: tuple[Rows, ...] = ()
     draws: tuple[Draw, ...] = ()
-    external: External = External()
+    external: External = field(default_factory=External)
     pairs: tuple[Pair, ...] = ()
 
     @classmethod

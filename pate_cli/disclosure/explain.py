@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import PurePath
 from typing import IO, Any, Final
@@ -16,7 +16,6 @@ from typing import IO, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import quoted
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.words import MechanismName

@@ -19,7 +19,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from os import PathLike
@@ -33,7 +33,6 @@ from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
 from pate_cli.core.codec import SPARING, Refusal, decoded, encoded, parsed, picked
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of

@@ -9,13 +9,12 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Step
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PublicFact, ReleaseKind
@@ -91,7 +90,7 @@ class ReportFacts:
     plan: ReleasePlan | None = None
     drawn: float | None = None
     prior: tuple[Draw, ...] = ()
-    external: External = External()
+    external: External = field(default_factory=External)
     recorded: bool = True
     total: bool = False
     spent: Spent | None = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from typing import Any, Final
 
@@ -19,7 +19,6 @@ import numpy as np
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.codec import SPARING, encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.plan import Draw

@@ -19,14 +19,13 @@ import enum
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.checks import check_delta, check_nonnegative, check_positive
 from pate_cli.core.codec import SPARING, Refusal, decoded, encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost, Pair, Rows

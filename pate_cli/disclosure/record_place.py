@@ -19,14 +19,13 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
 from pate_cli.core.codec import Refusal, decoded, encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, OutputError, ParameterError, UsageError, quoted
 from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
 from pate_cli.files.addresses import is_address, public_name, refuse_address

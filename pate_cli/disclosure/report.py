@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.codec import SPARING, encoded, schema_of
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__

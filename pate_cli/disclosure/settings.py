@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Self
 
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.checks import check_delta, check_positive, check_whole
 from pate_cli.core.codec import SPARING, encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact

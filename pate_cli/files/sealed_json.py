@@ -10,11 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 from pate_cli.core.codec import Refusal, decoded, encoded, parsed
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.files.reading import LARGEST
 

@@ -14,12 +14,13 @@ the same law (Blackwell and MacQueen 1973), in memory that grows with the teache
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, Ints, SparseCounts
 from pate_cli.core.checks import check_nonnegative, check_positive
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 
 

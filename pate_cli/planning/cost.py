@@ -7,7 +7,7 @@ what a test costs alone and "argmax" the rest. The published analysis may stand 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import Any, Final, Protocol
 
@@ -19,7 +19,6 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import Floats, Histograms, Ids, Ints, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_positive, check_scale
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan

@@ -11,14 +11,13 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.checks import at_least_one, check_delta, check_scale
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import DELTA, MechanismName
 from pate_cli.disclosure.target import TargetPlan

@@ -23,7 +23,7 @@ and regresses the ratio of exact and approximate cost on the pair of counts for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,6 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import ConditionalStates, settled_bound, states_for
 from pate_cli.disclosure.target import TargetPlan

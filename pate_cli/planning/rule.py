@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan, most_rows

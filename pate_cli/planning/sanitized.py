@@ -23,7 +23,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -34,7 +34,6 @@ from pate_cli.accounting.gnss import gnss_costs, largest_beta, largest_order, sh
 from pate_cli.accounting.score_grid import QUICK
 from pate_cli.accounting.sensitivity import sparse_distances
 from pate_cli.core.arrays import Floats, Histograms, winners
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan, failure_delta

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.planning.tuning import Tuning, three_digits
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}

@@ -6,12 +6,11 @@ of a run over these rows draws.
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.arrays import Floats
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows

@@ -7,12 +7,11 @@ answers. Few numbers are priced, and between them the probability of passing is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan, most_rows

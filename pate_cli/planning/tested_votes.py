@@ -9,14 +9,13 @@ What exact costs show to be wrong with quick ones corrects the next looks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.bisection import least

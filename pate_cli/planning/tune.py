@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Self
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax

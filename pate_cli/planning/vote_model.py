@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Final
 
@@ -36,7 +36,6 @@ from pate_cli.core.arrays import (
     votes_for,
     winners,
 )
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 from pate_cli.mechanisms.base import ScoredMechanism, plurality

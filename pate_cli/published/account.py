@@ -8,6 +8,7 @@ whoever wants it hands its account, plan and cost to the runs and prices that ta
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -16,7 +17,6 @@ from pate_cli import published
 from pate_cli.accounting.cost_table import Price
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.core.checks import check_orders
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis, MechanismName
 from pate_cli.disclosure.ledger import Ledger, Round

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import PateError
 from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, ReleaseKind

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for

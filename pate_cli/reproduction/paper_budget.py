@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from pate_cli.accounting.cost_table import Price
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ValidityError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan

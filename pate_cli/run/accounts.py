@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +18,6 @@ import numpy as np
 from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Histograms
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure import door

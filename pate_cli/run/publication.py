@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeAlias
@@ -12,7 +12,6 @@ from typing import TypeAlias
 import numpy as np
 
 from pate_cli.core.arrays import NO_LABEL, each_once
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.words import LabelFormat, LabelsAs
 from pate_cli.disclosure.ledger import Ledger

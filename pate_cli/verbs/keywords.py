@@ -15,13 +15,13 @@ import textwrap
 import types
 import typing
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from typing import Annotated, Any, Final, ParamSpec, TypedDict, TypeVar, get_args, get_origin
 
 import numpy as np
 
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.gone import GONE
 from pate_cli.core.words import (

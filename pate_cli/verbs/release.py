@@ -7,13 +7,12 @@ import operator
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeAlias, Unpack
 
 from pate_cli.core.clock import now
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import (
     LedgerError,
     MismatchError,

@@ -7,11 +7,10 @@ import functools
 import hashlib
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core.checks import at_least_one, check_delta, check_positive
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__

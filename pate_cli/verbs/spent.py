@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import repeat
 from os import PathLike, fspath
@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.codec import encoded
-from pate_cli.core.dataclass import dataclass
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import pair

@@ -246,7 +246,7 @@ def test_the_rounds_of_the_text_can_be_composed(tmp_path):
     columns = {f"class_{j}": counts[:, j] for j in range(2)}
     pq.write_table(pa.table(columns), tmp_path / "votes.parquet")
     # Forty made-up teachers need more of an epsilon.
-    _shell(account.replace("--budget 2", "--budget 200").replace(" 0.5 ", " 90 "), tmp_path)
+    _shell(account.replace("--budget 2", "--budget 200").replace(" 0.5 ", " 9 "), tmp_path)
     assert len(pate_cli.SpendRecord.read(tmp_path / "votes.parquet.spent.json").runs) == 2
     assert list(jsonschema.Draft202012Validator(report_schema()).iter_errors(report)) == []
 

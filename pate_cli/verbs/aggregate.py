@@ -126,11 +126,11 @@ def _labelled(
         if place.ledger:
             refuse_ledger(composed=request.composed, tested=target is not None)
         request, settings = settled(request, asked, target)
+        account, tested = account_of(request, settings), settings.tested is not None
         if not seeded:
             refuse_unnamed(settings, asked["max_epsilon"])
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        account, tested = account_of(request, settings), settings.tested is not None
         if target is not None:
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (4 if tested else 1) * request.queries)

@@ -210,7 +210,7 @@ def test_a_record_that_holds_more_than_one_attempt(here, pate):
         words = (*SHARES, *TARGET, "--spend", inside / "spent.json", "-o", name, "--report", "-")
         done = pate("aggregate", "votes.npy", *words)
         assert done.exit_code == 0, done.stderr
-    assert "runs in s3:/bucket/spent.json and " in done.stderr
+    assert "4 runs in s3:/bucket/spent.json cost " in done.stderr
     assert "sesame" not in done.stderr
 
 

@@ -123,7 +123,7 @@ def test_files_beside_the_votes(kept, npy, folder, counts):
 
 
 def test_the_record_and_the_labels(kept, npy):
-    Path("record.json").write_text("{}")
+    Path("record.json").write_text("")
     Path("hard.json").hardlink_to("record.json")
     target = ["--target-epsilon", 7, "--spend", "record.json"]
     words = [*target, "-o", "l.npy", "--report", "hard.json", *NOISE]

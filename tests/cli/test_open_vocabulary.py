@@ -241,7 +241,6 @@ def test_votes_in_memory_for_several_verbs(words):
         for refused in (
             lambda: pate_cli.aggregate(votes, "confident"),
             lambda: pate_cli.cost(votes, "gnmax"),
-            lambda: pate_cli.accuracy(votes, [0] * QUERIES),
             lambda: pate_cli.tune(votes, answers=1),
             lambda: pate_cli.aggregate(votes, "open-vocabulary", prior=np.zeros(QUERIES, int)),
         ):

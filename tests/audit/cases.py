@@ -410,6 +410,7 @@ class TargetCase(DrawnCase):
                 target_epsilon=self.target,
                 max_queries=self.rows,
                 bound="conditional",
+                min_pass=0.0,
             )
         except pate.RefusedError:
             return 0

@@ -60,7 +60,7 @@ _ASKED: Final[dict[str, dict[str, Any]]] = {
     },
     "target": {
         "mechanism": "confident", "threshold": 5.0, "sigma1": 4.0, "sigma2": 3.0,
-        "target_epsilon": 4.7, "max_queries": 6, "bound": "two-tail",
+        "target_epsilon": 4.7, "max_queries": 6, "bound": "two-tail", "min_pass": 0.0,
     },
 }  # fmt: skip
 _STEPS: Final = {

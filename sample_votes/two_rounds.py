@@ -12,6 +12,7 @@ rounds are put together, not how good they can be.
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -32,10 +33,14 @@ TEST = slice(400, None)
 
 
 def pate(folder: Path, words: str, seed: int | None) -> dict[str, Any]:
-    """Run `pate` in the folder; the report that it prints."""
+    """Run `pate` in the folder; the report that it prints.
+
+    What pate remembers of records stays in the folder, too: the same sample may be run again.
+    """
     noise = [] if seed is None else ["--seed", str(seed)]
     command = [sys.executable, "-m", "pate_cli", *words.split(), *noise]
-    run = subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    env = os.environ | {"PATE_HOME": str(folder / "remembered")}
+    run = subprocess.run(command, cwd=folder, env=env, check=True, capture_output=True)
     return json.loads(run.stdout)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms
 from pate_cli.core.table import row_columns
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.planning.cost import TIGHT_ORDERS
@@ -97,8 +97,8 @@ def compare_scored(
     asked, expected, (rdp, agreeing) = _asked(votes, mechanism, _costs_and_agreement, answers)
     by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
     best = int(np.argmin(by_orders))
-    spent = [Spending(mechanism, asked, min(asked, int(np.ceil(answers))))]
-    worst = data_independent_cost(spent, delta=delta, plan=None)
+    rows = Rows(mechanism, asked, min(asked, int(np.ceil(answers))))
+    worst = Cost(delta, (rows,)).of_curves
     notes = [*[_COUNTED] * bool(mechanism.prior_weight), *[_ENDS] * (expected < answers - 1e-6)]
     return Comparison(
         mechanism=mechanism.name,

@@ -21,7 +21,7 @@ from pate_cli.core.arrays import Floats, Histograms, Ids, Ints, each_once, votes
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Analysis
-from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
+from pate_cli.disclosure.cost import Cost, Figure, Rows
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.planning.target_on_votes import TargetOnVotes
@@ -291,7 +291,7 @@ class VoteCost(Result):
     steps: dict[str, Floats]
     by_orders: Floats
     queries: Queries
-    worst_case: DataIndependentCost
+    worst_case: Figure
     rows: Queries | None = None
     target: TargetOnVotes | None = None
     prior: bool = False
@@ -493,9 +493,7 @@ def measure_cost(
         steps=priced.steps,
         by_orders=by_orders,
         queries=priced.at(best),
-        worst_case=data_independent_cost(
-            [Spending(mechanism, votes.queries, cap)], delta=delta, plan=None
-        ),
+        worst_case=Cost(delta, (Rows(mechanism, votes.queries, cap),)).of_curves,
         prior=mechanism.prior_weight > 0,
     )
     if not per_query:

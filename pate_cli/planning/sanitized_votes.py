@@ -20,8 +20,8 @@ from pate_cli.accounting.score_grid import FINE, QUICK, Resolution
 from pate_cli.accounting.sensitivity import distances_for, sparse_distances
 from pate_cli.core.arrays import Ints
 from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.planning.forecast import (
     Forecast,
     agreement_error,
@@ -184,8 +184,8 @@ class SanitizedVotes:
         price = prices.price(rows, np.arange(distances_for(plan.beta, teachers=votes.teachers)))
         mean, sd = plan.moments(price)
         mechanism = votes.mechanism(settings)
-        spent = [Spending(mechanism, rows, rows)]
-        worst = data_independent_cost(spent, delta=plan.delta, plan=plan).epsilon
+        cost = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws)
+        worst = cost.of_curves.epsilon
         answers, agreement = expected_labels(votes, mechanism, rows=rows)
         forecast = Forecast(
             mechanism=mechanism,

@@ -14,9 +14,9 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.bisection import least
+from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.run.fold import AskedRows, OnCounts
 
 CHANCES: Final = (0.9, LIKELY, 0.999)
@@ -164,8 +164,7 @@ def measure_target(
     for states in votes.over(mechanism, OnCounts(profile.states.of)):
         profile.add_rows(states)
     chances = PassProbability(mechanism, profile, queries, max_answers)
-    spent = [Spending(mechanism, queries, max_answers)]
-    always = round_up(data_independent_cost(spent, delta=plan.delta, plan=None).epsilon)
+    always = worst_case_epsilon(mechanism, rows=queries, max_answers=max_answers, delta=plan.delta)
     return TargetOnVotes(
         plan=plan,
         bound=bound,

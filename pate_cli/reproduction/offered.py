@@ -14,10 +14,10 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
 from pate_cli.core.words import Bound, ReleaseKind
+from pate_cli.disclosure.cost import Cost, Figure, Rows
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
-from pate_cli.disclosure.worst_case import DataIndependentCost, Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.planning.sanitized import choose_plan_for
@@ -62,7 +62,7 @@ class Offered:
     """
 
     targets: Mapping[Bound, float]
-    worst: DataIndependentCost
+    worst: Figure
     upper: UpperRelease
 
 
@@ -87,8 +87,8 @@ def offered(
     """
     scored = [_scored(asked) for asked in rounds]
     sizes = [(mechanism, len(score)) for mechanism, score in scored]
-    spent = [Spending(mechanism, queries, queries) for mechanism, queries in sizes]
-    worst = data_independent_cost(spent, delta=delta, plan=None)
+    rows = tuple(Rows(mechanism, queries, queries) for mechanism, queries in sizes)
+    worst = Cost(delta, rows).of_curves
     bounds = [] if len(rounds) > 1 or rounds[0].scores is not None else [Bound.TWO_TAIL]
     if bounds and not quick and _by_itself(scored[0][0], sizes[0][1], worst, delta=delta):
         bounds.append(Bound.CONDITIONAL)
@@ -109,9 +109,7 @@ def _scored(asked: Asked) -> tuple[ConfidentGNMax, Floats]:
     return mechanism, np.column_stack([asked.scores, losing])
 
 
-def _by_itself(
-    mechanism: ConfidentGNMax, queries: int, worst: DataIndependentCost, *, delta: float
-) -> bool:
+def _by_itself(mechanism: ConfidentGNMax, queries: int, worst: Figure, *, delta: float) -> bool:
     """Whether a run whose bound is left open has the conditional one."""
     orders = TargetPlan.of(worst.epsilon, delta=delta, refusal_epsilon=worst.epsilon).orders
     settled = settled_bound(Bound.AUTO, mechanism, rows=queries, orders=orders)
@@ -124,7 +122,7 @@ def _targets(
     bounds: Sequence[Bound],
     *,
     delta: float,
-    worst: DataIndependentCost,
+    worst: Figure,
     step: Step,
 ) -> dict[Bound, float]:
     """By bound; a search starts where the one before it ended."""

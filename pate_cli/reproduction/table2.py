@@ -12,8 +12,8 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import ParameterError, ValidityError
 from pate_cli.core.progress import Advance, unseen
 from pate_cli.core.words import Bound
+from pate_cli.disclosure.cost import Figure
 from pate_cli.disclosure.target import LIKELY
-from pate_cli.disclosure.worst_case import DataIndependentCost
 from pate_cli.published import TABLE_ORDERS, gnss_rdp
 from pate_cli.reproduction.flags import in_flags
 from pate_cli.reproduction.offered import MOST_OFFERED, Offered, UpperRelease, offered
@@ -251,7 +251,7 @@ def _published_line(
     )
 
 
-def _worst_line(worst: DataIndependentCost) -> tuple[str, ...]:
+def _worst_line(worst: Figure) -> tuple[str, ...]:
     shown = _up(worst.epsilon)
     order = "-" if worst.order is None else f"{worst.order:.3g}"
     return ("worst case", shown, shown, order, *("-",) * 3)

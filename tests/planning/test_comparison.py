@@ -13,7 +13,7 @@ from scipy.stats import laplace
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stability import distance_to_instability
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.mechanisms.base import RunShape
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -50,7 +50,7 @@ def test_it_asks_until_it_is_expected_to_have_answered_so_often(answers, size):
     assert found.epsilon == pytest.approx(epsilon.min(), rel=1e-12)
     assert found.order == TIGHT_ORDERS[epsilon.argmin()]
     cap = min(asked, int(np.ceil(answers)))
-    bound = data_independent_cost([Spending(CONFIDENT, asked, cap)], delta=DELTA, plan=None)
+    bound = Cost(DELTA, (Rows(CONFIDENT, asked, cap),)).of_curves
     assert bound.epsilon <= found.data_independent <= bound.epsilon + 1.01e-4
 
 

@@ -12,8 +12,8 @@ from pate_cli.accounting.gnss import largest_beta
 from pate_cli.accounting.sensitivity import distances_for, smooth_sensitivity
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.worst_case import Spending, data_independent_cost
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
@@ -249,7 +249,7 @@ def test_the_mnist_row_of_the_paper_soundly(mnist_histograms):
     ledger = ledger_of(mechanism, counts, [plan.order])
     mean, sd = published(ledger, 0, order=plan.order, beta=plan.beta, sigma=plan.sigma, delta=delta)
     assert mean + 2 * sd <= 1.10 * value
-    labels = data_independent_cost([Spending(mechanism, 640, 283)], delta=delta, plan=None)
+    labels = Cost(delta, (Rows(mechanism, 640, 283),)).of_curves
     assert labels.epsilon <= 2.15
 
 

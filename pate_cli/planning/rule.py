@@ -68,10 +68,7 @@ class Rule:
     @property
     def settings(self) -> Tuning:
         """Threshold, noise and weight of the prior; TypeError for a mechanism with others."""
-        found = Tuning.of(self.mechanism)
-        if found is None:
-            raise TypeError(f"{self.mechanism.name} has settings of its own")
-        return found
+        return Tuning.settled(self.mechanism)
 
     @property
     def likely(self) -> bool:

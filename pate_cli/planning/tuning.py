@@ -43,6 +43,14 @@ class Tuning:
             return cls(None, None, mechanism.sigma2, mechanism.prior_weight)
         return None
 
+    @classmethod
+    def settled(cls, mechanism: Mechanism) -> Self:
+        """The settings of Confident or GNMax; TypeError for a mechanism with others."""
+        found = cls.of(mechanism)
+        if found is None:
+            raise TypeError(f"{mechanism.name} has settings of its own")
+        return found
+
     @property
     def mechanism_name(self) -> MechanismName:
         """The word for the mechanism on the command line."""

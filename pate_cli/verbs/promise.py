@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError, UsageError
@@ -27,6 +27,11 @@ from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import CapWords, ReleasedWords, RowWords
 from pate_cli.verbs.request import Request, Votes, mechanism_of
 
+if TYPE_CHECKING:
+    from pate_cli.planning.forecast import Forecast
+
+# A rough pass probability is off by less.
+_ROUGH_BY: Final = 0.15
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = (
     *ReleasedWords.__annotations__,
@@ -175,19 +180,60 @@ def refuse_unnamed(settings: Settings, max_epsilon: float | None) -> None:
         )
 
 
-def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
-    """UnreachableError for a run that would hardly pass its release test; see `min_pass`."""
-    target = settings.tested
-    if target is None or least == 0.0:
-        return
-    from pate_cli.planning import passing
+def foreseen(request: Request, target: TargetPlan, *, rough: bool = False) -> Forecast:
+    """Return what made-up teachers would give in a run with a release test. Public.
 
-    passing.refuse_hopeless(
+    Args:
+        request: what is asked.
+        target: settled for this run.
+        rough: as `planning.forecast.forecast` has it.
+    """
+    from pate_cli.planning.forecast import public_forecast
+
+    return public_forecast(
         request.scored,
         target,
         rows=request.queries,
         max_answers=request.max_answers,
-        least=least,
+        bound=target.bound,
+        rough=rough,
+    )
+
+
+def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
+    """Refuse a run that would hardly pass its release test, however well the teachers agree.
+
+    It looks at public numbers alone.
+
+    Args:
+        request: what is asked.
+        settings: what the run is told.
+        least: the pass probability below which a run is not started, at the most favourable level
+            of agreement; 0 starts every run.
+
+    Raises:
+        UnreachableError: the probability is smaller; it says what would pass.
+    """
+    target = settings.tested
+    if target is None or least == 0.0:
+        return
+    if foreseen(request, target, rough=True).best_chance >= least + _ROUGH_BY:
+        return
+    chance = foreseen(request, target).best_chance
+    if chance >= least:
+        return
+    from pate_cli.planning.forecast import what_would_pass
+
+    fewer, larger = what_would_pass(
+        request.scored, target, rows=request.queries, bound=target.bound, least=least
+    )
+    advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
+    if fewer:
+        advice = f"Ask at most `max_queries` {fewer}"
+    raise UnreachableError(
+        f"this run would pass its release test with probability {chance:.2g} at most, below "
+        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; "
+        "`min_pass` 0 starts it all the same"
     )
 
 

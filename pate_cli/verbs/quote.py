@@ -15,12 +15,19 @@ from pate_cli.disclosure.guarantee import GAPS, public_prior
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import Outlook, Quote
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import QuoteWords, budget_of, takes_keywords
-from pate_cli.verbs.promise import account_of, record_of, run_of, settled, target_of, unnamed
+from pate_cli.verbs.promise import (
+    account_of,
+    foreseen,
+    record_of,
+    run_of,
+    settled,
+    target_of,
+    unnamed,
+)
 from pate_cli.verbs.request import Progress, Request, Votes, requested
 
 if TYPE_CHECKING:
@@ -64,7 +71,7 @@ def quote(
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         found = door.quote(settings)
-        foreseen = _foreseen(request, settings.tested)
+        forecast = None if settings.tested is None else foreseen(request, settings.tested)
         gaps = tuple(GAPS[fact] for fact in settings.read_off)
         named = unnamed(settings, asked["max_epsilon"])
         return replace(
@@ -75,39 +82,22 @@ def quote(
                 *cautions(request.mechanism, delta=request.delta),
                 *vacuous_warnings(found.epsilon, composed=request.composed is not None),
                 *([] if named is None else [_NAMED.format(named)]),
-                *_hopeless(foreseen, asked["min_pass"]),
+                *_hopeless(forecast, asked["min_pass"]),
             ),
             prior=public_prior([settings]),
-            target=_outlook(request, settings, foreseen),
+            target=_outlook(request, settings, forecast),
         )
 
 
-def _foreseen(request: Request, target: TargetPlan | None) -> Forecast | None:
-    """Return what made-up teachers would give; None where no test stands in front of the labels."""
-    if target is None:
-        return None
-    from pate_cli.planning.forecast import public_forecast
-
-    return public_forecast(
-        request.scored,
-        target,
-        rows=request.queries,
-        max_answers=request.max_answers,
-        bound=target.bound,
-    )
-
-
-def _hopeless(foreseen: Forecast | None, least: float) -> tuple[str, ...]:
+def _hopeless(forecast: Forecast | None, least: float) -> tuple[str, ...]:
     """Return a warning that the run would not be started; none where it would."""
-    if foreseen is None:
+    if forecast is None or forecast.best_chance >= least:
         return ()
-    best = float(foreseen.pass_probability.max())
-    if best >= least:
-        return ()
+    best = forecast.best_chance
     return (f"The run itself would not start: it passes with probability {best:.2g} at most.",)
 
 
-def _outlook(request: Request, settings: Settings, foreseen: Forecast | None) -> Outlook | None:
+def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:
     """Return what may be expected of a run with a target, before anything is spent."""
     target = settings.target
     if target is None:
@@ -119,5 +109,5 @@ def _outlook(request: Request, settings: Settings, foreseen: Forecast | None) ->
         orders=target.test_orders(request.scored),
         distances=target.distances,
         needed=target.tested,
-        chances=None if foreseen is None else foreseen.named_chances(),
+        chances=None if forecast is None else forecast.named_chances(),
     )

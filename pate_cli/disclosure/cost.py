@@ -44,10 +44,9 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
-from pate_cli.disclosure.checked import COMPUTED
 from pate_cli.disclosure.external import External
 from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.settings import RowsAsked, Settings
+from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
@@ -88,10 +87,10 @@ class Figure:
         order: the Rényi order it was found at, where there is one.
     """
 
-    epsilon: float = field(metadata=COMPUTED)
-    delta: float = field(metadata=COMPUTED)
-    method: str = field(metadata=COMPUTED)
-    order: float | None = field(default=None, metadata=SPARING | COMPUTED)
+    epsilon: float
+    delta: float
+    method: str
+    order: float | None = field(default=None, metadata=SPARING)
 
     def least(self, given: float) -> float:
         """Return the smaller of this ε and one for given votes, nats: both hold for them.
@@ -148,16 +147,16 @@ class Cost:
             UnreachableError: a δ below what a composition amounts to.
             LedgerError: a mechanism that is none.
         """
-        tested, plan, delta = settings.tested, settings.sanitizer, settings.delta
+        tested, plan = settings.tested, settings.sanitizer
         if tested is not None:
-            return cls(pairs=(Pair(tested.epsilon, delta, "target", came=tested.epsilon),))
-        return replace(cls.of_rows(settings, delta), draws=() if plan is None else plan.draws)
+            return cls(pairs=(Pair(tested.epsilon, tested.delta, "target", came=tested.epsilon),))
+        return replace(cls.of_labels(settings), draws=() if plan is None else plan.draws)
 
     @classmethod
-    def of_rows(cls, asked: RowsAsked, delta: float) -> Cost:
-        """Return what labels cost at δ, without a test or a draw; of a session all it may say."""
-        mechanism = mechanism_from_parameters(asked.mechanism)
-        queries, answers, rule = asked.queries, asked.max_answers, asked.rule
+    def of_labels(cls, settings: Settings) -> Cost:
+        """Return what labels cost without a test or a draw; of a session all that it may say."""
+        mechanism, delta = mechanism_from_parameters(settings.mechanism), settings.delta
+        queries, answers, rule = settings.queries, settings.max_answers, settings.rule
         if rule is not None:
             queries = answers = rule.asks
         if isinstance(mechanism, ComposedMechanism):

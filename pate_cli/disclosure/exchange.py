@@ -25,26 +25,26 @@ What a tested target, a composition or a fixed seed yields has no such guarantee
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from os import PathLike
 from typing import Any, Final, Literal
 
 import numpy as np
 
 from pate_cli.accounting.conversion import significant_up
-from pate_cli.accounting.gnss import largest_order, shift_quantile
+from pate_cli.accounting.gnss import largest_order
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
-from pate_cli.core.words import Adjacency, ReleaseKind
-from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.core.words import Adjacency
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.guarantee import covers, worded
-from pate_cli.disclosure.plan import Draw, failure_delta
+from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.quote import Quote
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.run_checks import check_size
-from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.mechanisms import scored_from_parameters
 
 Described = Report | Quote | str | PathLike[str]
 """A report or its file; or what a run would cost."""
@@ -165,22 +165,20 @@ def _released(report: Described) -> tuple[Cost, str]:
     Raises:
         UsageError, ReportError: as for `rdp_curve`.
     """
-    rounds: Sequence[RowsAsked]
-    earlier: tuple[Draw, ...] = ()
+    if isinstance(report, str | PathLike):
+        found = read_report(report)
+        check_size(found.rounds)
+        try:
+            return _released(report_of(found.facts))  # a file may claim anything
+        except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
+            raise ReportError(f"{report} is damaged: {error}") from None
     if isinstance(report, Quote):
         if not report.sound:
             raise UsageError(report.warnings[0])
-        paired = report.target is not None or report.data_independent.method in _COMPOSED
-        rounds = [
-            RowsAsked(
-                mechanism=report.mechanism,
-                queries=report.queries,
-                max_answers=report.max_answers,
-            )
-        ]
-        drawn, failure = report.planned_release, failure_delta(report.delta)
-    elif isinstance(report, Report):
-        report = worded(report)  # a file may claim anything
+        cost, several = Cost.of(replace(report.settings, target=None)), ""
+        paired = report.target is not None or cost.pairs
+        covered = covers(ReportFacts(rounds=(Round.of(report.settings, answers=0),), drawn=0.0))
+    else:
         if not report.claims("all-votes"):
             raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
         if report.external:
@@ -188,35 +186,13 @@ def _released(report: Described) -> tuple[Cost, str]:
                 "the report holds external parts, which come from curves of their own; export "
                 "what is released without `external`"
             )
-        paired = report.tested is not None or report.analysis == "composition"
-        rounds, earlier, drawn = report.rounds, report.earlier_draws, asdict(report.sanitized)
-        failure = report.sanitized.delta_failure or 0.0
-    else:
-        try:
-            found = read_report(report)
-            check_size(found.rounds)
-            return _released(found)
-        except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
-            raise ReportError(f"{report} is damaged: {error}") from None
+        cost, covered = report.cost, covers(report)
+        paired = report.total or report.tested is not None or cost.pairs
+        several = "" if len(report.rounds) == 1 else ", if all rounds were fixed beforehand"
     if paired:
         raise UsageError(
             f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
             f'{{"epsilon": {report.epsilon!r}, "delta": {report.delta!r}, '
             '"adjacency": "replace-one"}'
         )
-    if not all(1 <= done.max_answers <= done.queries for done in rounds):
-        raise LedgerError("queries and max_answers do not fit")
-    rows = tuple(
-        Rows(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
-        for done in rounds
-    )
-    kind, draws = ReleaseKind(drawn["release"]), earlier
-    if kind is not ReleaseKind.NONE:
-        sigma = float(drawn["sigma_release"])
-        shift = sigma * shift_quantile(failure)
-        draws = (*earlier, Draw(float(drawn["beta"]), sigma, shift))
-    fixed = "" if len(rows) == 1 else ", if all rounds were fixed beforehand"
-    return Cost(rows=rows, draws=draws), covers(kind, earlier=len(earlier)) + fixed
-
-
-_COMPOSED: Final = ("basic", "advanced", "optimal")
+    return cost, covered + several

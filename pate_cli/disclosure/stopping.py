@@ -16,7 +16,7 @@ from pate_cli.core.checks import check_positive, check_whole
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import nats
-from pate_cli.disclosure.settings import RowsAsked, StopRule
+from pate_cli.disclosure.settings import Settings, StopRule
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
 # Less beyond is not worth keeping ε at that of the queries that are asked in any case.
@@ -116,8 +116,14 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
 def _in_any_case(
     mechanism: ScoredMechanism | ComposedMechanism, queries: int, delta: float
 ) -> Cost:
-    asked = RowsAsked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
-    return Cost.of_rows(asked, delta)
+    asked = Settings(
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=queries,
+        delta=delta,
+        private=True,
+    )
+    return Cost.of_labels(asked)
 
 
 def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Callable[[int], float]:

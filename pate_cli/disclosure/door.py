@@ -70,7 +70,6 @@ def release(
     facts = ReportFacts(
         rounds=ledger.rounds,
         private=ledger.private and (noise.private or not plan.publishes_draw),
-        delta=plan.delta,
         plan=plan,
         prior=(*ledger.draws, *prior),
         external=external,

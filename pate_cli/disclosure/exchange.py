@@ -43,7 +43,6 @@ from pate_cli.disclosure.plan import Draw, failure_delta
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Quote, Report
 from pate_cli.disclosure.run_checks import check_size
-from pate_cli.disclosure.settings import RowsAsked
 from pate_cli.mechanisms import scored_from_parameters
 
 Described = Report | Quote | str | PathLike[str]
@@ -165,19 +164,12 @@ def _released(report: Described) -> tuple[Cost, str]:
     Raises:
         UsageError, ReportError: as for `rdp_curve`.
     """
-    rounds: Sequence[RowsAsked]
     earlier: tuple[Draw, ...] = ()
     if isinstance(report, Quote):
         if not report.sound:
             raise UsageError(report.warnings[0])
         paired = report.target is not None or report.data_independent.method in _COMPOSED
-        rounds = [
-            RowsAsked(
-                mechanism=report.mechanism,
-                queries=report.queries,
-                max_answers=report.max_answers,
-            )
-        ]
+        rounds: Sequence[Any] = [report]
         drawn, failure = report.planned_release, failure_delta(report.delta)
     elif isinstance(report, Report):
         report = worded(report)  # a file may claim anything

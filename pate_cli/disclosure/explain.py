@@ -23,7 +23,7 @@ from pate_cli.disclosure.figures import factor, in_a_thousand, pair, shown, verd
 from pate_cli.disclosure.guarantee import RECORD, TOTAL, premise_of, teachers_per_record, unit_of
 from pate_cli.disclosure.page import Section, page_of
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.settings import RowsAnswered
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
 from pate_cli.files.existing import PAGE, Replaces
 from pate_cli.files.results import Result
@@ -227,7 +227,7 @@ def _done(report: Report) -> Iterator[str]:
     yield f"Written by pate {report.tool}."
 
 
-def _voted(report: Report, done: RowsAnswered) -> str:
+def _voted(report: Report, done: Settings) -> str:
     """Return who voted, and with what noise."""
     mechanism = done.mechanism
     numbers = ", ".join(

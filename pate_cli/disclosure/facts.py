@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
@@ -27,12 +27,10 @@ from pate_cli.disclosure.guarantee import (
     GAPS,
     INPUTS,
     TOTAL,
-    rounds_of,
     worded,
 )
-from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.plan import Draw, ReleasePlan
-from pate_cli.disclosure.record import Outcome, Run
 from pate_cli.disclosure.report import (
     Crosscheck,
     DataIndependent,
@@ -42,7 +40,8 @@ from pate_cli.disclosure.report import (
     Sanitized,
     Tested,
 )
-from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Settings
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import rule_fault
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent, in_full
@@ -65,11 +64,9 @@ class ReportFacts:
 
     Attributes:
         rounds: what was asked and answered.
-        private: whether the noise was unpredictable.
-        delta: δ at which everything is charged, without what external parts add.
-        target: the (ε, δ) stated in advance, where there was one.
+        private: whether all noise was unpredictable.
         passed: whether labels passed the test of a target; None where nothing was tested.
-        plan: of a release, how an ε is sanitized if it is, and at which order a ledger has costs.
+        plan: how an ε is sanitized if it is, and at which order a ledger has costs.
         drawn: the sanitized ε; None where none is published.
         prior: draws that were made from the same votes before.
         external: other mechanisms on the same records.
@@ -84,8 +81,6 @@ class ReportFacts:
 
     rounds: Sequence[Round]
     private: bool
-    delta: float
-    target: TargetPlan | None = None
     passed: bool | None = None
     plan: ReleasePlan | None = None
     drawn: float | None = None
@@ -107,34 +102,24 @@ class ReportFacts:
     @cached_property
     def cost(self) -> Cost:
         """Worst-case cost of everything that is released, if there were no test."""
-        cost = functools.reduce(
-            operator.add, (Cost.of_rows(done, self.delta) for done in self.rounds)
-        )
+        cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
         own = () if self.plan is None else self.plan.draws
         return replace(cost, draws=(*self.prior, *own), external=self.external)
 
     @property
     def tested(self) -> TargetPlan | None:
         """The target, where labels leave only if they pass its test."""
-        return None if self.passed is None else self.target
+        return None if self.passed is None else self.rounds[0].target
 
 
-def run_facts(settings: Settings, done: Round, **came: Any) -> ReportFacts:
+def run_facts(done: Round, **came: Any) -> ReportFacts:
     """Return the facts of one run by itself.
 
     Args:
-        settings: what it was told.
-        done: what was asked and answered.
+        done: what it was told, and what was answered.
         **came: other fields of `ReportFacts`: `passed` of a test, `drawn` of a draw.
     """
-    return ReportFacts(
-        rounds=[done],
-        private=settings.private,
-        delta=settings.delta,
-        target=settings.target,
-        plan=settings.sanitizer,
-        **came,
-    )
+    return ReportFacts(rounds=[done], private=done.private, plan=done.sanitizer, **came)
 
 
 def worst_case(cost: Cost) -> DataIndependent:
@@ -177,27 +162,26 @@ def group_guarantees(
 
 def report_of(facts: ReportFacts) -> Report:
     """Return the report that follows from facts, every number and sentence of it."""
-    rounds, plan, target, spent = facts.rounds, facts.plan, facts.target, facts.spent
+    rounds, plan, spent = facts.rounds, facts.plan, facts.spent
     read_off = tuple(fact for fact in PublicFact if any(fact in done.read_off for done in rounds))
     mechanisms = [mechanism_from_parameters(done.mechanism) for done in rounds]
     named: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
     label_sets = {done.label_set for done in rounds}
-    analysis = "tight" if plan is None else plan.analysis.value
+    analysis = "tight" if facts.total else rounds[0].analysis
     prior, external, verified = facts.prior, facts.external, True
     if facts.total:
         if spent is None:
             raise ReportError("a total of no runs")
         public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
         epsilon, kind = round_up(spent.epsilon), TOTAL
-        prior = tuple(run.draw for run in spent.runs if run.draw is not None)
+        prior = tuple(draw for run in spent.runs for draw in run.draws)
         external = External(tuple(run.external for run in spent.runs if run.external is not None))
         verified = all(run.claimed for run in spent.runs)
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
         delta, (epsilon, kind) = external.total(labels_delta), _headline(facts, public)
-        if isinstance(mechanisms[0], ComposedMechanism):
-            analysis = "composition"
-    met = None if target is None or facts.tested is not None else target.epsilon
+    target = rounds[0].target
+    met = None if target is None or target.tested or facts.total else target.epsilon
     unsettled = (
         *(fact.value for fact in read_off),
         *(() if facts.recorded else (DRAWS,)),
@@ -217,7 +201,7 @@ def report_of(facts: ReportFacts) -> Report:
         max_answers=sum(done.max_answers for done in rounds),
         sanitized=_sanitized(facts),
         data_independent=public,
-        rounds=tuple(RowsAnswered.of(done, answers=done.answers) for done in rounds),
+        rounds=tuple(stated(done) for done in rounds),
         warnings=(
             *(GAPS[word] for word in unsettled),
             *(() if plan is None else plan.caveats),
@@ -245,6 +229,11 @@ def report_of(facts: ReportFacts) -> Report:
         tool=facts.tool,
     )
     return worded(found)
+
+
+def stated(done: Round) -> Round:
+    """Return a round as reports have it: without its name, and with draws apart."""
+    return Round.of(done, answers=done.answers, sanitizer=None)
 
 
 def _headline(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
@@ -304,19 +293,17 @@ def facts_of(report: Report, planned: Planned) -> ReportFacts:
     Raises:
         PateError: facts that no run has, or that contradict each other.
     """
-    rounds, spent, total = rounds_of(report), report.spent, report.epsilon_kind == TOTAL
+    rounds, spent, total = report.rounds, report.spent, report.epsilon_kind == TOTAL
     refused = report.tested is not None and not report.tested.passed
     for done in rounds:
         if refused and done.answers:
             raise ReportError(f"{done.answers} answers, though the labels did not pass")
         # A total tells of runs that were refused or are pending, too.
-        fault = next(round_faults(done, labelled=not refused and not total), None)
-        if fault is not None:
-            raise ReportError(fault)
+        if not refused and not total:
+            check_answers(done)
     facts = ReportFacts(
         rounds=rounds,
-        private=report.private,
-        delta=_labels_delta(report),
+        private=report.private and all(done.private for done in rounds),
         total=total,
         recorded=DRAWS not in report.unsettled,
         spent=None if spent is None else Spent.of(spent.runs),
@@ -338,80 +325,43 @@ def run_of(report: Report) -> Run:
     """
     if len(report.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    tested = report.tested
-    refused = tested is not None and not tested.passed
+    refused = report.tested is not None and not report.tested.passed
     return Run.of(
-        settings_of(report),
         id=report.run or f"report {report.time}",
         outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
         time=report.time,
-        # As the report states them, to be held against the record.
-        epsilon=report.data_independent.epsilon if tested is None else tested.target,
+        settings=settings_of(report),
         answers=None if refused else report.answers,
-        claimed=report.claims("all-votes"),
+        promised=report.claims("all-votes"),
     )
 
 
 def settings_of(report: Report) -> Settings:
-    """Return what the run of a report of one round was told."""
-    (done,) = rounds_of(report)
-    plan = plan_of(report)
-    return Settings.of(
-        done,
-        private=report.private,
-        delta=plan.delta,
-        analysis=report.analysis,
-        target=_target(report),
-        sanitizer=plan if plan.publishes_draw else None,
-        read_off=done.read_off,
-        groups=done.groups,
-    )
+    """Return what the run of a report of one round was told, its draw among it."""
+    (done,) = report.rounds
+    return Settings.of(done, sanitizer=plan_of(report)).published
 
 
-def _target(report: Report) -> TargetPlan | None:
-    """Return the target that was stated in advance, if there was one."""
-    tested, met, delta = report.tested, report.met_target, _labels_delta(report)
-    if tested is not None:
-        return TargetPlan(tested.target, delta, tested.refusal_epsilon, tested.bound)
-    return None if met is None else replace(TargetPlan.of(met, delta=delta), tested=False)
-
-
-def round_faults(done: Round, *, labelled: bool) -> Iterator[str]:
-    """Yield what a round says that no run could say of itself.
-
-    Args:
-        done: a round of a report, or the rows of a run.
-        labelled: whether labels left, so that answers are known.
-    """
+def check_answers(done: Round) -> None:
+    """ReportError where labels of a mechanism that answers all queries leave some out."""
     mechanism = mechanism_from_parameters(done.mechanism)
-    if mechanism.parameters() != dict(done.mechanism):
-        yield "the parameters of the mechanism are not as a run writes them"
-    if labelled and mechanism.answers_all and done.answers != done.max_answers:
-        yield f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
-    if len({group.group for group in done.groups}) < len(done.groups):
-        yield "two groups have the same name"
-    votes = sum(group.total_weight for group in done.groups)
-    if done.groups and mechanism.teachers != votes:
-        yield f"the groups have {votes} votes, {mechanism.teachers} were charged"
-
-
-def _labels_delta(report: Report) -> float:
-    """Return δ without what external parts add to it."""
-    if not report.external or report.crosscheck is None:
-        return report.delta
-    return report.crosscheck.delta
+    if mechanism.answers_all and done.answers != done.max_answers:
+        raise ReportError(
+            f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
+        )
 
 
 def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> ReportFacts:
     """Return the facts with how they are charged; ReportError for what no run is charged so."""
     tested, done, cost = report.tested, facts.rounds[0], facts.cost
-    if len(facts.rounds) != 1 and (
-        tested is not None or cost.pairs or any(each.rule for each in facts.rounds)
-    ):
-        raise ReportError("a report of several rounds is of their ledgers")
-    if done.rule is not None:
-        check_rule(done, facts.delta)
-    target = _target(report)
+    if len(facts.rounds) != 1:
+        if cost.pairs or any(each.rule or each.target for each in facts.rounds):
+            raise ReportError("a report of several rounds is of their ledgers")
+        check_alike(facts.rounds)
+    check_rule(done)
+    target = done.target
+    if (tested is None) is not (done.tested is None):
+        raise ReportError("labels are tested where there is a target that needs it, and only there")
     if tested is not None and target is not None:
         if not target.reachable:
             raise ReportError(f"no run tests the target {target.epsilon:g}: nothing passes it")
@@ -419,7 +369,7 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
             raise ReportError(
                 f"the labels cost at most {target.epsilon:g} for all votes, so no test was needed"
             )
-        return replace(facts, target=target, passed=tested.passed)
+        return replace(facts, passed=tested.passed)
     if not cost.pairs and done.rule is None:
         parts = [each.stated for each in report.external]
         facts = replace(
@@ -435,21 +385,16 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
             raise ReportError(
                 f"epsilon {epsilon:g} does not meet the target {target.epsilon:g} untested"
             )
-    return replace(facts, target=target)
+    return facts
 
 
-def check_rule(done: RowsAsked, delta: float | None) -> None:
-    """Raise ReportError where the rule of a session costs more than it says.
-
-    Args:
-        done: rows of a session.
-        delta: δ that is said beside them; None where none is.
-    """
-    rule, mechanism = done.rule, mechanism_from_parameters(done.mechanism)
-    if rule is None or not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
+def check_rule(settings: Settings) -> None:
+    """ReportError where there is a rule of a session that costs more than it says."""
+    rule, mechanism = settings.rule, mechanism_from_parameters(settings.mechanism)
+    if rule is None:
+        return
+    if not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
         raise ReportError(f"{mechanism.name} is not asked one by one")
-    if rule.delta != delta:
-        raise ReportError(f"a rule at delta {rule.delta:g} for {delta}")
     fault = rule_fault(rule, mechanism)
     if fault is not None:
         raise ReportError(f"the rule of the session says {rule.epsilon:g}, but {fault}")
@@ -463,7 +408,7 @@ def plan_of(report: Report) -> ReleasePlan:
     drawn, kind = report.sanitized, report.sanitized.release
     beside = next((part.order for part in report.external if part.order), 2.0)
     order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    return ReleasePlan(kind, _labels_delta(report), order, beta, sigma)
+    return ReleasePlan(kind, report.rounds[0].delta, order, beta, sigma)
 
 
 def _textbook(

@@ -10,13 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
+from pate_cli.core.words import Analysis, ReleaseKind
 from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.figures import pair, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import PublicPrior, Report, Statement
-from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.votes.facts import Group
+from pate_cli.disclosure.settings import Settings
 
 TOTAL: Final = "total"
 """The kind of a headline ε that covers all runs of a record."""
@@ -159,7 +158,7 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
     return text
 
 
-def public_prior(rounds: Sequence[RowsAsked]) -> PublicPrior | None:
+def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
     """Return the public facts of the priors of all rounds; None if no round has one."""
     given = [done.prior for done in rounds if done.prior is not None]
     if not given:
@@ -221,7 +220,7 @@ def worded(report: Report) -> Report:
     Raises:
         PateError: rounds that no run has.
     """
-    rounds, tested, crosscheck = rounds_of(report), report.tested, report.crosscheck
+    rounds, tested, crosscheck = report.rounds, report.tested, report.crosscheck
     if crosscheck is not None:
         crosscheck = reworded(crosscheck, report.data_independent)
     # What the published analysis draws is no bound.
@@ -245,30 +244,6 @@ def worded(report: Report) -> Report:
     )
     statements = tuple(_statements(report))
     return replace(report, statements=statements, summary=_summary(report, statements))
-
-
-def rounds_of(report: Report) -> tuple[Round, ...]:
-    """Return the rounds of a report as a ledger has them, under names of no meaning.
-
-    Raises:
-        LedgerError: numbers that contradict each other.
-        VoteError: groups that contradict each other.
-    """
-    groups = tuple(
-        Group(**{name: getattr(group, name) for name in Group.__dataclass_fields__})
-        for group in report.groups
-    )
-    read_off = tuple(fact for fact in PublicFact if fact in report.unsettled)
-    return tuple(
-        Round.of(
-            done,
-            id=f"rounds.{number}",
-            answers=done.answers,
-            groups=groups,
-            read_off=read_off,
-        )
-        for number, done in enumerate(report.rounds)
-    )
 
 
 def _several(report: Report) -> bool:

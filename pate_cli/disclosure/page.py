@@ -16,8 +16,8 @@ from typing import Final
 from pate_cli.core.errors import printable, shortened
 from pate_cli.disclosure.figures import guesses, shown
 from pate_cli.disclosure.guarantee import CHOSEN, TOTAL, premise_of, unit_of
-from pate_cli.disclosure.record import Run
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.runs import Run
 
 _PAGE: Final = Template("""<!DOCTYPE html>
 <html lang="en">
@@ -142,10 +142,10 @@ def _runs(report: Report) -> str:
 def _named(run: Run) -> str:
     """Return what a run was, in a few words."""
     words = [run.kind.value, run.outcome.value]
-    if run.asked is not None:
-        words.append(str(run.asked.mechanism.get("name", "")))
+    if run.settings is not None:
+        words.append(str(run.settings.mechanism.get("name", "")))
         if run.answers is not None:
-            words.append(f"{run.answers} of {run.asked.queries}")
+            words.append(f"{run.answers} of {run.settings.queries}")
     if run.external is not None:
         words += [shortened(name) for name in (run.external.name, run.external.covers) if name]
     return ", ".join(words)

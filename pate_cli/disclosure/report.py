@@ -32,8 +32,8 @@ from pate_cli.disclosure.checked import (
 )
 from pate_cli.disclosure.external import ExternalFacts
 from pate_cli.disclosure.figures import nats, pair
+from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.settings import RowsAnswered
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import Digest, digest_of
@@ -268,7 +268,7 @@ class Report(Result):
     earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
     external: tuple[ExternalFacts, ...] = field(default=(), metadata=SPARING | EXTERNAL)
     unsettled: tuple[str, ...] = field(default=(), metadata=SPARING | LABELS)
-    rounds: tuple[RowsAnswered, ...] = field(metadata=LABELS)
+    rounds: tuple[Round, ...] = field(metadata=LABELS)
     warnings: tuple[str, ...] = field(default=(), metadata=COMPUTED)
     tool: str = field(default=__version__, metadata=FREE)
 

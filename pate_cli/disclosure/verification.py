@@ -150,7 +150,7 @@ def checks_of(
         TooLargeError: as for `check_size`.
     """
     try:
-        runs = [run.asked for run in runs_of(report) if run.asked is not None]
+        runs = [run.settings for run in runs_of(report) if run.settings is not None]
         check_size((*report.rounds, *runs))
         again = report_of(facts_of(report, planned))
         faults = list(spent_faults(report))

@@ -266,18 +266,15 @@ class PublishedAccount(LedgerAccount):
         curve = self.sensitivity[0]
         return Price(float(self.rdp[0]), np.arange(curve.size), curve, float(curve[-1]))
 
-    def ledger(self, done: Round, *, private: bool) -> Ledger:
-        """That of expectations."""
+    def ledger(self, done: Round) -> Ledger:
+        """Return the ledger of expected costs."""
         return Ledger(
-            analysis="paper",
-            delta=self._plan.delta,
             orders=self.orders,
             rdp=self.rdp,
             sensitivity=self.sensitivity,
             # The paper's maximum over distances ends with the number of teachers.
             ceiling=self.sensitivity[:, -1],
             rounds=(done,),
-            private=private,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,7 +25,7 @@ from pate_cli.disclosure.facts import ReportFacts, run_facts
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import States, VoteProfile
-from pate_cli.disclosure.record import Outcome
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -63,7 +63,7 @@ class Settlement:
     @property
     def failed(self) -> TargetPlan | None:
         """Return the target whose release test the labels failed; None where they may leave."""
-        return None if self.facts.passed in (None, True) else self.facts.target
+        return None if self.facts.passed in (None, True) else self.facts.tested
 
 
 class LedgerAccount(ABC):
@@ -83,7 +83,7 @@ class LedgerAccount(ABC):
         """Charge what was kept of a batch; batches come in order."""
 
     @abstractmethod
-    def ledger(self, done: Round, *, private: bool) -> Ledger:
+    def ledger(self, done: Round) -> Ledger:
         """Return the ledger of all rows."""
 
 
@@ -105,16 +105,14 @@ class TightAccount(LedgerAccount):
         """Add the tally of a batch."""
         self._tally.add(kept)
 
-    def ledger(self, done: Round, *, private: bool) -> Ledger:
+    def ledger(self, done: Round) -> Ledger:
         """Return the cost of the tally, at as many distances as the plan's β asks for."""
         plan = self._plan
         return charge(
             self._mechanism,
             {plan.order: self._tally.total},
             done,
-            delta=plan.delta,
             distances=distances_for(plan.beta, teachers=self._mechanism.teachers),
-            private=private,
         )
 
 
@@ -176,23 +174,15 @@ def release_test(
 
 def refused(settings: Settings) -> Settlement:
     """Return the facts of labels that did not pass their test, none of which leave."""
-    done = Round.of(
-        settings, id="refused", answers=0, read_off=settings.read_off, groups=settings.groups
-    )
-    return Settlement(run_facts(settings, done, passed=False))
+    return Settlement(run_facts(Round.of(settings, answers=0), passed=False))
 
 
-def settled(settings: Settings, ledger: Ledger | None, done: Round, key: RunKey) -> Settlement:
-    """Return the facts of labels that may leave; of a ledger an ε is drawn, once, if asked for.
-
-    The ledger tells of a draw that is published.
-    """
-    plan = settings.sanitizer
-    if ledger is None or plan is None:
-        passed = None if settings.tested is None else True
-        return Settlement(run_facts(settings, done, passed=passed))
-    facts = door.release(ledger, plan, key.aside("release"))
-    return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
+def settled(ledger: Ledger | None, done: Round, key: RunKey) -> Settlement:
+    """Return the facts of labels that may leave; of a ledger an ε is drawn, once, if asked for."""
+    facts = run_facts(done, passed=None if done.tested is None else True)
+    if ledger is not None and done.sanitizer is not None and done.sanitizer.publishes_draw:
+        facts = replace(facts, drawn=door.drawn(ledger, facts, key.aside("release")))
+    return Settlement(facts, ledger)
 
 
 def charge(
@@ -200,9 +190,7 @@ def charge(
     tally: Mapping[float, Tally],
     done: Round,
     *,
-    delta: float,
     distances: int,
-    private: bool,
 ) -> Ledger:
     """Return the ledger of one run under the tight analysis.
 
@@ -211,21 +199,16 @@ def charge(
         tally: per Rényi order, the lattice cells of *all* rows fixed in advance, those that a cap
             left unread included.
         done: what is public about the run.
-        delta: δ of the run.
         distances: D0 ≥ 1, public.
-        private: whether the noise was unpredictable.
     """
     orders = sorted(tally)
     prices = [
         mechanism.cost_table(order).price(tally[order], np.arange(distances)) for order in orders
     ]
     return Ledger(
-        analysis="tight",
-        delta=delta,
         orders=np.array(orders),
         rdp=np.array([price.rdp for price in prices]),
         sensitivity=np.stack([price.curve for price in prices]),
         ceiling=np.array([price.ceiling for price in prices]),
         rounds=(done,),
-        private=private,
     )

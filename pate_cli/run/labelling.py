@@ -182,13 +182,6 @@ def run(
             yield not_asked(ids, nothing)
 
     into.fill(tables(), rows=rows.file.queries)
-    done = Round.of(
-        settings,
-        id=key.name("round"),
-        answers=answers,
-        read_off=settings.read_off,
-        groups=settings.groups,
-    )
-    ledger = None if account is None else account.ledger(done, private=key.private)
-    found = settled(settings, ledger, done, key)
+    done = Round.of(settings, id=key.name("round"), answers=answers)
+    found = settled(None if account is None else account.ledger(done), done, key)
     return replace(found, facts=replace(found.facts, label_names=facts.label_names))

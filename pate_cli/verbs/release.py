@@ -32,13 +32,7 @@ from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import (
-    KIND,
-    Outcome,
-    Run,
-    RunKind,
-    SpendRecord,
-)
+from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.record_place import (
     RecordPlace,
     keys_of_votes,
@@ -48,6 +42,7 @@ from pate_cli.disclosure.record_place import (
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
+from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE
 from pate_cli.files.addresses import is_address, public_name, refuse_address
@@ -210,7 +205,7 @@ def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tu
             f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
             "the report promises nothing"
         )
-    return tuple(replace(run, claimed=False) for run in runs) if faults else runs
+    return tuple(replace(run, promised=False) for run in runs) if faults else runs
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
@@ -252,7 +247,7 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     if not holds and claimed:
         raise UsageError(f"a report cannot be released: {report.summary}")
     if spent is not None:
-        return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
+        return spent.runs if holds else tuple(replace(run, promised=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
         raise UsageError("a report of several runs tells of them one by one; give it with a record")
     return (run_of(report),)
@@ -297,7 +292,7 @@ def _of_ledgers(
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
     plan, others = _planned(total, parts, asked)
-    costs = (Cost.of_rows(done, total.delta) for done in total.rounds)
+    costs = map(Cost.of_labels, total.rounds)
     least = replace(functools.reduce(operator.add, costs), external=others).least_delta
     if total.delta < least:
         raise ParameterError(
@@ -326,7 +321,7 @@ def _of_ledgers(
             total,
             plan,
             key.aside("release"),
-            prior=[past.draw for past in earlier(entry.account()) if past.draw is not None],
+            prior=[draw for past in earlier(entry.account()) for draw in past.draws],
             recorded=asked["record"] is not False,
             external=others,
         )
@@ -364,29 +359,26 @@ def _planned(
 
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
     """Return a draw from a ledger as a record has it."""
-    return Run(
+    return Run.of(
         id=key.run_id if key.private else key.name("run"),
-        kind=RunKind.RELEASE,
-        outcome=Outcome.PENDING,
         time=began,
         delta=plan.delta,
         drawn_from=tuple(done.id for done in total.rounds),
-        claimed=key.private and total.private,
+        promised=key.private and total.private,
         draw=plan.draw,
-    ).priced
+    )
 
 
 def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> SpendRecord:
     """Return external parts as a record has them; one that was entered before is the same."""
     runs = (
-        Run(
+        Run.of(
             id=name,
-            kind=RunKind.EXTERNAL,
             outcome=Outcome.STATED,
             time=began,
-            delta=part.pair[1] if part.curve is None else delta,
+            delta=0.0 if part.curve is None else delta,
             external=part,
-        ).priced
+        )
         for name, part in {part.digest: part for part in parts}.items()
     )
     return SpendRecord(tuple(runs))
@@ -404,7 +396,7 @@ def _of_account(
     """Return the total of all runs."""
     total = read.total
     known = read.known if total is None else read.known | SpendRecord.of(total)
-    curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
+    curved = [run.delta for run in known.runs if run.delta > 0.0]
     beside = known | _stated(parts, delta=max(curved, default=DELTA), began=began)
     entry = Entry(place, None, budget=budget_of(asked), beside=beside)
     entry.enter()
@@ -415,14 +407,13 @@ def _of_account(
                 f"run {run.id} promises nothing, and neither would a total with it; with "
                 "`unverified` it is added all the same"
             )
-    rounds = [done for done in (run.rows for run in account.runs) if done is not None]
+    rounds = [done for done in (run.done for run in account.runs) if done is not None]
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
     spent = Spent.of(account.runs)
     facts = ReportFacts(
         rounds=rounds,
         private=True,
-        delta=spent.delta,
         # A record tells of draws from a ledger; a ledger does not.
         recorded=total is None or asked["record"] is not False,
         total=True,

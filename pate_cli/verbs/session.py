@@ -28,9 +28,10 @@ from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.record import RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record import RecordFile, SpendRecord, asked_so_far
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.settings import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
@@ -153,9 +154,10 @@ class Session:
             self._run = opening.run(self._key, max_epsilon=max_epsilon)
         else:
             self._run = self._entered(self._file, place, budget_of(asked), max_epsilon)
-        if self._run.asked is None or self._run.asked.rule is None:
+        settings = self._run.settings
+        if settings is None or settings.rule is None:
             raise LedgerError("the record does not say when this session stops")
-        self._rule = self._run.asked.rule
+        self._settings, self._rule = settings, settings.rule
         self._row = self.asked
 
     def __enter__(self) -> Self:
@@ -191,12 +193,17 @@ class Session:
     @property
     def asked(self) -> int:
         """Return how many queries were asked so far."""
-        return self._answers.counts.asked
+        return len(self._answers.lines)
 
     @property
     def answers(self) -> int:
         """Return how many queries got a label."""
-        return self._answers.counts.answers
+        return self._answers.answers
+
+    @property
+    def _so_far(self) -> Round:
+        """Return the settings of the session with all that was asked in it."""
+        return asked_so_far(self._settings, self._answers.lines)
 
     @property
     def labels(self) -> Labels:
@@ -205,8 +212,7 @@ class Session:
         A session that was opened again also has what was answered before.
         """
         with self._lock:
-            settings = self._opening.settings(self._rule, self._answers.counts)
-            return self._answers.labels(settings, self._opening.names)
+            return self._answers.labels(self._so_far, self._opening.names)
 
     def ask(
         self,
@@ -288,10 +294,8 @@ class Session:
             if not self.asked:
                 raise UsageError("nothing was asked yet, so there is nothing to report")
             run, file = self._run, self._file
-            settings = self._opening.settings(self._rule, self._answers.counts)
             facts = run_facts(
-                settings,
-                Round.of(settings, id=run.id, answers=self.answers, groups=settings.groups),
+                self._so_far,
                 spent=None if file is None else Spent.of(file.record.runs),
                 label_names=self._opening.names or None,
                 run=run.id,

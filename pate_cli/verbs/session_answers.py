@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.errors import ParameterError, quoted
-from pate_cli.disclosure.record import SessionAsks
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import Labels
 from pate_cli.run.labelling import Drawn
@@ -32,21 +31,22 @@ class Answers:
     """Answers of a session, taken line by line as its record has them.
 
     Attributes:
-        counts: how many queries were asked and answered, and the guesses that came with them.
+        lines: one for each query that was asked, in order, as the record has it.
+        answers: how many queries got a label.
         known: the answer of each id.
     """
 
     def __init__(self) -> None:
         """Begin with no answer."""
-        self.counts = SessionAsks()
+        self.lines: list[Mapping[str, Any]] = []
+        self.answers = 0
         self.known: dict[str | int, Answer] = {}
-        self._given: list[tuple[Id, Answer]] = []
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take one more query: its `id` if it has one, its `label`, its `prior` if it has one."""
-        self.counts.add(line)
+        self.lines.append(line)
         name, label = line.get("id"), line.get("label")
-        self._given.append((name, label))
+        self.answers += label is not None
         if name is not None:
             self.known[name] = label
 
@@ -82,7 +82,7 @@ class Answers:
             names: what the classes are called, before those that came out and nobody listed; None
                 where classes are numbers.
         """
-        answers = [label for _, label in self._given]
+        answers = [line.get("label") for line in self.lines]
         said = tuple(dict.fromkeys(label for label in answers if isinstance(label, str)))
         places = {name: place for place, name in enumerate(said)}
         codes = [
@@ -98,7 +98,8 @@ class Answers:
         """Return the ids: whole numbers if all are, else texts."""
         taken = {str(name) for name in self.known}
         ids: list[str | int] = []
-        for place, (name, _) in enumerate(self._given):
+        for place, line in enumerate(self.lines):
+            name = line.get("id")
             free = (number for number in itertools.count(place) if str(number) not in taken)
             ids.append(next(free) if name is None else name)
             taken.add(str(ids[-1]))

@@ -112,24 +112,19 @@ def aggregated(rows, mechanism, plan=None, *, max_answers, key, delta=1e-5, **ho
     return Aggregation(kept.labels, report_of(settled.facts), settled.ledger)
 
 
-def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):
+def round_of(mechanism, *, queries, answers=0, name="f00d", private=True, **more):
     """What is public about a run."""
-    cap = queries if max_answers is None else max_answers
-    return Round(
-        id=name, mechanism=mechanism.parameters(), queries=queries, max_answers=cap,
-        answers=answers, draws=tuple(draws),
-    )  # fmt: skip
+    settings = told(mechanism, queries=queries, private=private, **more)
+    return Round.of(settings, id=name, answers=answers)
 
 
-def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, **done):
+def charged(mechanism, counts, orders, *, distances, **done):
     """The ledger of a run over these histograms, without its labels."""
     return charge(
         mechanism,
         {order: mechanism.tally(counts, mechanism.cost_table(order).grid) for order in orders},
         round_of(mechanism, queries=len(counts), **done),
-        delta=delta,
         distances=distances,
-        private=private,
     )
 
 

@@ -48,7 +48,7 @@ from pate_cli.disclosure.external import External
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal. They have
 # three decimals, as a report should show them.
@@ -156,22 +156,32 @@ class Cost:
     def of_labels(cls, settings: Settings) -> Cost:
         """Return what labels cost without a test or a draw; of a session all that it may say."""
         mechanism, delta = mechanism_from_parameters(settings.mechanism), settings.delta
-        queries, answers, rule = settings.queries, settings.max_answers, settings.rule
-        if rule is not None:
-            queries = answers = rule.asks
-        if isinstance(mechanism, ComposedMechanism):
-            found = mechanism.privacy(queries, delta)
-            return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
-        if not isinstance(mechanism, ScoredMechanism):
-            raise LedgerError(f"{mechanism.name} has no cost")
-        cost = cls(delta, (Rows(mechanism, queries, answers),))
-        if rule is None or rule.beyond is None:
+        rule = settings.rule
+        if rule is None:
+            return cls.of_rows(mechanism, settings.queries, settings.max_answers, delta)
+        cost = cls.of_rows(mechanism, rule.asks, rule.asks, delta)
+        if rule.beyond is None:
             return cost
         # What lies beyond has a proof for the session as a whole, and no curve.
         own = cost.own
         if rule.epsilon > own.epsilon:
             own = Figure(rule.epsilon, delta, "renyi", rule.beyond.order)
         return cls(pairs=(Pair(own.epsilon, own.delta, own.method, own.order),))
+
+    @classmethod
+    def of_rows(cls, mechanism: Mechanism, queries: int, answers: int, delta: float) -> Cost:
+        """Return what so many queries cost at δ, of which at most some are answered.
+
+        Raises:
+            UnreachableError: a δ below what a composition amounts to.
+            LedgerError: the mechanism has no cost of its own.
+        """
+        if isinstance(mechanism, ScoredMechanism):
+            return cls(delta, (Rows(mechanism, queries, answers),))
+        if not isinstance(mechanism, ComposedMechanism):
+            raise LedgerError(f"{mechanism.name} has no cost")
+        found = mechanism.privacy(queries, delta)
+        return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
 
     def __add__(self, other: Cost) -> Cost:
         return Cost(

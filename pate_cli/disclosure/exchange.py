@@ -165,13 +165,6 @@ def _released(report: Described) -> tuple[Cost, str]:
     Raises:
         UsageError, ReportError: as for `rdp_curve`.
     """
-    if isinstance(report, str | PathLike):
-        found = read_report(report)
-        check_size(found.rounds)
-        try:
-            return _released(report_of(found.facts))  # a file may claim anything
-        except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
-            raise ReportError(f"{report} is damaged: {error}") from None
     if isinstance(report, Quote):
         if not report.sound:
             raise UsageError(report.warnings[0])
@@ -179,6 +172,12 @@ def _released(report: Described) -> tuple[Cost, str]:
         paired = report.target is not None or cost.pairs
         covered = covers(ReportFacts(rounds=(Round.of(report.settings, answers=0),), drawn=0.0))
     else:
+        found = report if isinstance(report, Report) else read_report(report)
+        check_size(found.rounds)
+        try:
+            report = report_of(found.facts)  # a file may claim anything
+        except (LedgerError, ParameterError, ReportError) as error:
+            raise ReportError(f"{report} is damaged: {error}") from None
         if not report.claims("all-votes"):
             raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
         if report.external:
@@ -187,7 +186,7 @@ def _released(report: Described) -> tuple[Cost, str]:
                 "what is released without `external`"
             )
         cost, covered = report.cost, covers(report)
-        paired = report.total or report.tested is not None or cost.pairs
+        paired = report.tested is not None or cost.pairs
         several = "" if len(report.rounds) == 1 else ", if all rounds were fixed beforehand"
     if paired:
         raise UsageError(

@@ -226,6 +226,8 @@ class ReportFacts:
     @cached_property
     def cost(self) -> Cost:
         """Worst-case cost of everything that is released, if there were no test."""
+        if self.total and self.spent is not None:
+            return functools.reduce(operator.add, (run.cost for run in self.spent.runs), Cost())
         cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
         return replace(cost, draws=self.draws, external=External(self.external))
 

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import pate_cli
-from pate_cli.disclosure.record import RunKind, SpendRecord
+from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.runs import RunKind
 from pate_cli.disclosure.report import report_schema
 from slices import some
 

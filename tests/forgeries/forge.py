@@ -22,6 +22,7 @@ from pate_cli.disclosure.report import LabelFile, ReportFacts
 from pate_cli.disclosure.total import Spent
 from pate_cli.verbs.verify import verify
 
+
 def kind_of_check(path):
     """How the leaf at this path of the JSON document is declared to be checked.
 

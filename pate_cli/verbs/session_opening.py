@@ -109,13 +109,11 @@ class Opening:
 
     def _opened(self, run: Run) -> bool:
         """Return whether a run is a session that was opened with the same."""
-        if run.session != self.until or run.settings is None or run.settings.rule is None:
+        if run.session != self.until or run.settings is None:
             return False
-        told = self._settings(run.settings.rule)
-        return all(
-            getattr(run.settings, name) == getattr(told, name)
-            for name in ("mechanism", "delta", "groups", "private")
-        )
+        told = run.settings
+        mine = (self.mechanism.parameters(), self.delta, _public(self.ballots), self.private)
+        return (told.mechanism, told.delta, told.groups, told.private) == mine
 
     def _settings(self, rule: StopRule) -> Settings:
         """Return the settings of the session before anything is asked."""

@@ -34,21 +34,18 @@ UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
 MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 
 
-def make_ledger(
-    *, delta, rdp=0.713, level=0.004, distances=30, private=True, name="f00d", draws=()
-):
+def make_ledger(*, delta, rdp=0.713, level=0.004, distances=30, name="f00d", **told):
     curve = level * (1.0 + 0.05 * np.arange(distances))
     return Ledger(
-        analysis="tight",
-        delta=delta,
         orders=np.array([4.0, 9.0]),
         rdp=np.array([0.3, rdp]),
         sensitivity=np.stack([curve / 2.0, curve]),
         ceiling=np.array([level * 3.0, level * 4.0]),
         rounds=(
-            round_of(MECHANISM, queries=100, max_answers=60, answers=41, name=name, draws=draws),
+            round_of(
+                MECHANISM, queries=100, max_answers=60, answers=41, name=name, delta=delta, **told
+            ),
         ),
-        private=private,
     )
 
 
@@ -216,15 +213,13 @@ def test_a_ledger_of_another_delta_order_or_analysis_is_refused():
 def test_a_ledger_of_a_mechanism_whose_cost_is_a_composition_is_refused():
     stable = Stability(50, 3, query_epsilon=1.0, query_delta=1e-4)
     ledger = replace(make_ledger(delta=1e-5), rounds=(round_of(stable, queries=9),))
-    text = refusal(LedgerError, release, ledger, plan_of(UPPER, delta=1e-5), Given(0.0))
-    assert text == (
-        "unknown mechanism 'stability'; this tool knows confident, interactive, gnmax, lnmax"
-    )
+    text = refusal(ParameterError, release, ledger, plan_of(UPPER, delta=1e-5), Given(0.0))
+    assert text == "the ledger holds the composition analysis, the release asks for tight"
 
 
 def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     plan = plan_of(UPPER, delta=1e-5)
-    fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5).with_draw(plan.draw)
+    fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5, sanitizer=plan)
     once, twice = (released(one, plan, Given(0.0, private=True)) for one in (fresh, spent))
     price_of_draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=9.0, shift=plan.shift)
     assert twice.sanitized.epsilon == pytest.approx(

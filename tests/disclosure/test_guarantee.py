@@ -9,7 +9,7 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED, worded
 
 
@@ -100,18 +100,11 @@ def test_what_is_no_bound_holds_in_no_reading_and_has_no_parts_that_do():
 def test_a_total_holds_where_every_run_does():
     """Another run that promises nothing leaves nothing to say of all together."""
     kept = reports.made("kept")[0]
-    runs = (dataclasses.replace(kept.spent.runs[0], claimed=False), *kept.spent.runs[1:])
+    runs = (dataclasses.replace(kept.spent.runs[0], promised=False), *kept.spent.runs[1:])
     told = worded(dataclasses.replace(kept, spent=dataclasses.replace(kept.spent, runs=runs)))
     assert held(told) == {"all-votes"}
     assert "All 3 runs" in kept.summary
     assert "runs" not in told.summary
-
-
-def test_rounds_that_no_run_has_have_no_words():
-    report, _ = reports.made("gnmax")
-    more = (dataclasses.replace(report.rounds[0], answers=41),)
-    with pytest.raises(LedgerError, match="answers, max_answers and queries"):
-        worded(dataclasses.replace(report, rounds=more))
 
 
 PRIORS = ("prior", "prior, confident", "prior, passed", "priors")

@@ -22,12 +22,14 @@ from pate_cli.core.errors import printable
 from pate_cli.disclosure.explain import explanation_of
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import guesses, shown
-from pate_cli.disclosure.record import Outcome, Run, RunKind
 from pate_cli.disclosure.report import LabelFile
-from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, OPEN, Check
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from slices import some
+from some_runs import told
 
 EMPTY = {"meta"}
 KNOWN = {
@@ -88,27 +90,31 @@ class Read(html.parser.HTMLParser):
         return [data for inside, data in self.inside if inside in tags]
 
 
+AT_TARGET = told(
+    ConfidentGNMax(60, 3, threshold=40.0, sigma1=30.0, sigma2=8.0), 40, delta=1e-6,
+    target=TargetPlan(0.5, 1e-6, 0.25),
+)  # fmt: skip
+
+
 def run_of(place, **changed):
     """A run of a record; every fifth is what others stated."""
     began = datetime.datetime(2026, 3, 1, 9) + place * datetime.timedelta(days=3)
     facts = {
-        "id": f"{place:032x}", "time": f"{began:%Y-%m-%dT%H:%M:%SZ}", "kind": RunKind.TARGET,
-        "outcome": Outcome.LABELLED,
-        "asked": RowsAsked(mechanism={"name": "confident"}, queries=40, max_answers=40),
-        "answers": 30, "epsilon": 0.5, "delta": 1e-6, "refusal_epsilon": 0.25,
+        "id": f"{place:032x}", "time": f"{began:%Y-%m-%dT%H:%M:%SZ}",
+        "outcome": Outcome.LABELLED, "settings": AT_TARGET, "answers": 30,
         "total_epsilon": 0.25 + 0.25 * place, "total_delta": 1e-6 * (place + 1),
     }  # fmt: skip
     if place % 5 == 1:
         stated = Stated("replace-one", covers="a risk model", epsilon=0.5, delta=1e-6)
-        facts |= {"kind": RunKind.EXTERNAL, "outcome": Outcome.STATED, "external": stated}
-        facts |= {"asked": None, "answers": None, "refusal_epsilon": None, "time": None}
-    return Run(**(facts | changed))
+        facts |= {"outcome": Outcome.STATED, "external": stated}
+        facts |= {"settings": None, "answers": None, "time": None}
+    return Run.of(**(facts | changed))
 
 
 def tracked(report, count, *, here=-1, **changed):
     """The report with a record of so many runs, of which it is the one at `here`."""
     runs = [run_of(place) for place in range(count)]
-    runs[here] = replace(run_of(0), **vars(runs[here]) | {"id": report.run} | changed)
+    runs[here] = replace(runs[here], id=report.run, **changed)
     spent = Spent(
         epsilon=0.25 * count, delta=1e-6 * count, method="joint", sum_epsilon=0.5 * count,
         sum_delta=1e-6 * count, runs=tuple(runs),
@@ -316,8 +322,7 @@ def strange(text, kind):
             replace(group, group=f"{place}{text}") for place, group in enumerate(report.groups)
         ))  # fmt: skip
     stated = Stated("replace-one", name=text, covers=text, epsilon=0.5, delta=1e-6)
-    asked = RowsAsked(mechanism={"name": text}, queries=40, max_answers=40)
-    return tracked(report, 3, here=1, time=text, external=stated, asked=asked, answers=30)
+    return tracked(report, 3, here=1, time=text, external=stated)
 
 
 @pytest.mark.parametrize("kind", some(["groups", "external", "several labels", "seeded"], 2))

@@ -14,13 +14,13 @@ import pytest
 
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import Adjacency, Bound, LabelFormat, ReleaseKind
+from pate_cli.core.words import Adjacency, Analysis, Bound, LabelFormat, PublicFact, ReleaseKind
 from pate_cli.disclosure import facts
 from pate_cli.disclosure.door import release
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.record import Outcome, RunKind
 from pate_cli.disclosure.report import SCHEMA_VERSION, Report, Sanitized
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.mechanisms.gnmax import GNMax
 from runs import Given, round_of
 
@@ -62,8 +62,6 @@ KEYS = [
 def ledger_of(*names):
     ledgers = [
         Ledger(
-            analysis="tight",
-            delta=1e-5,
             orders=np.array([9.0]),
             rdp=np.array([0.1]),
             sensitivity=np.array([[0.001, 0.002]]),
@@ -101,7 +99,14 @@ def test_the_report_is_plain_json_in_a_stable_order(kind):
     ]
     assert data["sanitized"]["release"] == kind.value
     assert data["rounds"] == [
-        {"mechanism": MECHANISM.parameters(), "queries": 30, "max_answers": 20, "answers": 11}
+        {
+            "mechanism": MECHANISM.parameters(),
+            "queries": 30,
+            "max_answers": 20,
+            "delta": 1e-5,
+            "private": True,
+            "answers": 11,
+        }
     ]
 
 
@@ -162,7 +167,7 @@ def fields_of(kind):
 
 def test_no_field_of_the_report_can_hold_a_ledger_or_an_array():
     allowed = {str, int, float, bool, type(None), typing.Any, LabelFormat}
-    allowed |= {RunKind, Outcome, Adjacency, ReleaseKind, Bound}
+    allowed |= {Analysis, Outcome, Adjacency, ReleaseKind, Bound, PublicFact}
     for name, annotation in fields_of(Report):
         leaves = [one for one in types_of(annotation) if not typing.get_args(one)]
         for leaf in leaves:

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.checked import CHECKED, Checked
-from pate_cli.disclosure.facts import facts_of, plan_of, report_of
+from pate_cli.disclosure.facts import facts_of, plan_of, report_of, settings_of
 from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
@@ -128,28 +128,17 @@ def _as_told(report):
         report = replace(report, crosscheck=replace(crosscheck, delta=report.delta))
     if not own or len(report.rounds) != 1:
         return report
-    (run,), (done,), tested = own, report.rounds, report.tested
-    asked = run.asked and replace(
-        run.asked, mechanism=done.mechanism, queries=done.queries, max_answers=done.max_answers
-    )
-    epsilon = run.epsilon
+    (run,), tested = own, report.tested
+    changed = {"time": report.time}
     try:
-        alone = replace(report, spent=None)
-        charging = analysis_of(Analysis.TIGHT)
-        found = report_of(facts_of(alone, charging.plan))
-        epsilon = found.data_independent.epsilon if tested is None else tested.target
+        if run.settings is None:
+            changed |= {"draw": plan_of(report).draw, "delta": report.rounds[0].delta}
+        else:
+            answers = None if tested is not None and not tested.passed else report.rounds[0].answers
+            changed |= {"settings": settings_of(report), "answers": answers}
+        told = replace(run, **changed).priced
     except (PateError, ArithmeticError, ValueError):
-        pass
-    told = replace(
-        run,
-        delta=report.delta,
-        time=report.time,
-        asked=asked,
-        epsilon=epsilon,
-        refusal_epsilon=None if tested is None else tested.refusal_epsilon,
-        answers=None if tested is not None and not tested.passed else done.answers,
-        draw=next(iter(plan_of(report).draws), None),
-    )
+        return report
     runs = tuple(told if each is run else each for each in report.spent.runs)
     return replace(report, spent=replace(report.spent, runs=runs))
 

@@ -85,13 +85,13 @@ def cut(counts, sizes, ids=None):
 def told(mechanism, *, queries, max_answers=None, delta=1e-5, private=False, **more):
     """What a run over so many rows is told."""
     composed = isinstance(mechanism, ComposedMechanism)
+    more.setdefault("analysis", "composition" if composed else "tight")
     return Settings(
         mechanism=mechanism.parameters(),
         queries=queries,
         max_answers=queries if max_answers is None else min(max_answers, queries),
         delta=delta,
         private=private,
-        analysis="composition" if composed else "tight",
         **more,
     )
 

@@ -149,29 +149,40 @@ def test_a_report_with_cautions_holds_whatever_came_out():
 
 # ------------------------------------------------------------------- what no run says of itself
 
+SMALL = {"epsilon": 0.5, "delta": 1e-5, "refusal_epsilon": 0.25, "bound": "auto", "tested": False}
+
 
 @pytest.mark.parametrize(
     ("kind", "way", "value", "fault"),
     [
         ("gnmax", ("rounds", 0, "answers"), 3, "gnmax answers all of 30 queries, not 3"),
-        ("gnmax", ("rounds", 0, "answers"), 41, "answers, max_answers and queries"),
         ("refused", ("rounds", 0, "answers"), 3, "3 answers, though the labels did not pass"),
-        ("passed", ("tested", "target"), 90.0, "so no test was needed"),
-        ("passed", ("tested", "target"), 0.01, "nothing passes it"),
-        ("met", ("met_target",), 0.5, "does not meet the target 0.5 untested"),
-        ("groups", ("groups", 1, "group"), "a", "two groups have the same name"),
-        ("prior", ("rounds", 0, "prior", "weight"), 7, "its prior has 7 votes, but it was charged"),
-        ("prior", ("rounds", 0, "prior", "guesses"), 41, "41 guesses of its prior for 40 queries"),
-        ("stability", ("rounds", 0, "mechanism", "name"), "gnmax", "no run has these settings"),
+        ("passed", ("rounds", 0, "target", "epsilon"), 90.0, "so no test was needed"),
+        ("passed", ("rounds", 0, "target", "tested"), False, "a target that needs it"),
+        ("met", ("rounds", 0, "target"), SMALL, "does not meet the target 0.5 untested"),
     ],
 )
 def test_what_no_run_says_of_itself_fails(kind, way, value, fault):
-    data = put(reports.made(kind)[0].to_dict(), way, value)
-    if way == ("tested", "target"):
-        data = put(data, ("tested", "refusal_epsilon"), value / 2.0)
-    found = of(data)
+    found = of(put(reports.made(kind)[0].to_dict(), way, value))
     assert failed(found) == {Checked.COMPUTED}
     assert fault in told(found)[Checked.COMPUTED]
+
+
+@pytest.mark.parametrize(
+    ("kind", "way", "value", "fault"),
+    [
+        ("gnmax", ("answers",), 41, "41 answers of 30 at most"),
+        ("groups", ("groups", 1, "group"), "a", "two groups have the same name"),
+        ("prior", ("prior", "weight"), 7, "its prior has 7 votes, but it was charged"),
+        ("prior", ("prior", "guesses"), 41, "41 guesses of its prior for 40 queries"),
+        ("stability", ("mechanism", "name"), "gnmax", "mechanism 'gnmax' is damaged"),
+        ("passed", ("delta",), 1e-4, "TargetPlan at delta"),
+        ("gnmax", ("analysis",), "composition", "not charged by the analysis"),
+    ],
+)
+def test_settings_that_no_run_has_are_no_report(kind, way, value, fault):
+    with pytest.raises(ReportError, match=fault):
+        of(put(reports.made(kind)[0].to_dict(), ("rounds", 0, *way), value))
 
 
 def test_a_session_whose_rule_costs_more_than_it_says_fails():
@@ -203,7 +214,7 @@ def test_more_teachers_than_can_be_charged_again_are_refused():
 
 
 def test_a_run_of_more_teachers_than_can_be_charged_again_is_refused(kept):
-    way = ("spent", "runs", 0, "asked", "mechanism", "teachers")
+    way = ("spent", "runs", 0, "settings", "mechanism", "teachers")
     with pytest.raises(ReportError, match="teachers are not computed again"):
         of(put(kept[0].to_dict(), way, 10**9))
 
@@ -252,7 +263,7 @@ def test_the_record_tells_whether_runs_are_missing(kept):
         ("answers", 3, "gnmax answers all of 10 queries, not 3"),
         ("epsilon", 0.1, "its settings give"),
         ("outcome", "refused", "does not end as refused"),
-        ("refusal_epsilon", 0.1, "refusal_epsilon of a worst-case run"),
+        ("delta", 1e-6, "its settings give"),
     ],
 )
 def test_an_earlier_run_says_what_its_settings_give(kept, field, value, fault):
@@ -340,45 +351,45 @@ def carried(report, labels, tmp_path):
 def test_a_target_is_bound_to_labels_that_carry_it(tmp_path):
     """Another one, computed anew, cannot be told from outside, but by such labels."""
     report, labels = reports.made("passed")
-    for change in ({"target": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
+
+    def forged(**target):
+        (done,) = report.rounds
+        other = dataclasses.replace(done, target=dataclasses.replace(done.target, **target))
+        return dataclasses.replace(report, rounds=(other,))
+
+    for change in ({"epsilon": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
                    {"bound": Bound.CONDITIONAL}):  # fmt: skip
-        forged = again(
-            dataclasses.replace(report, tested=dataclasses.replace(report.tested, **change))
-        )
-        assert HERE(forged).holds
-        assert carried(forged, labels, tmp_path).startswith("the labels carry another ")
-    plain = again(dataclasses.replace(report, tested=None))
+        other = again(forged(**change))
+        assert HERE(other).holds
+        assert carried(other, labels, tmp_path).startswith("the labels carry another ")
+    rounds = (dataclasses.replace(report.rounds[0], target=None),)
+    plain = again(dataclasses.replace(report, tested=None, rounds=rounds))
     assert carried(plain, labels, tmp_path).startswith("the labels carry another ")
 
 
 def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):
     for kind, name, change in (
-        ("gnmax", "sigma2", {"rounds": {"mechanism": {"sigma2": 1200.0}}}),
-        ("upper", "release", {"sanitized": {"sigma_release": 80.0}}),
-        ("classes read off", "read_off", {"unsettled": ()}),
+        ("gnmax", "sigma2", {"mechanism": {"sigma2": 1200.0}}),
+        ("classes read off", "read_off", {"read_off": ()}),
         ("seeded", "private", {"private": True}),
         ("paper", "analysis", {"analysis": "tight"}),
+        ("upper", "release", {}),
     ):
         report, labels = reports.made(kind)
-        forged = again(dataclasses.replace(report, **_changed(report, change)))
-        assert carried(forged, labels, tmp_path) == f"the labels carry another {name}", kind
         assert carried(report, labels, tmp_path) == "as the report has them", kind
-
-
-def _changed(report, change):
-    """Fields of a report with parts of them changed."""
-    found = {}
-    for name, value in change.items():
-        known = getattr(report, name)
-        if name == "rounds":
-            (done,) = known
-            mechanism = {**done.mechanism, **value["mechanism"]}
-            found[name] = (dataclasses.replace(done, mechanism=mechanism),)
-        elif isinstance(value, dict):
-            found[name] = dataclasses.replace(known, **value)
-        else:
-            found[name] = value
-    return found
+        (done,) = report.rounds
+        if "mechanism" in change:
+            change["mechanism"] = {**done.mechanism, **change["mechanism"]}
+        forged = dataclasses.replace(report, rounds=(dataclasses.replace(done, **change),))
+        forged = dataclasses.replace(
+            forged,
+            unsettled=(), private=True, analysis=forged.rounds[0].analysis,
+            sanitized=dataclasses.replace(
+                report.sanitized, **({"sigma_release": 80.0} if kind == "upper" else {})
+            ),
+        )  # fmt: skip
+        found = carried(again(forged), labels, tmp_path)
+        assert found == f"the labels carry another {name}", kind
 
 
 def test_names_of_classes_are_bound_too(tmp_path):
@@ -474,10 +485,9 @@ def test_labels_of_which_none_is_given(label_format, kind, tmp_path):
 def test_a_prior_cannot_be_kept_quiet(kind, tmp_path):
     report, labels = reports.made(kind)
     data = report.to_dict()
-    for way in ((), ("rounds", 0)):
-        quiet = copy.deepcopy(data)
-        del functools.reduce(lambda inside, name: inside[name], way, quiet)["prior"]
-        assert not of(quiet).holds
+    assert not of({name: value for name, value in data.items() if name != "prior"}).holds
+    with pytest.raises(ReportError, match="its prior has 0 votes"):
+        of(put(data, ("rounds", 0, "prior"), None))
     assert not of(put(data, ("prior", "presupposed"), "Nothing.")).holds
     # Of no prior at all, the numbers are those of fewer votes, and the labels know better.
     bare = copy.deepcopy(data)

@@ -147,7 +147,7 @@ class Publication:
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:
             self._to.form.check(file.label_set, unlisted=file.unlisted)
-            current().include(file.inputs)
+            current().add(file.inputs.read)
 
     def try_out(self, rows: int) -> None:
         """OutputError where labels of so many rows cannot be written; asked before paying."""

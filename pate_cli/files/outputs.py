@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -243,6 +244,8 @@ def _output_at(name: str, mode: int) -> Output:
         return File(shown, Path(path).resolve(), mode)
     if name in STANDARD:
         return Stream(name)
+    if name == "/dev/stderr" and sys.stderr is None:  # its descriptor is by now another file
+        raise OutputError(f"cannot write {name}: it is closed")
     try:
         kind = Path(name).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

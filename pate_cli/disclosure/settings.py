@@ -114,7 +114,8 @@ class Settings:
     def _faults(self, mechanism: Mechanism) -> Iterator[str]:
         """Yield what contradicts itself, or what the mechanism is charged for."""
         queries, prior = self.queries, self.prior
-        if mechanism.parameters() != dict(self.mechanism):
+        plain = all(isinstance(each, str | float | int) for each in self.mechanism.values())
+        if not plain or mechanism.parameters() != dict(self.mechanism):
             yield "the parameters of the mechanism are not as a run writes them"
         if not 0 <= self.max_answers <= queries:
             yield f"max_answers and queries must be 0 <= {self.max_answers} <= {queries}"

@@ -119,7 +119,7 @@ def release(
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     read, parts = _Read.of(several, unverified=unverified), tuple(map(_part, external))
-    key = RunKey.fresh() if asked["seed"] is None else RunKey.from_seed(asked["seed"])
+    key = RunKey.of(asked["seed"])
     place, total = _record_of(read, asked), read.total
     if not unverified:
         _check_alike(place.record, read.known, "the record")

@@ -13,8 +13,8 @@ import pytest
 
 import pate_cli
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.runs import RunKind
 from pate_cli.disclosure.report import report_schema
+from pate_cli.disclosure.runs import RunKind
 from slices import some
 
 PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
@@ -153,7 +153,7 @@ def test_a_total_is_checked_as_far_as_the_report_tells(pate, ledger, kind):
         ("spent", "epsilon"),
         ("spent", "delta"),
         ("spent", "sum_epsilon"),
-        ("spent", "runs", 0, "asked", "queries"),
+        ("spent", "runs", 0, "epsilon"),
         ("spent", "runs", -1, "delta"),
         ("crosscheck", "delta"),
         ("crosscheck", "exact_epsilon"),

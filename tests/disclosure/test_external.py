@@ -18,7 +18,7 @@ from pate_cli.core.errors import LedgerError, ParameterError, PateError, UsageEr
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import External, Stated, refuse_short
-from pate_cli.disclosure.record import RunKind
+from pate_cli.disclosure.runs import RunKind
 from refusals import refusal
 from slices import tries
 

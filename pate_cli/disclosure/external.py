@@ -167,25 +167,6 @@ class Stated:
         plain = {name: value for name, value in encoded(self).items() if name != "name"}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
 
-    def facts(self, order: float | None, total_order: float | None) -> ExternalFacts:
-        """Return what a report says of it, at the order of a draw and at that of the total."""
-        pure, delta = self.pair
-        drawn, total = (
-            None if at is None else significant_up(float(self.rdp_at(np.array([at]))[0]))
-            for at in (order, total_order)
-        )
-        return ExternalFacts(
-            name=self.name,
-            covers=self.covers,
-            adjacency=self.adjacency,
-            order=order,
-            rdp=drawn,
-            total_rdp=total,
-            epsilon=None if math.isinf(pure) else significant_up(pure),
-            delta=significant_up(delta),
-            stated=self,
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return what a file of it holds."""
         return {**_FILE, **encoded(self)}
@@ -222,33 +203,6 @@ class Stated:
                 )
             said = {"name": stem_of(str(path))} | picked(cls, data) | {"adjacency": spelt}
             return decoded(cls, said, _REFUSED)
-
-
-@dataclass(frozen=True)
-class ExternalFacts:
-    """Another mechanism on the same records, as its owner stated it, in a report.
-
-    Attributes:
-        name: what it is called, as a rule after its file; None where it has none.
-        covers: what it is, in its owner's words.
-        adjacency: what the stated cost compares; what is charged is for one record replaced.
-        order: at which the draw was made; None where nothing was drawn.
-        rdp: charged there, nats.
-        total_rdp: charged at `data_independent.order`, nats; None where that has none.
-        epsilon: the most it costs at any order, nats; None for a curve.
-        delta: what it adds to δ.
-        stated: its whole cost, as it was stated.
-    """
-
-    name: str | None
-    covers: str | None
-    adjacency: Adjacency
-    order: float | None
-    rdp: float | None
-    total_rdp: float | None
-    epsilon: float | None
-    delta: float
-    stated: Stated
 
 
 Other: TypeAlias = Stated | str | PathLike[str]
@@ -294,10 +248,6 @@ class External:
         if total >= 1.0:
             raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
         return total
-
-    def facts(self, order: float | None, total_order: float | None) -> tuple[ExternalFacts, ...]:
-        """Return what a report says of the parts."""
-        return tuple(part.facts(order, total_order) for part in self.parts)
 
 
 def refuse_short(given: Iterable[Stated], order: float) -> None:

@@ -9,8 +9,7 @@ import pytest
 
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Bound, ReleaseKind
-from pate_cli.disclosure.door import release
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.door import sanitized_epsilon
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -63,8 +62,7 @@ def test_what_is_offered_is_what_aggregate_publishes(asked, no_search):
         max_answers=len(counts),
         key=RunKey.from_seed(1),
     )
-    drawn = [release(done.ledger, upper.plan, Fixed(n)) for n in (0.0, 1.0)]
-    at = [report_of(facts).sanitized.epsilon for facts in drawn]
+    at = [sanitized_epsilon(done.ledger, upper.plan, Fixed(n)) for n in (0.0, 1.0)]
     assert upper.mean <= at[0] < upper.mean + 1.01e-4
     assert upper.mean + upper.sd <= at[1] < upper.mean + upper.sd + 1.01e-4
     public = done.report.data_independent.labels_epsilon

@@ -198,7 +198,6 @@ def test_a_session_whose_rule_costs_more_than_it_says_fails():
             mechanism="gnmax",
             sigma2=12.0,
             max_queries=5,
-            seed=1,
             record=False,
         ) as opened,
     ):

@@ -59,10 +59,12 @@ def main(folder: str | None = None) -> None:
     """Print the table, a vote file as soon as it is done."""
     files = [FOLDER / name for name in SAMPLES]
     files += [] if folder is None else sorted(Path(folder).glob("*_teachers.npy"))
-    print(f"{'expected answers at ε =':39}" + "".join(f"{target:9g}" for target in TARGETS))
+    head = "".join(f"{target:9g}" for target in TARGETS)
+    sys.stdout.write(f"{'expected answers at ε =':39}{head}\n")
     for votes in files:
         for line in lines(votes):
-            print(line, flush=True)
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ _LEAST_SMOOTH = 1e-12
 
 
 @dataclass(frozen=True)
-class Noise:
+class ReleaseNoise:
     """λ of a release, and β and σ_SS of every round."""
 
     order: float
@@ -39,14 +39,14 @@ class PublishedRelease:
             None where β is so large for the order that it is infinite.
     """
 
-    noise: Noise
+    noise: ReleaseNoise
     smooth: tuple[float, ...]
     epsilon: float | None
     sd: float
 
 
 def sanitized(
-    epsilon: float, curves: Sequence[Floats], noise: Noise, *, exact: bool
+    epsilon: float, curves: Sequence[Floats], noise: ReleaseNoise, *, exact: bool
 ) -> PublishedRelease:
     """Mean and standard deviation of ε + Σ_rounds SS_β·N(0, σ_SS²) + what the draws cost.
 
@@ -67,7 +67,7 @@ def sanitized(
     return PublishedRelease(noise, smooth, epsilon + cost, sd)
 
 
-def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats]) -> Noise:
+def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats]) -> ReleaseNoise:
     """The paper's own rule: β = 0.01·percent/λ, and the σ_SS that is best for it in each round.
 
     That is (λe^{2β}/SS)^{1/3}, which minimises λe^{2β}/σ² + 2σ·SS: mean plus two standard
@@ -78,10 +78,10 @@ def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats])
     for beta, curve in zip(betas, curves, strict=True):
         smooth = max(smooth_sensitivity(curve, beta=beta), _LEAST_SMOOTH)
         sigmas.append((order * math.exp(2.0 * beta) / smooth) ** (1.0 / 3.0))
-    return Noise(order, betas, tuple(sigmas))
+    return ReleaseNoise(order, betas, tuple(sigmas))
 
 
-def unrounded(printed: Noise, curves: Sequence[Floats]) -> Noise:
+def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
     """The parameters behind printed ones, which are rounded, by the paper's own rule.
 
     Where the rule leads to another σ_SS than the printed one, the printed one stays.
@@ -93,14 +93,14 @@ def unrounded(printed: Noise, curves: Sequence[Floats]) -> Noise:
     return replace(rule, sigmas=sigmas)
 
 
-def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> Noise:
+def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> ReleaseNoise:
     """β and σ_SS as the paper chooses them for one round: on the votes themselves.
 
     β runs over the multiples of 0.01/λ below 1/(2λ), each with its best σ_SS; the least mean plus
     two standard deviations wins.
     """
 
-    def published(noise: Noise) -> float:
+    def published(noise: ReleaseNoise) -> float:
         found = sanitized(epsilon, [curve], noise, exact=False)
         return (found.epsilon or math.inf) + 2.0 * found.sd
 

@@ -16,8 +16,8 @@ from pate_cli.paper.conversion import TABLE_ORDERS
 from pate_cli.paper.expected import expected_local_sensitivity
 from pate_cli.paper.folder import Asked, VoteFolder
 from pate_cli.paper.release import (
-    Noise,
     PublishedRelease,
+    ReleaseNoise,
     chosen_as_in_paper,
     sanitized,
     unrounded,
@@ -110,7 +110,7 @@ def _figures(row: TableRow, rounds: Sequence[Asked]) -> _Figures:
         if printed is None:
             exact = rounded = chosen_as_in_paper(epsilon, curves[0], order=order)
         else:
-            rounded = Noise(order, printed.betas, printed.sigmas)
+            rounded = ReleaseNoise(order, printed.betas, printed.sigmas)
             exact = unrounded(rounded, curves)
         return known(
             as_published=sanitized(epsilon, curves, exact, exact=False),

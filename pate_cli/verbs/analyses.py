@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pate_cli.core.arrays import Floats
     from pate_cli.disclosure.plan import ReleasePlan
     from pate_cli.mechanisms.base import ScoredMechanism
+    from pate_cli.paper.analysis import PublishedAnalysis
     from pate_cli.planning.cost import TightCost
     from pate_cli.planning.sensitivity import Sensitivity
-    from pate_cli.paper.analysis import PublishedAnalysis
     from pate_cli.run.accounts import TightAccount
     from pate_cli.run.fold import AskedRows
 

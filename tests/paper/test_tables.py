@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.paper.conversion import gnss_rdp
-from pate_cli.paper.release import Noise, sanitized, unrounded
+from pate_cli.paper.release import ReleaseNoise, sanitized, unrounded
 from pate_cli.paper.rows import printed_tables
 
 ARCHIVE = "https://storage.googleapis.com/pate-votes/votes.gz"
@@ -315,7 +315,7 @@ def test_unrounded_parameters_explain_every_printed_row(row):
     """A flat curve at the printed SS: β, σ, mean and sd come out as the table prints them."""
     printed = row.release
     curves = [np.array([smooth]) for smooth in printed.smooth]
-    found = unrounded(Noise(printed.order, printed.betas, printed.sigmas), curves)
+    found = unrounded(ReleaseNoise(printed.order, printed.betas, printed.sigmas), curves)
     assert tuple(round(beta, 4) for beta in found.betas) == printed.betas
     for sigma, exact in zip(printed.sigmas, found.sigmas, strict=True):
         assert f"{exact:.3g}" == f"{sigma:.3g}"
@@ -329,7 +329,7 @@ def test_unrounded_parameters_explain_every_printed_row(row):
 
 def test_rounds_add_their_draws_and_variances():
     curves = [np.array([0.00278]), np.array([0.00088])]
-    noise = Noise(50.0, (0.009, 0.008), (26.4, 38.7))
+    noise = ReleaseNoise(50.0, (0.009, 0.008), (26.4, 38.7))
     both = sanitized(1.0, curves, noise, exact=False)
     draws = [
         gnss_rdp(beta=beta, sigma=sigma, order=50.0)
@@ -342,5 +342,5 @@ def test_rounds_add_their_draws_and_variances():
 def test_infinite_when_beta_is_too_large_for_the_order():
     # ½·log(1 + 1/13) = 0.03705: above it the divergence is infinite.
     curve = [np.array([0.06])]
-    assert sanitized(2.0, curve, Noise(14.0, (0.0372,), (6.0,)), exact=True).epsilon is None
-    assert sanitized(2.0, curve, Noise(14.0, (0.0370,), (6.0,)), exact=True).epsilon > 2.0
+    assert sanitized(2.0, curve, ReleaseNoise(14.0, (0.0372,), (6.0,)), exact=True).epsilon is None
+    assert sanitized(2.0, curve, ReleaseNoise(14.0, (0.0370,), (6.0,)), exact=True).epsilon > 2.0

@@ -186,18 +186,8 @@ def test_settings_that_no_run_has_are_no_report(kind, way, value, fault):
 
 
 def test_a_session_whose_rule_costs_more_than_it_says_fails():
-    with (
-        reports.called_private(),
-        pate.Session(
-            teachers=60,
-            classes=3,
-            mechanism="gnmax",
-            sigma2=12.0,
-            max_queries=5,
-            seed=1,
-            record=False,
-        ) as opened,
-    ):
+    asked = {"teachers": 60, "classes": 3, "mechanism": "gnmax", "sigma2": 12.0, "max_queries": 5}
+    with pate.Session(**asked, record=False) as opened:
         opened.ask([50, 5, 5])
         data = opened.report().to_dict()
     assert of(data).holds

@@ -76,12 +76,9 @@ def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
     report = json.loads(done.stdout)
     assert (report["epsilon"], report["epsilon_kind"], report["sound"]) == (1.5, "target", True)
     assert report["tested"] == {
-        "passed": True,
         "target": 1.5,
-        "delta": 1e-5,
         "refusal_epsilon": 0.75,
         "orders": TargetPlan.of(1.5, delta=1e-5).orders.tolist(),
-        "distances": 64,
         "bound": "two-tail",
     }
     assert {one["id"] for one in report["statements"] if one["holds"]} == {
@@ -329,7 +326,7 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
     assert names(folder / "tuesday") == []
     assert f"joins the record {votes}.spent.json" in done.stderr
     alone = pate(*words[:-2], "--no-record")
-    assert json.loads(alone.stdout)["spent"] is None
+    assert json.loads(alone.stdout).get("spent") is None
 
 
 def test_without_rows_the_target_decides_them(pate, votes, heads):

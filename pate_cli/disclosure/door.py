@@ -15,7 +15,7 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External
+from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.facts import ReportFacts, group_guarantees, worst_case
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import Draw, ReleasePlan
@@ -23,8 +23,6 @@ from pate_cli.disclosure.report import Quote
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms import mechanism_from_parameters, scored_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
-
-_NONE = External()
 
 
 def release(
@@ -34,7 +32,7 @@ def release(
     *,
     prior: Sequence[Draw] = (),
     recorded: bool = True,
-    external: External = _NONE,
+    external: tuple[Stated, ...] = (),
 ) -> ReportFacts:
     """Spend the sanitizing noise once; return the facts that a report of it states.
 
@@ -89,7 +87,7 @@ def drawn(ledger: Ledger, facts: ReportFacts, noise: Noise) -> float:
     )
     value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
     value += sum(draw.rdp(plan.order) for draw in facts.prior)
-    value += float(facts.external.rdp(np.array([plan.order]))[0])
+    value += float(stated_rdp(facts.external, np.array([plan.order]))[0])
     return round_up(max(value, 0.0))
 
 

@@ -9,19 +9,19 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final, TypeAlias
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Step
-from pate_cli.core.errors import LedgerError, ReportError
+from pate_cli.core.errors import LedgerError, ParameterError, ReportError
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
-from pate_cli.disclosure.cost import Cost, Figure
+from pate_cli.disclosure.cost import Cost, Figure, delta_sum
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.guarantee import (
     DRAWS,
     GAPS,
@@ -85,7 +85,7 @@ class ReportFacts:
     plan: ReleasePlan | None = None
     drawn: float | None = None
     prior: tuple[Draw, ...] = ()
-    external: External = field(default_factory=External)
+    external: tuple[Stated, ...] = ()
     recorded: bool = True
     total: bool = False
     spent: Spent | None = None
@@ -104,7 +104,7 @@ class ReportFacts:
         """Worst-case cost of everything that is released, if there were no test."""
         cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
         own = () if self.plan is None else self.plan.draws
-        return replace(cost, draws=(*self.prior, *own), external=self.external)
+        return replace(cost, draws=(*self.prior, *own), stated=self.external)
 
     @property
     def tested(self) -> TargetPlan | None:
@@ -175,11 +175,11 @@ def report_of(facts: ReportFacts) -> Report:
         public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
         epsilon, kind = round_up(spent.epsilon), TOTAL
         prior = tuple(draw for run in spent.runs for draw in run.draws)
-        external = External(tuple(run.external for run in spent.runs if run.external is not None))
+        external = tuple(run.external for run in spent.runs if run.external is not None)
         verified = all(run.claimed for run in spent.runs)
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
-        delta, (epsilon, kind) = external.total(labels_delta), _headline(facts, public)
+        delta, (epsilon, kind) = _with_others(labels_delta, external), _headline(facts, public)
     target = rounds[0].target
     met = None if target is None or target.tested or facts.total else target.epsilon
     unsettled = (
@@ -219,7 +219,7 @@ def report_of(facts: ReportFacts) -> Report:
             delta=delta,
         ),
         earlier_draws=prior,
-        external=external.facts(None if plan is None else plan.order, public.order),
+        external=external,
         met_target=met,
         unsettled=unsettled,
         crosscheck=None if facts.total else _textbook(rounds, mechanisms, labels_delta, public),
@@ -229,6 +229,15 @@ def report_of(facts: ReportFacts) -> Report:
         tool=facts.tool,
     )
     return worded(found)
+
+
+def _with_others(delta: float, external: Sequence[Stated]) -> float:
+    """Return δ with those of all external parts; ParameterError where it says nothing."""
+    added = [part.pair[1] for part in external if part.pair[1] > 0.0]
+    total = delta_sum([delta, *added]) if added else delta
+    if total >= 1.0:
+        raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
+    return total
 
 
 def stated(done: Round) -> Round:
@@ -371,13 +380,12 @@ def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> Repor
             )
         return replace(facts, passed=tested.passed)
     if not cost.pairs and done.rule is None:
-        parts = [each.stated for each in report.external]
         facts = replace(
             facts,
             plan=planned(plan_of(report)),
             drawn=report.sanitized.epsilon,
             prior=report.earlier_draws,
-            external=External(tuple(parts)),
+            external=report.external,
         )
     if target is not None:
         epsilon, _ = _headline(facts, worst_case(facts.cost))
@@ -401,13 +409,9 @@ def check_rule(settings: Settings) -> None:
 
 
 def plan_of(report: Report) -> ReleasePlan:
-    """Return the plan of the release; where nothing is drawn only its order is of any account.
-
-    External parts say what they cost at the order of the ledgers.
-    """
+    """Return the plan of the release; where nothing is drawn only its order is of any account."""
     drawn, kind = report.sanitized, report.sanitized.release
-    beside = next((part.order for part in report.external if part.order), 2.0)
-    order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
+    order, beta, sigma = drawn.order or 2.0, drawn.beta or 1e-3, drawn.sigma_release or 1.0
     return ReleasePlan(kind, report.rounds[0].delta, order, beta, sigma)
 
 

@@ -30,7 +30,7 @@ from pate_cli.disclosure.checked import (
     RELEASE_TEST,
     SANITIZING,
 )
-from pate_cli.disclosure.external import ExternalFacts
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw
@@ -266,7 +266,7 @@ class Report(Result):
     spent: Spent | None = field(default=None, metadata=PARTS)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING | LABELS)
     earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
-    external: tuple[ExternalFacts, ...] = field(default=(), metadata=SPARING | EXTERNAL)
+    external: tuple[Stated, ...] = field(default=(), metadata=SPARING | EXTERNAL)
     unsettled: tuple[str, ...] = field(default=(), metadata=SPARING | LABELS)
     rounds: tuple[Round, ...] = field(metadata=LABELS)
     warnings: tuple[str, ...] = field(default=(), metadata=COMPUTED)

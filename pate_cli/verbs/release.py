@@ -26,7 +26,7 @@ from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import External, Other, Stated, refuse_short
+from pate_cli.disclosure.external import Other, Stated, refuse_short
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.ledger import Ledger
@@ -291,9 +291,9 @@ def _of_ledgers(
     analysis = Analysis(total.analysis)
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
-    plan, others = _planned(total, parts, asked)
+    plan, others = _planned(total, parts, asked), tuple(parts)
     costs = map(Cost.of_labels, total.rounds)
-    least = replace(functools.reduce(operator.add, costs), external=others).least_delta
+    least = replace(functools.reduce(operator.add, costs), stated=others).least_delta
     if total.delta < least:
         raise ParameterError(
             f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
@@ -330,10 +330,8 @@ def _of_ledgers(
     return Released(report, total, entry.account(), place.joined if place.earlier else None)
 
 
-def _planned(
-    total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
-) -> tuple[ReleasePlan, External]:
-    """Return the release plan, and the external parts as they cost at its order; public."""
+def _planned(total: Ledger, parts: Sequence[Stated], asked: ReleaseWords) -> ReleasePlan:
+    """Return the release plan, at an order that the external parts reach; public."""
     order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
     analysis = Analysis(total.analysis)
     plain = analysis is Analysis.TIGHT and (beta, sigma) == (None, None)
@@ -354,7 +352,7 @@ def _planned(
     )
     plan = analysis_of(analysis).plan(plan)
     refuse_short(parts, float(order))
-    return plan, External(tuple(parts))
+    return plan
 
 
 def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:

@@ -15,7 +15,7 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.door import quote
-from pate_cli.disclosure.external import External, Stated
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.facts import report_of, run_facts, worst_case
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw, ReleasePlan
@@ -263,7 +263,7 @@ def test_external_parts_add_to_epsilon_and_to_delta_but_not_to_the_labels():
     part = Stated(Adjacency.REPLACE_ONE, epsilon=0.5, delta=1e-5)
     settings = told(GROUPED, queries=40, max_answers=30, delta=DELTA, groups=GROUPS)
     alone = Cost.of(settings).own.epsilon
-    facts = run_facts(done_of(settings), external=External((part,)))
+    facts = run_facts(done_of(settings), external=(part,))
     report = report_of(facts)
     assert report.delta == pytest.approx(1.1e-4)
     assert report.data_independent.labels_epsilon == alone

@@ -44,7 +44,7 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
-from pate_cli.disclosure.external import External
+from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms import mechanism_from_parameters
@@ -129,14 +129,14 @@ class Cost:
         delta: δ at which curves are converted, in (0, 1); 0 where nothing says one.
         rows: labels.
         draws: sanitized values.
-        external: mechanisms of others, added at every order; an (ε, δ) as randomised response.
+        stated: mechanisms of others, added at every order; an (ε, δ) as randomised response.
         pairs: the parts without a curve.
     """
 
     delta: float = 0.0
     rows: tuple[Rows, ...] = ()
     draws: tuple[Draw, ...] = ()
-    external: External = field(default_factory=External)
+    stated: tuple[Stated, ...] = ()
     pairs: tuple[Pair, ...] = ()
 
     @classmethod
@@ -188,16 +188,14 @@ class Cost:
             max(self.delta, other.delta),
             self.rows + other.rows,
             self.draws + other.draws,
-            External(self.external.parts + other.external.parts),
+            self.stated + other.stated,
             self.pairs + other.pairs,
         )
 
     @property
     def labels(self) -> Cost:
         """Cost of the labels alone: without draws and without mechanisms of others."""
-        if self.draws or self.external.parts:
-            return replace(self, draws=(), external=External())
-        return self
+        return replace(self, draws=(), stated=()) if self.draws or self.stated else self
 
     def moving(self, votes: int) -> Cost:
         """Return the cost for records that move so many votes of a query; pairs stay in full."""
@@ -217,7 +215,8 @@ class Cost:
     @cached_property
     def of_curves(self) -> Figure:
         """The least ε of the curves at δ by any route, nats, with all its digits; no pairs."""
-        curve, delta, flat = _Curve(self), self.delta, self.external.epsilon
+        curve, delta = _Curve(self), self.delta
+        flat = math.fsum(part.pair[0] for part in self.stated)
         place = curve.best_place(delta)
         epsilon = max(curve.epsilon(place, delta), 0.0)
         routes = [Figure(epsilon, delta, "renyi", float(curve.orders[place]))]
@@ -262,7 +261,7 @@ class Cost:
         found += sum(
             draw.rdp(order) if order < largest_order(draw.beta) else math.inf for draw in self.draws
         )
-        found += float(self.external.rdp(at)[0])
+        found += float(stated_rdp(self.stated, at)[0])
         return found + sum(
             float(randomised_response_rdp(epsilon=pair.epsilon, orders=at)[0])
             for pair in self.pairs
@@ -281,7 +280,7 @@ class Cost:
             mine = sum(
                 rows.mechanism.smallest_delta(rows.queries, epsilon=epsilon) for rows in self.rows
             )
-            return mine + self.external.least_delta
+            return mine + math.fsum(part.least_delta for part in self.stated)
 
         least = at(LARGEST_EPSILON)
         if not 0.0 < self.delta < least:
@@ -303,7 +302,7 @@ class Cost:
             ParameterError: a δ of 1 or more.
         """
         added = [pair.delta for pair in self.pairs]
-        if not (self.rows or self.draws or self.external.parts):
+        if not (self.rows or self.draws or self.stated):
             return self._of_pairs(added)
         delta = max(self.delta, self.least_delta)
         if delta <= 0.0:
@@ -323,7 +322,7 @@ class Cost:
         curve.charge([centre + step for step in _AROUND])
         at = np.array(sorted(curve.charged))
         rdp = np.array([curve.charged[place] for place in at.tolist()]) + curve.beside[at]
-        gaussian = not self.draws and not self.external.parts and self.mu > 0.0
+        gaussian = not self.draws and not self.stated and self.mu > 0.0
         return Curves(curve.orders[at], rdp, mu=self.mu if gaussian else None)
 
     def _of_pairs(self, added: Sequence[float]) -> Figure:
@@ -360,12 +359,15 @@ class _Curve:
 
     def __init__(self, cost: Cost) -> None:
         self._rows = cost.rows
-        highest = min([cost.external.highest, *(largest_order(draw.beta) for draw in cost.draws)])
+        limits = [part.highest for part in cost.stated]
+        highest = min(
+            [*limits, *(largest_order(draw.beta) for draw in cost.draws)], default=math.inf
+        )
         orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
         if orders.size == 0:  # a very large β leaves no more than a little above 1
             orders = np.array([(1.0 + highest) / 2.0])
         drawn = np.array([sum(draw.rdp(order) for draw in cost.draws) for order in orders.tolist()])
-        self.orders, self.beside = orders, drawn + cost.external.rdp(orders)
+        self.orders, self.beside = orders, drawn + stated_rdp(cost.stated, orders)
         self.charged: dict[int, float] = {}
 
     def charge(self, places: Iterable[int]) -> None:

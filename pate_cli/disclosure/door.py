@@ -9,11 +9,9 @@ import numpy as np
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.noise import Noise
-from pate_cli.disclosure.external import External
+from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import Draw, ReleasePlan
-
-_NONE = External()
 
 
 def sanitized_epsilon(
@@ -22,7 +20,7 @@ def sanitized_epsilon(
     noise: Noise,
     *,
     earlier: Sequence[Draw] = (),
-    external: External = _NONE,
+    external: Sequence[Stated] = (),
 ) -> float:
     """Spend the sanitizing noise once; return the ε that may be published, rounded up, nats.
 
@@ -45,5 +43,5 @@ def sanitized_epsilon(
         ledger.sensitivity[row], ceiling=float(ledger.ceiling[row]), beta=plan.beta
     )
     value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
-    value += sum(draw.rdp(plan.order) for draw in earlier) + float(external.rdp(order)[0])
+    value += sum(draw.rdp(plan.order) for draw in earlier) + float(stated_rdp(external, order)[0])
     return round_up(max(value, 0.0))

@@ -15,9 +15,9 @@ rather than a verb or a second look at votes. There are two forms:
 a `GaussianDpEvent`, as replacing a record is there to add one and remove one. Our μ is of a teacher
 that changes its votes already, whether one of its records came, went or was replaced. So the votes'
 Gaussians, exported as they are, would be charged twice over: 5.607 in place of 2.529 for the
-paper's MNIST parameters. The events here cannot be: with the Gaussian comes a mixture of Gaussians
-without any shift, which costs nothing and is refused under `REPLACE_ONE`; and a zCDP event costs
-the same under every relation. What is composed with them must mean the accountant's relation.
+paper's MNIST parameters. The event here cannot be: with the Gaussian comes a mixture of Gaussians
+without any shift, which costs nothing and is refused under `REPLACE_ONE`. What is composed with it
+must mean the accountant's relation.
 
 What a tested target, a composition or a fixed seed yields has no such guarantee and is refused.
 """
@@ -27,7 +27,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
@@ -105,11 +105,11 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     )
 
 
-def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") -> Any:
-    """The labels of a report as one event of Google's dp-accounting.
+def dp_event(report: Described) -> Any:
+    """The labels of a report as one event of Google's dp-accounting, for its `PLDAccountant`.
 
     Use it where other mechanisms on the same records are composed with that library, which has to
-    be installed: pip install 'pate-cli[accounting]'.
+    be installed: pip install 'pate-cli[accounting]'. For its `RdpAccountant` take `rdp_curve`.
 
         >>> price = pate.quote("sample_votes/demo.parquet", "gnmax", max_queries=300)
         >>> type(pate.dp_event(price)).__name__
@@ -117,30 +117,23 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
 
     Args:
         report: as in `rdp_curve`, without a sanitized value.
-        accountant: `pld` gives an event for `PLDAccountant` under `ADD_OR_REMOVE_ONE` (its
-            default) or `REPLACE_SPECIAL`, sharp and refused under `REPLACE_ONE`; `rdp` one for
-            `RdpAccountant` under any relation. Each is refused by the other accountant.
 
     Returns:
         A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). It covers a teacher that changes its
-        votes in any way; other events that are composed with it must mean the accountant's own
-        relation. `rdp_curve` is sharper than the event for `RdpAccountant`; converted by
-        `dp_accounting.rdp.compute_epsilon`, it mostly is than either.
+        votes in any way; the accountant must be under `ADD_OR_REMOVE_ONE` (its default) or
+        `REPLACE_SPECIAL`, and other events that are composed with it must mean that relation.
 
     Raises:
         UsageError: dp-accounting is not installed; or what `rdp_curve` refuses, or a sanitized
             value, which is not Gaussian.
         ReportError: no report, or a damaged one.
     """
-    if accountant not in ("pld", "rdp"):
-        raise ParameterError(f"`accountant` must be pld or rdp, got {accountant!r}")
     try:
         # One of them is missing from versions whose accountants tell no relations apart.
         from dp_accounting.dp_event import (
             ComposedDpEvent,
             GaussianDpEvent,
             MixtureOfGaussiansDpEvent,
-            ZCDpEvent,
         )
     except ImportError:
         raise UsageError(
@@ -150,12 +143,10 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
     cost, _ = _released(report)
     if cost.draws:
         raise UsageError("a sanitized epsilon is no Gaussian event; export the Renyi curve")
-    mu = cost.mu * (1.0 + 1e-12)
-    if accountant == "rdp":
-        return ZCDpEvent(rho=mu**2 / 2.0)
     refused_for_a_replacement = MixtureOfGaussiansDpEvent(
         standard_deviation=1.0, sensitivities=[0.0], sampling_probs=[1.0]
     )
+    mu = cost.mu * (1.0 + 1e-12)
     return ComposedDpEvent([GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
 
 

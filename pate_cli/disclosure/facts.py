@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.errors import LedgerError, ReportError
+from pate_cli.core.errors import LedgerError, ParameterError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cautions import PAPER, cautions, vacuous_warnings
-from pate_cli.disclosure.cost import Cost, Figure
+from pate_cli.disclosure.cost import Cost, Figure, delta_sum
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.guarantee import DRAWS, GAPS, INPUTS, TOTAL, worded
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
@@ -127,7 +127,7 @@ def report_of(facts: ReportFacts) -> Report:
         epsilon, kind = round_up(spent.epsilon), TOTAL
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
-        delta, (epsilon, kind) = External(facts.external).total(labels_delta), _head(facts, public)
+        delta, (epsilon, kind) = _with_others(labels_delta, facts.external), _head(facts, public)
     met = target.epsilon if target is not None and facts.passed is None else None
     if met is not None and epsilon > met:
         raise ReportError(f"epsilon {epsilon:g} does not meet the target {met:g} untested")
@@ -165,6 +165,15 @@ def report_of(facts: ReportFacts) -> Report:
             ),
         )
     )
+
+
+def _with_others(delta: float, external: Sequence[Stated]) -> float:
+    """Return δ with those of all external parts; ParameterError where it says nothing."""
+    added = [part.pair[1] for part in external if part.pair[1] > 0.0]
+    total = delta_sum([delta, *added]) if added else delta
+    if total >= 1.0:
+        raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
+    return total
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:

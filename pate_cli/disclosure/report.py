@@ -30,7 +30,7 @@ from pate_cli.disclosure.checked import (
     SANITIZING,
 )
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.external import External, Stated
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw, ReleasePlan
@@ -229,7 +229,7 @@ class ReportFacts:
         if self.total and self.spent is not None:
             return functools.reduce(operator.add, (run.cost for run in self.spent.runs), Cost())
         cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
-        return replace(cost, draws=self.draws, external=External(self.external))
+        return replace(cost, draws=self.draws, stated=self.external)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -16,7 +16,7 @@ from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost, Pair
-from pate_cli.disclosure.external import External, Stated
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
@@ -152,7 +152,7 @@ class Run:
         if stated is not None:
             if stated.curve is None:
                 return Cost(pairs=(Pair(*stated.pair, "stated"),))
-            return Cost(self.delta, external=External((stated,)))
+            return Cost(self.delta, stated=(stated,))
         if settings is None:
             return Cost(self.delta, draws=() if self.draw is None else (self.draw,))
         cost = Cost.of(settings)

@@ -25,7 +25,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import External, Other, Stated, refuse_short
+from pate_cli.disclosure.external import Other, Stated, refuse_short
 from pate_cli.disclosure.facts import report_of, run_of, stated
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
@@ -171,7 +171,7 @@ def release(
                     plan,
                     key.aside("release"),
                     earlier=(*total.draws, *past),
-                    external=External(parts),
+                    external=parts,
                 )
             facts = replace(facts, drawn=drawn, earlier_draws=past)
             spent = entry.settle(Outcome.RELEASED)

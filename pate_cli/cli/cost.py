@@ -138,8 +138,7 @@ def cost(
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
                 output.note(f"{told} at a time")
-            by_query = question.per_query is not None
-            found = pate.cost(file, choice, per_query=by_query, **asked, **target.keywords)
+            found = pate.cost(file, choice, **asked, **target.keywords)
             question.write(out, found)
             view.draw(out, lambda: _picture(found))
     view.show(found.to_dict(), print_cost)

@@ -22,7 +22,6 @@ from pate_cli.core.words import Analysis, MechanismName
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.planning.cost import Priced, price_rows
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import AskedRows, OnCounts
 
@@ -194,10 +193,6 @@ class PublishedCost:
                 f"the published analysis does not cover {mechanism.name}; use `analysis` tight"
             )
         return known.steps(mechanism, dense(counts), orders)
-
-    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
-        """By two readings: the published costs depend on more of a query than its cell."""
-        return price_rows(self, votes, mechanism, orders)
 
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """Theorem 5."""

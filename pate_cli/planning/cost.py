@@ -215,32 +215,19 @@ class VoteCost(Result):
         """The most votes that a query can have: teachers and prior."""
         return int(self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0))
 
-    @property
-    def series(self) -> dict[str, list[dict[str, Any]]]:
-        """Bins of queries by their plurality; with a prior apart by what it says of them."""
-        if not self.prior:
-            return {"": self.histogram()}
-        every = {name: self.histogram(said) for said, name in enumerate(SAID)}
-        return {name: bins for name, bins in every.items() if bins}
-
     def quantiles(self) -> dict[str, float]:
         """Quantiles of the cost of a query by their level, linear between queries, nats."""
         values = np.quantile(self.queries.cost, _QUANTILES).tolist()
         return {f"{level:g}": value for level, value in zip(_QUANTILES, values, strict=True)}
 
-    def histogram(self, said: int | None = None) -> list[dict[str, Any]]:
+    def histogram(self) -> list[dict[str, Any]]:
         """Bins of queries by plurality: how many, how often answered, and what they cost.
 
         Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
-
-        Args:
-            said: only queries of which a prior says this, by its place in `SAID`.
         """
         queries = self.queries
         edges = each_once(np.linspace(0, self.most_votes, _BINS + 1).round().astype(np.int64))
         bins = np.clip(np.searchsorted(edges, queries.plurality, "right") - 1, 0, edges.size - 2)
-        if said is not None:
-            bins = np.where(queries.said == said, bins, -1)
         return [
             {
                 "from": int(edges[place]),
@@ -248,7 +235,7 @@ class VoteCost(Result):
                 **self._part(bins == place),
                 "mean_cost": float(queries.cost[bins == place].mean()),
             }
-            for place in np.unique(bins[bins >= 0]).tolist()
+            for place in np.unique(bins).tolist()
         ]
 
     def by_prior(self) -> dict[str, dict[str, float]]:

@@ -33,6 +33,8 @@ _SHAPE: Final = frozenset(
     {"teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
 
+_WAYS: Final = ("by RDP", "exactly", "by basic composition", "by advanced composition")
+
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
@@ -163,6 +165,12 @@ def _promised(report: Report) -> Iterator[str]:
             yield f"The total is {verdict(spent.epsilon, spent.delta)}."
         sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
         yield f"However the runs were chosen, together they cost {sums}."
+    if report.crosscheck is not None and not report.refused:
+        compared, *numbers = vars(report.crosscheck).values()
+        ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
+        if ways:
+            told = " and ".join(ways)
+            yield f"For the labels alone, a textbook accountant gives epsilon {told}. {compared}"
 
 
 def _likened(report: Report) -> Iterator[str]:

@@ -12,7 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from pate_cli.core.errors import VoteError, quoted
-from pate_cli.votes.table import Batches, Table, Want
+from pate_cli.votes.table import Batches, Table
 
 _UNNAMED = re.compile(r"__index_level_\d+__")
 
@@ -68,16 +68,18 @@ def _with_ids(table: Table, query: str, index: str | range | None) -> Table:
     return replace(table, schema=pa.schema(columns), read=read)
 
 
-def _read_indexed(table: Table, query: str, index: str | range, want: Want) -> Batches:
+def _read_indexed(
+    table: Table, query: str, index: str | range, chunk: int, columns: list[str], size: int
+) -> Batches:
     """Read rows with the index under the name of a column."""
-    row = sum(table.chunks[: want.chunk])
-    stored = [column for column in want.columns if column != query]
+    row = sum(table.chunks[:chunk])
+    stored = [column for column in columns if column != query]
     stored += [index] if isinstance(index, str) else table.schema.names[: not stored]
-    with contextlib.closing(table.read(want._replace(columns=stored))) as batches:
+    with contextlib.closing(table.read(chunk, stored, size)) as batches:
         for batch in batches:
             if isinstance(index, str):
                 ids = batch.column(index)
             else:
                 ids = pa.array(index[row : row + batch.num_rows], pa.int64())
-            yield batch.append_column(query, ids).select(want.columns)
+            yield batch.append_column(query, ids).select(columns)
             row += batch.num_rows

@@ -88,7 +88,7 @@ def test_counts_are_taken_by_the_names_of_their_columns():
     file, _, counts = read(table, label_names="dog,cat")
     assert (file.class_names, counts.tolist()) == (("dog", "cat"), [[2, 1], [1, 2]])
     message = refused(table, layout="counts", label_names="dog,fish")
-    assert "do not name the same classes: 'cat' is on one side only" in message
+    assert "class 'cat' is only among the columns" in message
 
 
 @pytest.mark.parametrize(

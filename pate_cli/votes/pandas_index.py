@@ -45,10 +45,8 @@ def _index(table: Table, ids: tuple[str, ...]) -> str | range | None:
         return None  # not from pandas
     for name, index in levels:
         if name is not None and name not in ids and not _UNNAMED.fullmatch(str(name)):
-            raise VoteError(
-                f"{table.name}: its index is named {quoted(name)}; give `id_column` {quoted(name)} "
-                "if it names the queries, or drop it: reset_index(drop=True)"
-            )
+            fix = f"give `id_column` {quoted(name)} if these are queries, or reset_index(drop=True)"
+            raise VoteError(f"{table.name}: its index is named {quoted(name)}; {fix}")
         if isinstance(index, range):
             counts = index == range(table.rows) and name is None
             return None if counts or len(index) != table.rows else index

@@ -258,7 +258,7 @@ def test_words_match_as_those_of_the_votes_do():
         (SHARES * 2, "row 0 has no probabilities that sum to 1"),
         (SHARES - [[0], [0.1], [0], [0]], "row 1 has no probabilities that sum to 1"),
         (np.where(SHARES == 0.7, np.nan, SHARES), "row 2 has no probabilities that sum to 1"),
-        (SHARES[:, :2], "must be probabilities [queries, 3 classes], got shape (4, 2)"),
+        (SHARES[:, :2], "must be probabilities [queries, 3], got (4, 2)"),
         (SHARES[:, :, None], "has shape (4, 3, 1)"),
         (SHARES[:0], "has shape (0, 3)"),
         (pa.table({"query_id": IDS}), "has no rows, or no column beside the query ids"),

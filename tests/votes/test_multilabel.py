@@ -165,7 +165,7 @@ REFUSED = [
     (ZEROS, VOTES | {"teachers": 7}, "has 6 teachers, not 7"),
     (YES, VOTES, "votes have three sides"),
     (ZEROS[:, :, :0], VOTES, "not empty"),
-    (YES, COUNTS, "do not tell how many teachers said no"),
+    (YES, COUNTS, "do not tell how many said no"),
     (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more votes than `teachers` 6"),
     (with_entry(YES, (7, 1), -1), COUNTS | TOLD, "row 7 has a negative number"),
     (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has an empty entry, or has NaN"),

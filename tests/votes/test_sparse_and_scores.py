@@ -123,7 +123,7 @@ def test_sparse_counts_need_their_classes_and_columns():
         )
     half = pa.table({"label": [[1]]})
     assert "column 'count' is missing" in refused(half, layout="sparse", classes=4)
-    assert "is list of text" in refused(
+    assert "must be a list of numbers" in refused(
         pa.table({"label": [["a"]], "count": [[1]]}), layout="sparse", classes=4
     )
     groups = TeacherGroups(["a"])

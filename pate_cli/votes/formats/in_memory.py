@@ -34,10 +34,8 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     lazy = hasattr(source, "collect")  # as polars has it: nothing is there yet
     is_table = not (is_array or lazy) and any(hasattr(source, name) for name in streams)
     if not (is_table or is_list or hasattr(source, "__array__")):
-        raise ParameterError(
-            "votes are a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data "
-            f"frame, not {type(source).__name__}"
-        )
+        kinds = "a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data frame"
+        raise ParameterError(f"votes are {kinds}, not {type(source).__name__}")
     arrow = type(source).__module__.startswith("pyarrow")
     of_table = "the table" if arrow else "the data frame"
     name = of_table if is_table else "the list of rows" if is_list else "the array"
@@ -117,9 +115,7 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
         texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
         return np.array(texts, dtype=object).reshape(values.shape)
     if kind_of(found.type) not in ("number", "truth", "nothing"):
-        raise ParameterError(
-            "holds words beside numbers, Python objects or a number of more than 64 bits; votes "
-            "are whole numbers alone, or with `label_names` words alone"
-        )
+        what = "holds words beside numbers, Python objects or a number of more than 64 bits"
+        raise ParameterError(f"{what}; votes are whole numbers, or with `label_names` words")
     found = found.cast(pa.float64()) if found.null_count else found
     return np.asarray(found.to_numpy(zero_copy_only=False)).reshape(values.shape)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
-from pate_cli.core.arrow import column_of, texts_at, texts_of
+from pate_cli.core.arrow import column_of, texts_of
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
@@ -90,10 +90,8 @@ class Labels(Result):
     def __post_init__(self) -> None:
         ids, labels, codes = np.asarray(self.ids), np.asarray(self.labels), self.source_codes
         if not (ids.shape == labels.shape == codes.shape and ids.ndim == 1):
-            raise ParameterError(
-                "ids, labels and sources must be one column each, of one length, not of shapes"
-                f" {ids.shape}, {labels.shape} and {codes.shape}"
-            )
+            shapes = f"{ids.shape}, {labels.shape} and {codes.shape}"
+            raise ParameterError(f"ids, labels and sources must be columns of one length: {shapes}")
         ids = _ids(ids)
         if labels.dtype.kind not in "iu":
             raise ParameterError(f"labels must be whole numbers, not {labels.dtype}")
@@ -245,7 +243,8 @@ class Labels(Result):
 
     def _said(self, *, lists: bool) -> dict[str, pa.Array]:
         """Return the columns behind the query id."""
-        sources, none = texts_at(SOURCES, self.source_codes), self.labels == NO_LABEL
+        sources = texts_of(SOURCES).take(column_of(self.source_codes))
+        none = self.labels == NO_LABEL
         if self.label_set is None:
             labels = column_of(self.labels, none)
             if self.label_names is not None:
@@ -305,10 +304,7 @@ def check_id_column(name: str) -> None:
     if not isinstance(name, str) or _SURROGATE.search(name):
         raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
     if name in BEHIND_IDS:
-        raise ParameterError(
-            f"the column of query ids is called {quoted(name)}, as another column of the labels "
-            "is; rename it in the votes"
-        )
+        raise ParameterError(f"labels have another column {quoted(name)}; rename that of the ids")
 
 
 def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:

@@ -33,25 +33,18 @@ def indexed(tables: Sequence[Table], ids: tuple[str, ...]) -> list[Table]:
 
 def _index(table: Table, ids: tuple[str, ...]) -> str | range | None:
     """Return the column that is the index, or the range that it counts; None without one."""
-    try:
-        about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-        levels = [
-            (each["name"], range(each["start"], each["stop"], each["step"]))
-            if isinstance(each, dict)
-            else (each, each)
-            for each in about.get("index_columns", [])
-        ]
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
-        return None  # not from pandas
-    for name, index in levels:
+    about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
+    for level in about.get("index_columns", []):
+        name = level["name"] if isinstance(level, dict) else level
         if name is not None and name not in ids and not _UNNAMED.fullmatch(str(name)):
             fix = f"give `id_column` {quoted(name)} if these are queries, or reset_index(drop=True)"
             raise VoteError(f"{table.name}: its index is named {quoted(name)}; {fix}")
-        if isinstance(index, range):
+        if isinstance(level, dict):
+            index = range(level["start"], level["stop"], level["step"])
             counts = index == range(table.rows) and name is None
             return None if counts or len(index) != table.rows else index
-        if index in table.schema.names and index not in ids:
-            return str(index)
+        if name in table.schema.names and name not in ids:
+            return str(name)
     return None
 
 

@@ -75,7 +75,7 @@ class Request:
     @property
     def groups(self) -> tuple[Group, ...]:
         """Return the groups of teachers, none where all count alike."""
-        return self.file.groups
+        return self.file.facts.groups
 
     @property
     def composed(self) -> str | None:
@@ -201,9 +201,9 @@ def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
                 f"the mechanism is for {getattr(mechanism, name)} {name}, the votes have "
                 f"{getattr(file, name)}"
             )
-    if not file.groups:
+    if not file.facts.groups:
         return
-    moved = max(group.votes_per_record for group in file.groups)
+    moved = max(group.votes_per_record for group in file.facts.groups)
     apart = mechanism.votes_together and not file.votes_together
     if mechanism.teachers_per_record != moved or apart:
         raise ParameterError(
@@ -231,7 +231,7 @@ def opened(
         engine_of(work["engine"], workers=work["workers"]) as place,
         open_votes(votes, any_name=unlisted, **reading) as file,
     ):
-        if file.prior is not None and "prior" not in asked:
+        if file.facts.prior is not None and "prior" not in asked:
             raise UsageError("votes with a prior do not go with this; give `file.without_prior`")
         if not any_name:
             file.refuse_unlisted("what is asked")
@@ -327,7 +327,7 @@ def prior_votes(weight: Amount | float | str, teachers: int) -> int:
 
 def weight_of(file: VoteFile) -> int:
     """Return how many votes a guess of the prior has; 0 without one."""
-    return 0 if file.prior is None else file.prior.weight
+    return 0 if file.facts.prior is None else file.facts.prior.weight
 
 
 def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:

@@ -100,10 +100,8 @@ class Unmatched:
         if not self.votes:
             return []
         loud = "WARNING: " if self.share > _LOUD else ""
-        found = [
-            f"{loud}{self.votes} of {self.cast} votes ({self.share:.1%}) match no label name and "
-            "count as missing:"
-        ]
+        votes = f"{self.votes} of {self.cast} votes ({self.share:.1%})"
+        found = [f"{loud}{votes} match no label name and count as missing:"]
         for each in self.texts:
             cause = "" if each.cause is None else f", {each.cause}"
             found.append(f"  {each.votes} x {each.text!r}{cause}")
@@ -124,10 +122,8 @@ class Unmatched:
             "are other words (see `aliases`)": self.votes - self.mended - self.abstained,
         }
         told = ", ".join(f"{number} {what}" for what, number in causes.items() if number)
-        return (
-            f"{self.votes} of {self.cast} votes match no label name: {told}; see that "
-            "`label_names` are those of these votes, or go on with `accept_unmatched`"
-        )
+        fix = "give the `label_names` of these votes, or go on with `accept_unmatched`"
+        return f"{self.votes} of {self.cast} votes match no label name: {told}; {fix}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and texts, JSON-ready."""

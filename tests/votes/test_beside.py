@@ -416,12 +416,15 @@ def test_what_is_public_of_a_prior(votes):
     """Its weight, how many of the rows that are asked it says something about, and its hash."""
     table = pa.table({"query_id": ["q0", "q1", "else"], "label": [0, 1, 2]})
     found = with_prior(votes, table, 5)
-    assert found.guessed(4).prior == PriorFacts(5, 2, content_of(table))
-    assert found.guessed(2).prior.guesses == 1
+    assert found.guessed(4).facts.prior == PriorFacts(5, 2, content_of(table))
+    assert found.guessed(2).facts.prior.guesses == 1
     assert found.guessed(4).facts.prior.texts()["prior_guesses"] == "2"
     assert "no guess for any of the 1 rows" in refusal(VoteError, found.guessed, 1)
     by_place = with_prior(votes, GUESSES, 5)
-    assert (by_place.guessed(4).prior.guesses, by_place.guessed(2).prior.guesses) == (3, 2)
+    assert (by_place.guessed(4).facts.prior.guesses, by_place.guessed(2).facts.prior.guesses) == (
+        3,
+        2,
+    )
     assert "ends at row" in refusal(VoteError, with_prior(votes, GUESSES[:2], 5).guessed, 3)
 
 
@@ -438,7 +441,7 @@ def test_a_weight_of_nothing_changes_nothing(votes):
     (batch,) = found.batches()
     assert np.array_equal(batch.counts, COUNTS)
     assert batch.alone is None
-    assert found.prior.weight == 0
+    assert found.facts.prior.weight == 0
 
 
 def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
@@ -446,16 +449,16 @@ def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
     path = tmp_path / "p.csv"
     path.write_text('label\nant\ncow\n""\nbee\n')
     file = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert with_prior(votes, path, 3).prior.sha256 == content_of(path) == file
+    assert with_prior(votes, path, 3).facts.prior.sha256 == content_of(path) == file
     numbers = hashlib.sha256(GUESSES.astype("<i8").tobytes()).hexdigest()
     for held in (GUESSES, GUESSES.tolist(), GUESSES.astype(np.int8), pa.table({"label": GUESSES})):
-        assert with_prior(votes, held, 3).prior.sha256 == content_of(held) == numbers
+        assert with_prior(votes, held, 3).facts.prior.sha256 == content_of(held) == numbers
     with_ids = pa.table({"query_id": IDS, "label": GUESSES})
-    assert with_prior(votes, with_ids, 3).prior.sha256 == content_of(with_ids) != numbers
+    assert with_prior(votes, with_ids, 3).facts.prior.sha256 == content_of(with_ids) != numbers
     words = np.array(["ant", "cow", "", "bee"])
-    assert with_prior(votes, words, 3).prior.sha256 == content_of(words) != numbers
+    assert with_prior(votes, words, 3).facts.prior.sha256 == content_of(words) != numbers
     several = parts(with_ids, tmp_path)
-    assert with_prior(votes, several, 3).prior.sha256 == content_of(with_ids)
+    assert with_prior(votes, several, 3).facts.prior.sha256 == content_of(with_ids)
 
 
 # Several labels a query.
@@ -483,7 +486,7 @@ def test_every_label_has_a_guess_of_its_own(pairs):
     (batch,) = with_prior(pairs, YES, 7).batches()
     alone = np.concatenate([each.counts for each in pairs.batches()])
     assert np.array_equal(batch.counts, expected(alone, YES.ravel(), 7))
-    assert with_prior(pairs, YES, 7).guessed(4).prior.guesses == 3
+    assert with_prior(pairs, YES, 7).guessed(4).facts.prior.guesses == 3
 
 
 def test_predictions_of_labels_are_probabilities_of_yes(pairs):

@@ -170,7 +170,7 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
     [
         ("0,1,2\n1,2,0\n", "the first line holds numbers"),
         ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
-        ("a,b,a\n1,2,3\n", "two columns are named 'a'"),
+        ("a,b,a\n1,2,3\n", "columns 0 and 2 are both named 'a'"),
         ('"a","b"\n"1",5,2\n"2",2,5\n', "the first line is one name short, as R writes it"),
         ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3"),
         ("sep=;\na;b\n1;2\n", "begins with `sep=`"),

@@ -139,7 +139,11 @@ def test_words_in_every_container_agree(way):
         for names in (NAMES, ",".join(padded)):
             file, _, counts = read(source, label_names=names, **how)
             np.testing.assert_array_equal(counts, by_hand(labels))
-            assert (file.classes, file.teachers, file.class_names) == (CLASSES, 7, tuple(NAMES))
+            assert (file.classes, file.teachers, file.facts.label_names) == (
+                CLASSES,
+                7,
+                tuple(NAMES),
+            )
         found = file.unmatched()
         assert (found.cast, found.votes) == (
             (labels >= 0).sum() + (labels < 0).sum() * bool(missing),
@@ -154,7 +158,7 @@ def test_words_that_nobody_listed_are_names(way):
     source, how = words_in(labels)[way]
     with open_votes(source, any_name=True, **how) as file:
         assert file.names.names == tuple(sorted(NAMES[:3]))
-        assert (file.class_names, file.read_off, file.unlisted) == (None, (), True)
+        assert (file.facts.label_names, file.facts.read_off, file.unlisted) == (None, (), True)
         (batch,) = file.batches()
     assert isinstance(batch.counts, SparseCounts)
     found = [
@@ -272,7 +276,7 @@ def test_true_and_false_are_classes_or_words():
     for source, how in sources:
         file, _, counts = read(source, **how)
         assert counts.tolist() == [[1, 1], [0, 2], [2, 0]]
-        assert file.read_off == ()
+        assert file.facts.read_off == ()
         for names in (["true", "false"], ["True", "False"], "TRUE,FALSE"):
             file, _, counts = read(source, label_names=names, **how)
             assert counts.tolist() == [[1, 1], [2, 0], [0, 2]]
@@ -284,10 +288,10 @@ def test_classes_come_from_the_largest_label_when_not_told():
     """What is read off the votes is said to be."""
     votes = np.array([[0, 2, 1], [3, 3, 0], [0, 0, 0]])
     with open_votes(votes, layout=Layout.LABELS) as file:
-        assert (file.classes, file.teachers, file.read_off) == (4, 3, ("classes",))
+        assert (file.classes, file.teachers, file.facts.read_off) == (4, 3, ("classes",))
         assert (file.layout, file.inferred) == (Layout.LABELS, False)
     with open_votes(votes, layout="labels", classes=9, teachers=4) as file:
-        assert (file.classes, file.read_off) == (9, ())
+        assert (file.classes, file.facts.read_off) == (9, ())
         assert file.teachers == 4
     assert "row 1 has a label outside 0..65535" in refused([[0], [70_000]], layout="labels")
     assert refused([[0], [0]], layout="labels").endswith("only label 0 occurs; give `classes`")

@@ -42,7 +42,7 @@ def test_queries_come_in_order_of_their_ids():
     assert ids == ["a", "b", "c"]
     np.testing.assert_array_equal(counts, [[0, 2, 0], [1, 0, 1], [0, 0, 2]])
     assert (file.queries, file.teachers, file.chunks, file.order) == (3, 2, (), "query_id")
-    assert (file.portable, "queries" in file.read_off) == (False, False)
+    assert (file.portable, "queries" in file.facts.read_off) == (False, False)
     _, ids, counts = read(votes(rows), start=1, limit=1)
     assert (ids, counts.tolist()) == (["b"], [[1, 0, 1]])
 
@@ -132,7 +132,7 @@ def test_a_list_of_queries_is_what_is_asked():
     for ids in ([9, 5, 7], np.array([9, 5, 7], dtype=np.uint8)):
         file, found, counts = read(table, teachers=2, classes=2, queries=ids, batch_rows=2)
         assert found == [9, 5, 7]
-        assert (file.read_off, file.order) == (
+        assert (file.facts.read_off, file.order) == (
             (),
             "the list of queries",
         )
@@ -150,9 +150,9 @@ def test_where_votes_may_be_missing_the_queries_are_read_off_them():
     """Without a list, a query that nobody voted on is not there: the number is no public fact."""
     table = votes([(5, 1, 0), (5, 2, 1)])
     with open_votes(table, classes=2, teachers=2) as file:
-        assert "queries" in file.read_off
+        assert "queries" in file.facts.read_off
     with open_votes(table, classes=2) as file:
-        assert "queries" not in file.read_off
+        assert "queries" not in file.facts.read_off
 
 
 @pytest.mark.parametrize("ids", [[3, 5], ["a", "b"]])

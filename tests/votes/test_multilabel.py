@@ -66,8 +66,8 @@ def test_every_layout_gives_the_same_pairs(ballots, kind, batch_rows, tmp_path):
         np.testing.assert_array_equal(counts, expected)
         assert ids == [query for query in range(QUERIES) for _ in range(LABELS)]
         assert (file.queries, file.classes, file.teachers) == (QUERIES * LABELS, 2, TEACHERS)
-        assert file.label_set is not None
-        assert file.label_set.count == file.rows_per_query == LABELS
+        assert file.facts.label_set is not None
+        assert file.facts.label_set.count == file.rows_per_query == LABELS
         assert sum(file.chunks) in (0, file.queries)
 
 
@@ -100,7 +100,7 @@ def test_true_is_yes(ballots, tmp_path):
 def test_names_of_labels(ballots):
     """Labels are called as was said or as their columns are, in this order."""
     file, _, _ = read(ballots, **VOTES, label_names="a,b,c")
-    assert (file.label_set, file.classes, file.names) == (
+    assert (file.facts.label_set, file.classes, file.names) == (
         LabelSet(3, names=("a", "b", "c")),
         2,
         None,
@@ -110,7 +110,7 @@ def test_names_of_labels(ballots):
     )
     table = pa.table({"query_id": ["q", "r"], "b": [1, 1], "a": [0, 2]})
     file, ids, counts = read(table, **COUNTS, teachers=2)
-    assert file.label_set.names == ("b", "a")
+    assert file.facts.label_set.names == ("b", "a")
     assert ids == ["q", "q", "r", "r"]
     assert counts.tolist() == [[1, 1], [2, 0], [1, 1], [0, 2]]
     _, _, counts = read(table, **COUNTS, teachers=2, label_names=["a", "b"])

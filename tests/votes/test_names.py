@@ -271,4 +271,4 @@ def test_votes_in_words_are_counted_by_hand(table):
     with open_votes(pa.table(TABLES[table]), label_names=TOPICS) as votes:
         found = np.concatenate([batch.counts for batch in votes.batches()])
         assert found.tolist() == wanted
-        assert (votes.class_names, votes.classes, votes.teachers) == (TOPICS, 3, 3)
+        assert (votes.facts.label_names, votes.classes, votes.teachers) == (TOPICS, 3, 3)

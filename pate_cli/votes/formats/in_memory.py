@@ -80,10 +80,8 @@ def _uneven(rows: Any) -> str:
     usual = Counter(shapes).most_common(1)[0][0] if shapes else ()
     for place, shape in enumerate(shapes):
         if shape != usual:
-            return (
-                f"row {place} (or teacher {place}) has shape {shape}, most have {usual}; -1 stands "
-                "for a missing vote, and a class that a teacher does not know scores 0"
-            )
+            fix = "-1 is a missing vote, and a class that a teacher does not know scores 0"
+            return f"row {place} (or teacher {place}) has shape {shape}, most have {usual}; {fix}"
     return "its rows are no numbers and no texts"
 
 
@@ -97,10 +95,8 @@ def _mixed(frame: Any) -> str:
         }
         row = next((row for row in said if said[row] != said[min(said)]), None)
         if row is not None:
-            return (
-                f"column {quoted(column)} holds words and numbers: row {row} is unlike those "
-                "before it; give each column one type"
-            )
+            mixed = f"holds words and numbers: row {row} is unlike those before it"
+            return f"column {quoted(column)} {mixed}; give each column one type"
     return "cannot be read; give each column one type"
 
 

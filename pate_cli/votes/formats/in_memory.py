@@ -22,8 +22,6 @@ from pate_cli.votes.formats.npy import Array, check_dtype
 from pate_cli.votes.pandas_index import indexed
 from pate_cli.votes.table import Table, held
 
-_MASKED = "is masked; fill it, with -1 or NaN where a vote is missing"
-
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     """Return votes in memory as an array or a table; `ids` are the columns of ids."""
@@ -39,6 +37,8 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     arrow = type(source).__module__.startswith("pyarrow")
     of_table = "the table" if arrow else "the data frame"
     name = of_table if is_table else "the list of rows" if is_list else "the array"
+    if any(isinstance(each, np.ma.MaskedArray) for each in (source if is_list else [source])):
+        raise ParameterError(f"{name}: is masked; fill it, with -1 or NaN where a vote is missing")
     try:
         if is_table:
             return indexed([held(pa.table(source), name)], ids)[0]
@@ -51,8 +51,6 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
 
 
 def _array(values: NDArray[Any], name: str) -> Array:
-    if isinstance(values, np.ma.MaskedArray):
-        raise ParameterError(_MASKED)
     if values.dtype.kind in "OST":
         values = _plain(values.astype(object))
     kind = np.dtype("U1") if values.dtype.hasobject else values.dtype
@@ -67,8 +65,6 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 
 def _stacked(rows: Any) -> NDArray[Any]:
     """Return a list of rows as an array; numpy would turn numbers beside texts into texts."""
-    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
-        raise ParameterError(_MASKED)
     with warnings.catch_warnings(action="error", category=UserWarning):  # a masked entry
         values = np.asarray(rows)
     return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values

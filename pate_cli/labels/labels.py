@@ -232,10 +232,7 @@ class Labels(Result):
         first = column_of(ids) if ids.dtype.kind == "i" else texts_of(ids.tolist())
         columns = {self.id_column: first, **self._said(lists=lists)}
         unanswered = "label" if self.label_set is None else "yes"
-        fields = [
-            pa.field(name, column.type, nullable=name == unanswered)
-            for name, column in columns.items()
-        ]
+        fields = [pa.field(n, c.type, nullable=n == unanswered) for n, c in columns.items()]
         names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         about = json.dumps({**self.metadata, **names}, sort_keys=True)
         schema = pa.schema(fields, {"pate": about})
@@ -284,12 +281,8 @@ def write_labels(chunks: Iterable[Labels], file: IO[bytes], form: LabelForm, *, 
 
 def not_asked(ids: NDArray[Any], like: Labels) -> Labels:
     """Return rows without labels, of a run of which `like` is a part, that were not asked."""
-    return replace(
-        like,
-        ids=ids,
-        labels=np.full(ids.shape, NO_LABEL, np.int32),
-        sources=np.full(ids.shape, _NOT_ASKED, np.uint8),
-    )
+    none, nobody = np.full(ids.shape, NO_LABEL), np.full(ids.shape, _NOT_ASKED, np.uint8)
+    return replace(like, ids=ids, labels=none, sources=nobody)
 
 
 def joined(parts: Sequence[Labels]) -> Labels:

@@ -24,11 +24,9 @@ def indexed(tables: Sequence[Table], ids: tuple[str, ...]) -> list[Table]:
     as a column of ids is, the first of which is that of queries.
     """
     indices = [_index(table, ids) for table in tables]
-    some = any(index is not None for index in indices)
-    return [
-        _with_ids(table, ids[0], range(table.rows) if some and index is None else index)
-        for table, index in zip(tables, indices, strict=True)
-    ]
+    if any(index is not None for index in indices):
+        indices = [range(t.rows) if i is None else i for t, i in zip(tables, indices, strict=True)]
+    return [_with_ids(t, ids[0], i) for t, i in zip(tables, indices, strict=True)]
 
 
 def _index(table: Table, ids: tuple[str, ...]) -> str | range | None:

@@ -37,6 +37,11 @@ class Given:
         return float(self.normal(1)[0])
 
 
+def tally_of(mechanism, counts, order):
+    """The lattice cells of histograms at an order, counted."""
+    return Tally.of(mechanism.cells_of(counts, mechanism.cost_table(order).grid))
+
+
 def batches(counts, sizes, ids=None):
     """Histograms as batches of the given sizes, over and over."""
     ids = np.arange(len(counts)) if ids is None else ids
@@ -127,7 +132,7 @@ def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, *
     """The ledger of a run over these histograms, without its labels."""
     return charge(
         mechanism,
-        {order: mechanism.tally(counts, mechanism.cost_table(order).grid) for order in orders},
+        {order: tally_of(mechanism, counts, order) for order in orders},
         round_of(mechanism, queries=len(counts), **done),
         delta=delta,
         distances=distances,

@@ -23,7 +23,7 @@ from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.forecast import public_forecast
 from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
 from pate_cli.planning.vote_model import like

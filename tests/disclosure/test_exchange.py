@@ -21,7 +21,7 @@ from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.reader import parse_report
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
 
 accounting = pytest.importorskip("dp_accounting")

@@ -26,7 +26,7 @@ from pate_cli.paper.distances import gnmax_local_sensitivity
 from pate_cli.paper.expected import confident_steps, expected_local_sensitivity
 from pate_cli.paper.gnmax import gnmax_rdp
 from pate_cli.paper.laplace import laplace_rdp
-from pate_cli.planning.cost import MOMENT_ORDERS, Priced, price_rows
+from pate_cli.planning.cost import MOMENT_ORDERS
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import AskedRows, OnCounts
@@ -153,10 +153,6 @@ class PublishedCost:
         """
         _require_covered(mechanism)
         return _steps(mechanism, dense(counts), orders)
-
-    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
-        """Price queries by two readings: published costs depend on more of one than its cell."""
-        return price_rows(self, votes, mechanism, orders)
 
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """ε at each order by Theorem 5, [orders], nats."""

@@ -215,7 +215,7 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     tight = analysis is Analysis.TIGHT
     plain = tight and all(asked[name] is None for name in _DRAW)
     kind = kind_of(release, default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
-    for beside in filter(None, (request.composed, request.file.groups and "`groups`")):
+    for beside in filter(None, (request.composed, request.file.facts.groups and "`groups`")):
         if not tight:
             raise UsageError(f"`analysis` {analysis} does not go with {beside}")
     if request.composed is not None:

@@ -255,7 +255,7 @@ def test_what_does_not_go_with_groups(pate, words, votes, groups):
 def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups):
     settings = {"layout": "labels", "classes": 4, "groups": groups}
     with open_votes(labels, **settings) as file:
-        found = pate_library.cost(file, "gnmax", orders=[4.0], per_query=False)
+        found = pate_library.cost(file, "gnmax", orders=[4.0])
         assert found.mechanism["teachers_per_record"] == WEIGHT
         tuned = pate_library.tune(file, target_epsilon=40.0, release="none", min_agreement=0.5)
         assert tuned.best.forecast.mechanism.teachers == 70

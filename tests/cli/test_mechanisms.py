@@ -130,8 +130,8 @@ BAD_STUDENTS = {
     "missing row": (
         lambda values: values[:41],
         None,
-        f"{PREDICTED}: ends at row 40, the votes go on to row 59; give a row for each query, or a "
-        "table with `query_id`",
+        f"{PREDICTED}: ends at row 40, the votes go on to row 59; give a row a query, or a "
+        "column `query_id`",
     ),
     "missing id": (
         lambda values: values[:41],
@@ -146,7 +146,7 @@ BAD_STUDENTS = {
     "classes": (
         lambda values: values[:, :3] / values[:, :3].sum(axis=1, keepdims=True),
         None,
-        f"{PREDICTED}: must be probabilities [queries, 4 classes], got shape (60, 3)",
+        f"{PREDICTED}: must be probabilities [queries, 4], got (60, 3)",
     ),
 }
 

@@ -256,9 +256,11 @@ WHOLE: dict[str, Callable[[], bytes]] = {
         pa.table({"query_id": _ids(), **{f"class_{c}": chances()[:, c] for c in range(4)}})
     ),
     "student, csv": lambda: b"a,b\n" + b"0.25,0.75\n" * _ROWS,
-    "truth, npy": lambda: npy(np.arange(_ROWS) % 3),
-    "truth, parquet": lambda: parquet(pa.table({"query_id": _ids(), "label": _ids()})),
-    "truth, jsonl": lambda: b'{"query_id": "q", "label": 1}\n{"query_id": "r", "label": 0}\n',
+    "prior, npy": lambda: npy(np.arange(_ROWS) % 3),
+    "prior, parquet": lambda: parquet(pa.table({"query_id": _ids(), "label": _ids()})),
+    "prior, jsonl": lambda: "".join(
+        json.dumps({"query_id": name, "label": 1}) + "\n" for name in _ids()[:2]
+    ).encode(),
     "queries, npy": lambda: npy(np.arange(_ROWS)),
     "queries, csv": lambda: "\n".join(["query_id", *_ids()]).encode(),
     "groups, parquet": lambda: parquet(_groups()),

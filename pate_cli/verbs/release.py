@@ -25,7 +25,7 @@ from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import ReleaseWords, budget_of, takes_keywords
 from pate_cli.verbs.promise import kind_of
-from pate_cli.verbs.release_inputs import Given, Inputs, check_alike
+from pate_cli.verbs.release_inputs import Given, ReleaseInputs, check_alike
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def release(
     """
     began, key = now(), RunKey.of(asked["seed"])
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
-    read = Inputs.of(several, unverified=unverified)
+    read = ReleaseInputs.of(several, unverified=unverified)
     parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
     place, total = _record_of(read, asked), read.total
     if not unverified:
@@ -127,7 +127,7 @@ def release(
     return Released(report_of(facts), total, entry.account(), joined)
 
 
-def _record_of(read: Inputs, asked: ReleaseWords) -> RecordPlace:
+def _record_of(read: ReleaseInputs, asked: ReleaseWords) -> RecordPlace:
     """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
     record, seeded = asked["record"], asked["seed"] is not None
     if isinstance(record, RecordPlace):

@@ -35,7 +35,7 @@ _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ReleaseInputs:
     """Inputs of a release.
 
     Attributes:
@@ -55,7 +55,7 @@ class Inputs:
     ledgers_alone: bool = False
 
     @classmethod
-    def of(cls, given: Sequence[Given], *, unverified: bool) -> Inputs:
+    def of(cls, given: Sequence[Given], *, unverified: bool) -> ReleaseInputs:
         """Return objects, and files by what they hold; MismatchError for what does not verify."""
         found, known = cls(), SpendRecord()
         for one in given:

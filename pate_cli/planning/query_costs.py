@@ -32,7 +32,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import ConditionalStates, settled_bound, states_for
+from pate_cli.disclosure.profile import settled_bound, states_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.pair_costs import pair_costs, to_every_distance
@@ -333,7 +333,7 @@ def exact_costs(
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders = states.worth(target.orders)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-    conditional, settings = isinstance(states, ConditionalStates), Tuning.of(mechanism)
+    conditional, settings = states.bound is Bound.CONDITIONAL, Tuning.of(mechanism)
     if conditional and settings is not None:
         votes = _merged(votes, settings)
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)

@@ -163,10 +163,10 @@ def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: 
 
 
 class VoteProfile:
-    """The states of queries, and u_d of all of them, or of the first ones, at any order. SECRET."""
+    """Costs of queries by distance, u_d, at any order: of all of them or of the first. SECRET."""
 
     def __init__(self, states: States, *, in_order: bool = False) -> None:
-        """Start with no votes; only with `in_order` may profiles of the first ones be asked for."""
+        """Start with no query; only with `in_order` may the cost of the first ones be asked for."""
         self.states, self._in_order = states, in_order
         self._tally: Tally | None = None
         self._rows: list[Ints] = []
@@ -174,28 +174,28 @@ class VoteProfile:
         self._kept: dict[float, Floats] = {}
 
     def add(self, mechanism: ScoredMechanism, counts: Histograms) -> None:
-        """More queries, with the mechanism bound to their rows."""
+        """Add queries by their histograms, with the mechanism bound to their rows."""
         self.add_rows(self.states.of(mechanism, counts))
 
     def add_rows(self, states: Ints) -> None:
-        """More queries, by their states in order."""
+        """Add queries by their states, in order."""
         if self._in_order:
             self._rows.append(states)
         self.add_tally(Tally.of(states))
 
     def add_tally(self, tally: Tally) -> None:
-        """More queries, counted by their states; not with `in_order`."""
+        """Add queries that were counted by their states; not with `in_order`."""
         self._tally = tally if self._tally is None else self._tally + tally
 
     @property
     def queries(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
         return 0 if self._tally is None else self._tally.queries
 
     def at(
         self, order: float, *, first: int | None = None, progress: Shares = no_progress
     ) -> Floats:
-        """u_d at one order for d = 0 … DISTANCES − 1, [distances], nats.
+        """Return u_d at one order for d = 0 … DISTANCES − 1, [distances], nats.
 
         Args:
             order: λ > 1.
@@ -225,7 +225,7 @@ class VoteProfile:
         return total
 
     def _places(self) -> Ints:
-        """The state of each query in order, by its place among the distinct ones."""
+        """Return the state of each query in order, by its place among the distinct ones."""
         if len(self._rows) != 1 or self._rows[0].ndim != 1:
             _, places = np.unique(np.concatenate(self._rows), axis=0, return_inverse=True)
             self._rows = [places.reshape(-1)]

@@ -44,7 +44,6 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
-from pate_cli.disclosure.checked import COMPUTED
 from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
@@ -88,10 +87,10 @@ class Figure:
         order: the Rényi order it was found at, where there is one.
     """
 
-    epsilon: float = field(metadata=COMPUTED)
-    delta: float = field(metadata=COMPUTED)
-    method: str = field(metadata=COMPUTED)
-    order: float | None = field(default=None, metadata=SPARING | COMPUTED)
+    epsilon: float
+    delta: float
+    method: str
+    order: float | None = field(default=None, metadata=SPARING)
 
     def least(self, given: float) -> float:
         """Return the smaller of this ε and one for given votes, nats: both hold for them.

@@ -26,8 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import reduce
-from operator import add
 from os import PathLike
 from typing import Any, Final
 
@@ -36,17 +34,17 @@ import numpy as np
 from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.core.checks import check_orders
-from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.words import Adjacency, ReleaseKind
+from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
+from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.facts import plan_of
-from pate_cli.disclosure.guarantee import covers, worded
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.quote import Quote
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.run_checks import check_size
-from pate_cli.mechanisms import mechanism_from_parameters
 
 Described = Report | Quote | str | PathLike[str]
 """A report or its file; or what a run would cost."""
@@ -153,48 +151,38 @@ def dp_event(report: Described) -> Any:
 
 
 def _released(report: Described) -> tuple[Cost, str]:
-    """Return the cost of what is released, all of it curves, and what that covers.
+    """Return the cost of what is released, and what that covers.
 
     Raises:
         UsageError, ReportError: as for `rdp_curve`.
     """
     if isinstance(report, Quote):
-        return _quoted(report)
-    if not isinstance(report, Report):
-        report = read_report(report)
-        check_size(report.rounds)
-    report = worded(report)  # a file may claim anything
-    if not report.claims("all-votes"):
-        raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
-    if report.external:
-        raise UsageError(
-            "the report holds external parts, which come from curves of their own; export what is "
-            "released without `external`"
-        )
-    cost = reduce(add, map(Cost.of_labels, report.rounds))
-    _refuse_pairs(report, paired=bool(cost.pairs or report.tested))
-    plan, earlier = plan_of(report), report.earlier_draws
-    fixed = "" if len(report.rounds) == 1 else ", if all rounds were fixed beforehand"
-    covered = covers(plan.kind, earlier=len(earlier)) + fixed
-    return replace(cost, draws=(*earlier, *plan.draws)), covered
-
-
-def _quoted(quote: Quote) -> tuple[Cost, str]:
-    if not quote.sound:
-        raise UsageError(quote.warnings[0])
-    mechanism = mechanism_from_parameters(quote.mechanism)
-    cost = Cost.of_rows(mechanism, quote.queries, quote.max_answers, quote.delta)
-    _refuse_pairs(quote, paired=bool(cost.pairs or quote.target))
-    kind, *numbers = quote.planned_release.values()
-    if not numbers:
-        return cost, covers(ReleaseKind.NONE)
-    plan = ReleasePlan(ReleaseKind(kind), quote.delta, *numbers)
-    return replace(cost, draws=plan.draws), covers(plan.kind)
-
-
-def _refuse_pairs(told: Report | Quote, *, paired: bool) -> None:
+        if not report.sound:
+            raise UsageError(report.warnings[0])
+        cost, several = Cost.of(replace(report.settings, target=None)), ""
+        paired = report.target is not None or cost.pairs
+        covered = covers(ReportFacts(rounds=(Round.of(report.settings, answers=0),), drawn=0.0))
+    else:
+        found = report if isinstance(report, Report) else read_report(report)
+        check_size(found.rounds)
+        try:
+            report = report_of(found.facts)  # a file may claim anything
+        except (LedgerError, ParameterError, ReportError) as error:
+            raise ReportError(f"{report} is damaged: {error}") from None
+        if not report.claims("all-votes"):
+            raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
+        if report.external:
+            raise UsageError(
+                "the report holds external parts, which come from curves of their own; export "
+                "what is released without `external`"
+            )
+        cost, covered = report.cost, covers(report)
+        paired = report.tested is not None or cost.pairs
+        several = "" if len(report.rounds) == 1 else ", if all rounds were fixed beforehand"
     if paired:
         raise UsageError(
             f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
-            f'{{"epsilon": {told.epsilon!r}, "delta": {told.delta!r}, "adjacency": "replace-one"}}'
+            f'{{"epsilon": {report.epsilon!r}, "delta": {report.delta!r}, '
+            '"adjacency": "replace-one"}'
         )
+    return cost, covered + several

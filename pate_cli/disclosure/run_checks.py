@@ -9,18 +9,18 @@ from typing import Any, Final
 
 from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ReportError
-from pate_cli.disclosure.facts import check_answers, check_rule, plan_of, run_of, stated
-from pate_cli.disclosure.guarantee import TOTAL
+from pate_cli.disclosure.facts import answer_faults, run_of, stated
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.stopping import rule_fault
 from pate_cli.mechanisms import mechanism_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
 _LONGEST: Final = 60
-_OF_A_RUN: Final = ("outcome", "time", "epsilon", "delta", "settings", "answers")
 _TOLD_ALIKE: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
 _END: Final = {
     RunKind.WORST_CASE: (Outcome.LABELLED,),
@@ -102,7 +102,7 @@ def spent_faults(report: Report) -> Iterator[str]:
         yield "a run stands there twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(runs))
     told = [stated(done) for done in (run.done for run in runs) if done is not None]
-    if report.epsilon_kind == TOTAL:
+    if report.total:
         if told != rounds:
             yield "its runs are not those of rounds"
         return
@@ -111,7 +111,7 @@ def spent_faults(report: Report) -> Iterator[str]:
     own = next((run for run in runs if run.id == report.run), None)
     if own is not None:
         yield from _own_run_faults(report, own)
-    elif report.labels or report.tested or report.sanitized.epsilon is not None:
+    elif report.labels or report.passed is not None or report.drawn is not None:
         yield "this run is not among its runs"
 
 
@@ -126,19 +126,24 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
         yield from (f"runs.{number}: {fault}" for fault in _faults_of(run))
 
 
+def rule_faults(settings: Settings) -> Iterator[str]:
+    """Yield why a session with this rule costs more than the rule says; nothing without a rule."""
+    rule, mechanism = settings.rule, mechanism_from_parameters(settings.mechanism)
+    if rule is None:
+        return
+    if isinstance(mechanism, ScoredMechanism | ComposedMechanism):
+        fault = rule_fault(rule, mechanism)
+        if fault is not None:
+            yield f"the rule of the session says {rule.epsilon:g}, but {fault}"
+    else:
+        yield f"{mechanism.name} is not asked one by one"
+
+
 def told_apart(run: Run, other: Run) -> bool:
     """Return whether two accounts of the same run contradict each other."""
     if Outcome.PENDING in (run.outcome, other.outcome) or run.kind is RunKind.SESSION:
         return (run.kind, run.delta) != (other.kind, other.delta)
-    both = [
-        [
-            encoded(getattr(each, name))
-            for name in (*_OF_A_RUN, "draw", "external")
-            if name != "time"
-        ]
-        for each in (run, other)
-    ]
-    return both[0] != both[1]
+    return any(encoded(getattr(run, name)) != encoded(getattr(other, name)) for name in _TOLD_ALIKE)
 
 
 def _faults_of(run: Run) -> Iterator[str]:
@@ -150,9 +155,8 @@ def _faults_of(run: Run) -> Iterator[str]:
     if (run.answers is not None) != (done is not None and labelled):
         yield f"answers {run.answers} of a run that is {run.outcome}"
     if done is not None:
-        check_rule(done)
-        if labelled:
-            check_answers(done)
+        yield from rule_faults(done)
+        yield from answer_faults(done) if labelled else ()
     if run.external is not None and run.id != run.external.digest:
         yield "its id is not that of what is stated"
     for name in ("epsilon", "delta"):
@@ -163,18 +167,13 @@ def _faults_of(run: Run) -> Iterator[str]:
 
 def _own_run_faults(report: Report, own: Run) -> Iterator[str]:
     """Yield where the run of a report stands otherwise among those of the record."""
-    if own.kind is RunKind.RELEASE:
-        plan = plan_of(report)
-        wanted: dict[str, Any] = {"outcome": Outcome.RELEASED, "time": report.time}
-        wanted |= {"delta": plan.delta, "draw": next(iter(plan.draws), None)}
-    elif len(report.rounds) != 1:
+    beside = {name: getattr(own, name) for name in ("budget", "total_epsilon", "total_delta")}
+    try:
+        wanted = encoded(replace(run_of(report), **beside).public)
+    except ReportError:
         yield "this run is none of several rounds"
         return
-    else:
-        run = run_of(report)
-        wanted = {name: getattr(run, name) for name in _OF_A_RUN}
-    stated = {name: encoded(getattr(own, name)) for name in wanted}
-    for path, there, here in differences(stated, encoded(wanted)):
+    for path, there, here in differences(encoded(own.public), wanted):
         yield f"{path} of this run is {brief(there)} there, and {brief(here)}"
 
 

@@ -22,7 +22,6 @@ from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.checked import COMPUTED, RECORD
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.runs import Outcome, Run
@@ -41,9 +40,9 @@ class Spent(Figure):
         runs: in order, without what is their holder's alone.
     """
 
-    sum_epsilon: float = field(default=0.0, metadata=SPARING | COMPUTED)
-    sum_delta: float = field(default=0.0, metadata=SPARING | COMPUTED)
-    runs: tuple[Run, ...] = field(default=(), metadata=RECORD)
+    sum_epsilon: float = field(default=0.0, metadata=SPARING)
+    sum_delta: float = field(default=0.0, metadata=SPARING)
+    runs: tuple[Run, ...] = ()
 
     @classmethod
     def of(cls, runs: Sequence[Run], total: Figure | None = None) -> Spent:

@@ -20,10 +20,9 @@ from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.run_checks import record_faults
 from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.total import Spent, however_chosen, left_of
-from pate_cli.disclosure.verification import FAILED, OK, Check
+from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
@@ -207,7 +206,8 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
         report, name = read_report(given), public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
     if own is not None:
-        faults = list(record_faults(report, record))
+        failed = (check for check in checks_of(report, record) if check.outcome == FAILED)
+        faults = [check.detail for check in failed if check.name != PROMISE]
         if faults:
             return Check(name, FAILED, faults[0])
         return Check(name, OK, f"run {own.id}, {own.outcome}")

@@ -12,16 +12,16 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+import reports
 from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
-from pate_cli.disclosure import report as reports
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.reader import parse_report
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
 
 accounting = pytest.importorskip("dp_accounting")
@@ -165,24 +165,9 @@ def test_rounds_add_up_and_the_largest_weight_of_groups_counts():
     assert event.events[0].noise_multiplier == pytest.approx(1.0 / mu)
 
 
-def of_a_target():
-    """A report as a passed test leaves it."""
-    found = pate.aggregate(VOTES, MNIST, max_queries=5).report
-    tested = reports.Tested(
-        passed=True,
-        target=1.0,
-        delta=1e-5,
-        refusal_epsilon=0.5,
-        orders=(2.0,),
-        distances=9,
-        bound="two-tail",
-    )
-    return replace(found, tested=tested, epsilon_kind="target")
-
-
 NO_CLAIM = {
     "fixed seed": lambda: pate.aggregate(VOTES, MNIST, max_queries=5, seed=1).report,
-    "no Renyi curve": of_a_target,
+    "no Renyi curve": lambda: reports.made("passed")[0],
     '"delta": 1e-05, "adjacency": "replace-one"': lambda: (
         pate.aggregate(VOTES, "stability", max_queries=5).report
     ),
@@ -208,7 +193,7 @@ DAMAGE = {
     "an unknown mechanism": lambda r: r["rounds"][0]["mechanism"].update(name="exact"),
     "rounds that are none": lambda r: r.update(rounds=[3]),
     "an unknown release": lambda r: r["sanitized"].update(release="lower"),
-    "a release without numbers": lambda r: r["sanitized"].update(release="upper"),
+    "a release without numbers": lambda r: r.update(drawn=1.0),
     "a draw of nothing": lambda r: r.update(earlier_draws=[{}]),
     "a draw without noise": lambda r: r.update(
         earlier_draws=[{"beta": 0.1, "sigma_release": 0.0, "shift": 0.0}]

@@ -37,6 +37,11 @@ class Given:
         return float(self.normal(1)[0])
 
 
+def tally_of(mechanism, counts, order):
+    """The lattice cells of histograms at an order, counted."""
+    return Tally.of(mechanism.cells_of(counts, mechanism.cost_table(order).grid))
+
+
 def batches(counts, sizes, ids=None):
     """Histograms as batches of the given sizes, over and over."""
     ids = np.arange(len(counts)) if ids is None else ids
@@ -125,7 +130,7 @@ def charged(mechanism, counts, orders, *, distances, **done):
     orders, prices = sorted(orders), []
     for order in orders:
         table = mechanism.cost_table(order)
-        prices.append(table.price(mechanism.tally(counts, table.grid), np.arange(distances)))
+        prices.append(table.price(tally_of(mechanism, counts, order), np.arange(distances)))
     return Ledger(
         orders=np.array(orders),
         rdp=np.array([price.rdp for price in prices]),

@@ -184,5 +184,5 @@ def test_what_is_refused(array, options, text):
 
 def test_classes_are_no_and_yes(ballots):
     """Labels have two classes each; another number of classes is a misunderstanding."""
-    assert "has 2 classes, but `classes` is 3" in refused(ballots, **VOTES, classes=3)
+    assert "`classes` 3" in refused(ballots, ParameterError, **VOTES, classes=3)
     assert read(ballots, **VOTES, classes=2)[0].classes == 2

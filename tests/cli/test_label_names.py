@@ -134,7 +134,7 @@ def test_a_student_is_read_by_name(pate, tmp_path):
         (
             ["--label-names", WORDS, "--classes", 3],
             2,
-            "--classes 3 is not the number of --label-names, 4",
+            "--classes is 3, but --label-names are 4",
         ),
         ([], 3, "is of type text"),
     ],

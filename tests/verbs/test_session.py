@@ -130,7 +130,7 @@ def test_votes_of_every_kind_are_the_same_votes():
         assert session.ask(["CAT."] * 200 + ["Kitty", None, "", "no idea"] * 10) == "cat"
         unmatched = session.unmatched
     assert (unmatched.votes, unmatched.cast) == (10, 220)
-    assert unmatched.texts[0].text == "no idea"
+    assert unmatched.texts[0][0] == "no idea"
 
 
 def test_a_query_of_which_no_vote_is_a_name_is_one_like_others():

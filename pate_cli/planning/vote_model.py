@@ -41,7 +41,7 @@ from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.synthetic import from_urn
+from pate_cli.planning.synthetic import from_urn
 from pate_cli.planning.tuning import Tuning
 from pate_cli.votes.checks import with_votes
 from pate_cli.votes.join import shared_out

@@ -24,7 +24,6 @@ from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import CapWords, ReleasedWords, RowWords
 from pate_cli.verbs.request import Request, Votes, mechanism_of
 
 if TYPE_CHECKING:
@@ -34,13 +33,19 @@ if TYPE_CHECKING:
 _ROUGH_BY: Final = 0.15
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = (
-    *ReleasedWords.__annotations__,
-    *CapWords.__annotations__,
-    *RowWords.__annotations__,
+    "release",
+    *_DRAW,
+    "max_answers",
+    "max_queries",
     "keep_ledger",
     "checkpoint",
 )
 """Keywords beside which a budget alone does not say what a run is to be."""
+
+
+def budget_of(asked: Mapping[str, Any]) -> Budget | None:
+    """Return the budget that keywords state; None where they state none."""
+    return Budget.of(asked["budget"], delta=asked["budget_delta"], order=asked["budget_order"])
 
 
 def record_of(votes: Votes, asked: Mapping[str, Any], *, seeded: bool) -> RecordPlace:

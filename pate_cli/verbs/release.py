@@ -6,11 +6,11 @@ import functools
 import operator
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any, Final, TypeAlias, Unpack
+from typing import Any, Final, TypeAlias
 
 from pate_cli.core.clock import now
 from pate_cli.core.errors import (
@@ -26,7 +26,7 @@ from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import External, Other, Stated, refuse_short
+from pate_cli.disclosure.external import External, Stated, refuse_short
 from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
 from pate_cli.disclosure.guarantee import worded
 from pate_cli.disclosure.ledger import Ledger
@@ -56,12 +56,7 @@ from pate_cli.files.reading import LARGEST, reading
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import (
-    ReleaseWords,
-    budget_of,
-    takes_keywords,
-)
-from pate_cli.verbs.promise import kind_of
+from pate_cli.verbs.promise import budget_of, kind_of
 from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
@@ -87,47 +82,10 @@ class Released:
     joined: str | None = None
 
 
-@takes_keywords
-def release(
-    given: Given | Sequence[Given],
-    *,
-    external: Sequence[Other] = (),
-    again: bool = False,
-    unverified: bool = False,
-    **asked: Unpack[ReleaseWords],
-) -> Released:
-    """Publish one (ε, δ) for several runs on votes of the same teachers, and for other mechanisms.
-
-    Of ledgers, each labelled with `keep_ledger`, it is what all rounds cost whatever the votes, and
-    if it is asked for a sanitized value of these votes beside it. Where reports or records are
-    among what is given, it is the total of all runs that they tell of.
-
-        >>> votes = "sample_votes/demo.parquet"
-        >>> first = pate.aggregate(votes, max_queries=100, seed=2, order=8, release="none")
-        >>> second = pate.aggregate(votes, "gnmax", max_queries=20, seed=3, order=8, release="none")
-        >>> pate.release([first.ledger, second.ledger]).report
-        <Report: epsilon 0.9459 at delta 1e-05, 75 of 120 queries answered>
-
-    Args:
-        given: ledgers, reports and records, or their files.
-        external: what else was trained on the same records, or files that state its cost (see
-            `disclosure.external`); it is added to the total.
-        again: draw again what was drawn from the same rounds before; all draws are charged.
-        unverified: take reports and records that do not verify, too, or that promise nothing.
-            The report says so then, and promises nothing.
-
-    What is released is entered in the record that is given, in that of the ledgers' votes, or
-    beside a ledger whose record is not known; and so is all that is given. Of several records the
-    one that is named, or the first, takes over the runs of the others, which take none from then
-    on. With `record` False earlier draws are not charged, and the report promises nothing.
-
-    Raises:
-        ParameterError: a δ too small beside what floating-point noise adds over all rounds.
-        SpentError: the rounds were released before.
-        UnreachableError: all of it together costs more than the `budget`.
-        LedgerError: a ledger, a record or an external file is damaged, or does not fit the others.
-        MismatchError: a report or a record does not verify, or two of them tell otherwise of a run.
-    """
+def released(asked: Mapping[str, Any]) -> Released:
+    """Return one report for several runs; `asked` as `signatures.release` has it."""
+    given, external = asked["given"], asked["external"]
+    again, unverified = asked["again"], asked["unverified"]
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     read = _Read.of(several, unverified=unverified)
@@ -258,7 +216,7 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     return (run_of(report),)
 
 
-def _record_of(read: _Read, asked: ReleaseWords) -> RecordPlace:
+def _record_of(read: _Read, asked: Mapping[str, Any]) -> RecordPlace:
     """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
     record, seeded = asked["record"], asked["seed"] is not None
     if isinstance(record, RecordPlace):
@@ -286,7 +244,7 @@ def _of_ledgers(
     parts: Sequence[Stated],
     *,
     again: bool,
-    asked: ReleaseWords,
+    asked: Mapping[str, Any],
     began: str,
 ) -> Released:
     """Release rounds of ledgers: their worst case, and a draw if one is asked for."""
@@ -336,7 +294,7 @@ def _of_ledgers(
 
 
 def _planned(
-    total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
+    total: Ledger, parts: Sequence[Stated], asked: Mapping[str, Any]
 ) -> tuple[ReleasePlan, External]:
     """Return the release plan, and the external parts as they cost at its order; public."""
     order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
@@ -397,7 +355,7 @@ def _of_account(
     place: RecordPlace,
     parts: Sequence[Stated],
     *,
-    asked: ReleaseWords,
+    asked: Mapping[str, Any],
     began: str,
     unverified: bool,
 ) -> Released:

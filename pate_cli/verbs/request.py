@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,12 +18,11 @@ from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
-from pate_cli.verbs.keywords import ParameterWords, ReadingWords, WorkWords, only
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
 from pate_cli.votes.join import with_prior as with_votes_of_prior
@@ -212,6 +212,12 @@ def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
         )
 
 
+def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how votes are read: of all keywords of a verb, those that `open_votes` takes."""
+    taken = inspect.signature(open_votes).parameters
+    return {name: asked[name] for name in taken if name in asked and name != "progress"}
+
+
 @contextlib.contextmanager
 def opened(
     votes: Votes, asked: Mapping[str, Any], *, any_name: bool = False
@@ -225,11 +231,10 @@ def opened(
         asked: keywords of the verb.
         any_name: as `open_votes` has it, where it opens them.
     """
-    work, reading = only(WorkWords, asked), only(ReadingWords, asked)
     unlisted = any_name and not isinstance(votes, VoteFile)  # which says so itself
     with (
-        engine_of(work["engine"], workers=work["workers"]) as place,
-        open_votes(votes, any_name=unlisted, **reading) as file,
+        engine_of(asked["engine"], workers=asked["workers"]) as place,
+        open_votes(votes, any_name=unlisted, **reading(asked)) as file,
     ):
         if file.prior is not None and "prior" not in asked:
             raise UsageError("votes with a prior do not go with this; give `file.without_prior`")
@@ -286,7 +291,9 @@ def mechanism_of(mechanism: MechanismChoice | str, asked: Mapping[str, Any]) -> 
 
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in only(ParameterWords, asked).items() if value is not None}
+    """Return the parameters of mechanisms that are given."""
+    names = {name: None for kind in CLASSES for name in mechanism_class(kind).options()}
+    return {name: asked[name] for name in names if asked.get(name) is not None}
 
 
 def _refuse_settled(given: Mechanism | MechanismChoice, asked: Mapping[str, Any]) -> None:

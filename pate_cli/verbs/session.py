@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of, run_facts
@@ -35,12 +34,13 @@ from pate_cli.disclosure.settings import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
-from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.labelling import DrawLabels
-from pate_cli.verbs.keywords import SessionWords, budget_of, takes_keywords
+from pate_cli.verbs.parameters.door import opened_by
+from pate_cli.verbs.promise import budget_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id
 from pate_cli.verbs.session_opening import Opening
+from pate_cli.verbs.signatures import session_settings
 from pate_cli.votes.ballot import Ballot, Votes
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -91,27 +91,9 @@ class Session:
     raises `BudgetSpent`.
     """
 
-    @takes_keywords
-    def __init__(
-        self,
-        *,
-        mechanism: MechanismName | str = MechanismName.CONFIDENT,
-        target_epsilon: float | None = None,
-        max_queries: int | None = None,
-        max_epsilon: float | None = None,
-        prior_weight: Amount | float | str | None = None,
-        **asked: Unpack[SessionWords],
-    ) -> None:
+    @opened_by(session_settings)
+    def __init__(self, **asked: Any) -> None:
         """Open the session, or open it again.
-
-        Args:
-            mechanism: the aggregator, by name: every one but interactive and sparse-vector.
-            target_epsilon: epsilon of all that the session says, nats; it decides how many queries
-                may be asked.
-            max_queries: ask no more than these; alone, epsilon follows.
-            max_epsilon: refuse to open a session that could cost more. Left out, 10 is the most
-                without a `seed`.
-            prior_weight: how many votes a guess has that a query comes with; none without.
 
         A session needs a `record` or an `ensemble`, which several sessions and runs may share.
 
@@ -120,18 +102,12 @@ class Session:
             OutputError: the record cannot be written.
             PateError: whatever else is refused.
         """
+        max_epsilon = asked["max_epsilon"]
         if max_epsilon is not None:
             check_positive("`max_epsilon`", max_epsilon)
         seed = asked["seed"]
         self._key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
-        self._opening = opening = Opening.of(
-            mechanism,
-            asked,
-            target_epsilon=target_epsilon,
-            max_queries=max_queries,
-            prior_weight=prior_weight,
-            private=self._key.private,
-        )
+        self._opening = opening = Opening.of(asked, private=self._key.private)
         names = opening.ballots.names
         self._answers = Answers()
         self._unmatched = Unmatched() if names is None else Unmatched(names)

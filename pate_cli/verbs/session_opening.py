@@ -53,21 +53,14 @@ class Opening:
     until: SessionSettings
 
     @classmethod
-    def of(
-        cls,
-        mechanism: MechanismName | str,
-        asked: Mapping[str, Any],
-        *,
-        target_epsilon: float | None,
-        max_queries: int | None,
-        prior_weight: Any,
-        private: bool,
-    ) -> Opening:
+    def of(cls, asked: Mapping[str, Any], *, private: bool) -> Opening:
         """Return what keywords open, `asked` as `Session` takes them.
 
         Raises:
             PateError: they contradict each other, or open nothing that goes query by query.
         """
+        mechanism, prior_weight = asked["mechanism"], asked["prior_weight"]
+        target_epsilon, max_queries = asked["target_epsilon"], asked["max_queries"]
         delta = check_delta(asked["delta"])
         ballots = _ballots(MechanismName(mechanism), asked)
         choice = among_groups(mechanism_of(mechanism, asked), _public(ballots))

@@ -147,35 +147,16 @@ class RecordCost(Result):
         return f"{runs}, {pair(self.total.epsilon, self.total.delta)} together"
 
 
-def spent(
-    record: SpendRecord | str | PathLike[str] | None = None,
+def record_cost(
+    record: SpendRecord | str | PathLike[str] | None,
     *,
-    ensemble: str | None = None,
-    budget: float | None = None,
-    budget_delta: float | None = None,
-    budget_order: float | None = None,
-    reports: Sequence[Report | str | PathLike[str]] | None = None,
+    ensemble: str | None,
+    budget: float | None,
+    budget_delta: float | None,
+    budget_order: float | None,
+    reports: Sequence[Report | str | PathLike[str]] | None,
 ) -> RecordCost:
-    """All runs on the votes of some teachers, what each published, and what they cost together.
-
-        >>> given = {"layout": "counts", "record": "account.spent.json"}
-        >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
-        >>> pate.spent("account.spent.json", reports=[done.report])
-        <RecordCost: 1 run, epsilon 1.6495 at delta 1e-05 together>
-
-    Args:
-        record: the record or its file; or votes that have one beside them.
-        ensemble: the name of the teachers instead, where the record is kept under one.
-        budget: epsilon of which to tell what is left; the budget of the last run if left out.
-        budget_delta: delta of that budget; 1e-3 if left out.
-        budget_order: the Renyi order of that budget, if it has one.
-        reports: what was published, to be held against the record.
-
-    Raises:
-        LedgerError: there is no record, or a damaged one.
-        ReportError: no report, or a damaged one.
-        UsageError: neither a record nor an ensemble, or both.
-    """
+    """Return all runs of a record with their total; see `signatures.spent`."""
     if (record is None) == (ensemble is None):
         raise UsageError("give a record, or the `ensemble` whose it is")
     asked, name = Budget.of(budget, delta=budget_delta, order=budget_order), None

@@ -62,7 +62,8 @@ def command(
             mine = {name: given.pop(name) for name in own if name in given}
             if verb is not None:
                 mine["asked"] = given
-            function(**mine, view=view)
+            mine |= {"view": view} if shown else {}
+            function(**mine)
 
         parameters = [parameter for row in rows.values() for parameter in _for_typer(row)]
         run.__dict__["__signature__"] = inspect.Signature(parameters)
@@ -74,19 +75,27 @@ def command(
     return made
 
 
-def build(name: str, function: Any) -> Command:
+def rows_of_command(function: Callable[..., None]) -> Rows:
+    """Return the rows of a function that `command` made."""
+    rows: Rows = function.__dict__["rows"]
+    return rows
+
+
+def build(name: str, function: Callable[..., None]) -> Command:
     """Return the Typer command of a function that `command` made."""
+    rows = rows_of_command(function)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    helps = any(row.default is Row.required for row in function.rows.values()) or name == "plan"
+    helps = any(row.default is Row.required for row in rows.values()) or name == "plan"
     alone.command(name, cls=Command, short_help=COMMANDS[name], no_args_is_help=helps)(function)
     built: Any = typer.main.get_command(alone)
-    built.rows = function.rows
-    return built
+    built.rows = rows
+    found: Command = built
+    return found
 
 
 def _values(rows: Rows, texts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of what was given; what was left out has the verb's default."""
-    given = {}
+    given: dict[str, Any] = {}
     for name, row in rows.items():
         text, off = texts[name], texts.get(_off(row))
         if row.flag:

@@ -5,10 +5,8 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
+from pate_cli.cli.command import command
 from pate_cli.cli.terminal import outputs, refuse_closed
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
@@ -18,15 +16,8 @@ _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.sp
 _TARGET = 1.5  # which these votes pass but once in 10^11 runs
 
 
-def demo(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Where to write, a new or empty folder. Default: a temporary one.",
-        ),
-    ] = None,
-) -> None:
+@command(None, ())
+def demo(*, folder: str | None = None) -> None:
     """Label real votes that come with pate, and say what to look at.
 
     250 random forests, each trained on 100 census records of its own, vote on whether people earn
@@ -39,7 +30,7 @@ def demo(
     from pate_cli.disclosure.record_place import RecordPlace
 
     refuse_closed()
-    place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else folder
+    place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
         raise OutputError(f"{public_name(place)} is not empty; name a new folder for the demo")

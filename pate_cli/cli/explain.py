@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+import textwrap
+from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
@@ -10,6 +12,11 @@ from pate_cli.cli.view import View
 from pate_cli.core.errors import UsageError
 from pate_cli.files.existing import PAGE, REPORT
 from pate_cli.verbs import signatures as verbs
+
+if TYPE_CHECKING:
+    from pate_cli.disclosure.explain import Explanation
+
+_WIDTH = 80
 
 
 @command(verbs.explain)
@@ -29,14 +36,45 @@ def explain(
 
       pate explain labels.report.json --html page.html
     """
-    out = html or export_rdp
-    if out is not None:
+    place = html or export_rdp
+    if place is not None:
         if view.as_json or view.as_table:
             option = "--html" if html else "--export-rdp"
             raise UsageError(f"{option} writes a file instead; leave out --json and --table")
         with terminal.outputs(force=force) as outputs:
-            if html is not None:
-                outputs.reserve(html, replaces=PAGE)
-            if export_rdp is not None:
-                outputs.reserve(export_rdp, replaces=REPORT)
-        ...
+            outputs.reserve(place, replaces=PAGE if html else REPORT)
+            outputs.write(place, _page(asked) if html else _curve(asked))
+        return
+    found = verbs.explain(**asked)
+    # A pipe gets the words of a terminal, too.
+    if not view.quiet:
+        terminal.show(found.to_dict(), None if view.as_json else lambda _: _print(found))
+
+
+def _page(asked: dict[str, Any]) -> bytes:
+    return verbs.explain(**asked).to_html().encode()
+
+
+def _curve(asked: dict[str, Any]) -> bytes:
+    from pate_cli.disclosure.exchange import rdp_curve
+
+    return rdp_curve(asked["report"]).to_json().encode()
+
+
+def _print(found: Explanation) -> None:
+    """Print titles, bold at a terminal, with sentences wrapped under them."""
+    painted = terminal.printer() if terminal.read_by_person() else None  # rich takes its time
+    wrapped = textwrap.TextWrapper(
+        min(terminal.width(), _WIDTH),
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for number, section in enumerate(found.sections):
+        sys.stdout.write("\n" * bool(number))
+        if painted is None:
+            sys.stdout.write(f"{section.title}\n")
+        else:
+            painted.print(section.title, style="bold", highlight=False, markup=False)
+        sys.stdout.writelines(f"{wrapped.fill(text)}\n" for text in section.texts)

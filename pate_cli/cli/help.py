@@ -42,10 +42,10 @@ def of_command(path: str, text: str, rows: Mapping[str, Row], *, everything: boo
     groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
     hidden = 0
     for row in rows.values():
-        if not row.says.everyday and not everything:
-            hidden += 1
-            continue
-        groups[row.says.group] += entries(row, rows)
+        listed = list(entries(row, rows, everything=everything))
+        shown = listed if everything else listed[: row.says.everyday]
+        groups[row.says.group] += shown
+        hidden += len(listed) - len(shown)
     for group, listed in groups.items():
         lines += _section(group, listed)
     if hidden:
@@ -66,22 +66,24 @@ def argument(row: Row) -> str:
     return name if row.default is Row.required else f"[{name}]"
 
 
-def entries(row: Row, rows: Mapping[str, Row]) -> Iterator[tuple[str, str]]:
+def entries(
+    row: Row, rows: Mapping[str, Row], *, everything: bool = True
+) -> Iterator[tuple[str, str]]:
     """Yield a parameter as help writes it, and the one that stands for False if there is one."""
     if row.says.argument:
-        yield row.option, sentence(row, rows)
+        yield row.option, _sentence(row, rows, everything)
         return
     names = row.option if row.says.short is None else f"{row.says.short}, {row.option}"
-    yield f"{names} {row.metavar}".rstrip(), sentence(row, rows)
+    yield f"{names} {row.metavar}".rstrip(), _sentence(row, rows, everything)
     if row.says.off is not None:
-        yield row.says.off, f"{row.option}, but none."
+        yield row.says.off, row.says.without
 
 
-def sentence(row: Row, rows: Mapping[str, Row]) -> str:
-    """Return help, range and default of a parameter, with options in place of keywords."""
+def _sentence(row: Row, rows: Mapping[str, Row], everything: bool) -> str:
+    """Return help and default of a parameter, its range and words where all is asked for."""
     named = all(choice in row.says.help for choice in row.choices) or "|" in row.metavar
-    choices = "" if named else f" One of {', '.join(row.choices)}."
-    limits = f" [{row.range}]" if row.range else ""
+    choices = f" One of {', '.join(row.choices)}." if everything and not named else ""
+    limits = f" [{row.range}]" if everything and row.range else ""
     plain = row.default in (None, False, (), Row.required)
     default = "" if plain else f" [default: {row.default}]"
     return with_options(f"{row.says.help}{choices}{limits}{default}", rows)

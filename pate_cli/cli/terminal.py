@@ -161,22 +161,6 @@ def say(message: str) -> None:
         sys.stderr.flush()
 
 
-def person_at_hand() -> bool:
-    """Whether somebody reads questions, and can answer them."""
-    return all(
-        stream is not None and not stream.closed and stream.isatty()
-        for stream in (sys.stdin, sys.stderr)
-    )
-
-
-def answer_to(question: str) -> str:
-    """What is typed in answer; empty where the input ends."""
-    say(question)
-    sys.stderr.write("> ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip()
-
-
 @contextlib.contextmanager
 def outputs(*, force: bool) -> Iterator[Outputs]:
     """A transaction of outputs; `what_was_released` knows whether any have left for good."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from pate_cli.cli import terminal
 from pate_cli.core.progress import Counter, progress
@@ -42,6 +42,6 @@ class View:
         """Return a progress bar for a terminal, unless the user asked for quiet."""
         return progress(what, total, quiet=self.quiet)
 
-    def show(self, result: Any, print_words: Callable[[], None]) -> None:
+    def show(self, result: dict[str, Any], print_words: Callable[[dict[str, Any]], None]) -> None:
         """Write a result to stdout: its words for a person, JSON for a pipe or on request."""
         terminal.show(result, print_words if self.for_person else None)

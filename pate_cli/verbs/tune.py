@@ -39,7 +39,9 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
             answers=asked["answers"],
             min_agreement=asked["min_agreement"],
             delta=asked["delta"],
-            bound=Bound(asked["bound"]) if kind is ReleaseKind.TARGET or release is not None else Bound.AUTO,
+            bound=Bound(asked["bound"])
+            if kind is ReleaseKind.TARGET or release is not None
+            else Bound.AUTO,
         )
         for kind in kinds
     ]

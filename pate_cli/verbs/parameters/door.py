@@ -101,7 +101,7 @@ def _told(function: Callable[..., Any], rows: Mapping[str, Row]) -> str:
 
 def _paragraph(row: Row) -> str:
     """Return what a docstring says of one parameter: its help, range and default."""
-    text = f"{row.name}: {row.says.help}"
+    text = f"{row.name}: {row.says.help} {row.says.python}".rstrip()
     if row.range:
         text += f" Must be {row.range}."
     if row.default not in (None, False, (), Row.required):

@@ -16,7 +16,9 @@ class Parameter:
         above, least, below, most: bounds of a number; `above` and `below` are excluded.
         option: the option, where it is not the name with dashes.
         short: a one-letter option.
-        off: the option that stands for False, of a parameter that is no flag.
+        python: what docstrings say besides, and the help of the command line does not.
+        off: the option that stands for False.
+        without: help of that option.
         tried: other names that people try, for "did you mean".
         excludes: parameters that it cannot be given together with.
         argument: it stands on the command line without an option in front.
@@ -34,7 +36,9 @@ class Parameter:
     most: float | None = None
     option: str | None = None
     short: str | None = None
+    python: str = ""
     off: str | None = None
+    without: str = ""
     tried: tuple[str, ...] = ()
     excludes: tuple[str, ...] = ()
     argument: bool = False

@@ -63,7 +63,7 @@ class Row:
         return set(self.kinds) <= {"bool", "None"}
 
     @functools.cached_property
-    def word(self) -> type[enum.StrEnum] | None:
+    def word(self) -> Any:
         """Return the enumeration of the words that it takes, if it takes words."""
         found = (getattr(words, kind, None) for kind in self.kinds)
         return next((kind for kind in found if isinstance(kind, enum.EnumMeta)), None)

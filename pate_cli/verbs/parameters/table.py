@@ -51,7 +51,7 @@ HEADINGS: Final = (
 """Groups of parameters, in the order of the help."""
 
 _AMOUNT: Final = "N|N%"
-_RULE: Final = "with `target_epsilon` a public rule chooses it"
+_RULE: Final = "with a target, by a public rule"
 
 
 def _group(
@@ -73,10 +73,10 @@ _EVERYDAY: Final = (
     _group(
         "Arguments",
         votes=Parameter(
-            "The teachers' votes: a file (NPY, NPZ, Parquet, CSV, JSON lines, Arrow; also packed), "
-            "a folder or glob of parts, an address such as s3://..., or - for standard input. In "
-            "Python also an array, a table, a data frame, or what `open_votes` yields.",
+            "A file (NPY, NPZ, Parquet, CSV, JSON lines, Arrow; also packed), a folder or glob of "
+            "parts, an address such as s3://..., or - for a pipe.",
             "VOTES",
+            python="Or an array, a table, a data frame, or what `open_votes` yields.",
             argument=True,
         ),
         report=Parameter("A report: a file, an address, or - for stdin.", "REPORT", argument=True),
@@ -89,9 +89,8 @@ _EVERYDAY: Final = (
     | _group(
         "Privacy",
         target_epsilon=Parameter(
-            "Epsilon that you state in advance, nats. pate chooses the settings and how many "
-            "queries to ask, then runs a release test. If the test fails you get no labels (exit "
-            "8) and still pay half of it.",
+            "Epsilon, stated in advance, nats. pate chooses settings and queries, then runs a "
+            "release test. If it fails you get no labels (exit 8) and pay half of it.",
             "E",
             above=0,
             tried=("epsilon", "eps", "target"),
@@ -100,39 +99,38 @@ _EVERYDAY: Final = (
             "Delta of the guarantee, below one over the number of records.", above=0, below=1
         ),
         max_queries=Parameter(
-            "How many queries to ask. Left out, the target decides, or all are asked.",
+            "How many queries to ask. Left out, the target decides; without one, all.",
+            least=1,
             tried=("limit", "rows", "num_queries"),
         ),
         max_answers=Parameter(
-            "Stop after so many answers, or after those of so many queries of several labels: a "
-            "public cap that lowers epsilon in the worst case."
+            "Stop after so many answers (of several labels: those of so many queries); the cap "
+            "lowers epsilon in the worst case.",
+            least=1,
         ),
     )
     | _group(
         "Mechanism",
         mechanism=Parameter(
-            "How votes become labels. confident: only queries on which enough teachers agree; "
-            "gnmax: every query; interactive: where teachers correct your student; lnmax: the 2017 "
-            "paper's; stability, sparse-vector: almost unanimous teachers; open-vocabulary: "
-            "classes that nobody listed.",
+            "confident: only queries on which enough teachers agree; gnmax, lnmax: every query; "
+            "interactive: where teachers correct your student; stability, sparse-vector: almost "
+            "unanimous teachers; open-vocabulary: classes that nobody listed.",
             "NAME",
             short="-m",
             tried=("aggregator", "method"),
         ),
         threshold=Parameter(
-            "Votes that the plurality should have, or a share of the teachers. Left out, "
-            f"{THRESHOLD_SHARE:.0%}; {_RULE}.",
+            f"Votes the plurality should have. Left out, {THRESHOLD_SHARE:.0%} of the teachers; "
+            f"{_RULE}.",
             _AMOUNT,
         ),
         sigma1=Parameter(
-            "Noise of the threshold test, in votes or as a share. Left out, "
-            f"{SIGMA1_SHARE:.0%}; {_RULE}.",
+            f"Noise of the threshold test, votes. Left out, {SIGMA1_SHARE:.0%}; {_RULE}.",
             _AMOUNT,
             tried=("sigma_threshold",),
         ),
         sigma2=Parameter(
-            "Noise on the count of each class, in votes or as a share. Left out, "
-            f"{SIGMA2_SHARE:.0%}; {_RULE}.",
+            f"Noise on each class's count, votes. Left out, {SIGMA2_SHARE:.0%}; {_RULE}.",
             _AMOUNT,
             tried=("sigma_gnmax", "sigma", "noise"),
         ),
@@ -140,47 +138,48 @@ _EVERYDAY: Final = (
     | _group(
         "Votes",
         layout=Parameter(
-            "What one row of the votes is. Left out, pate infers it where there is no doubt.",
+            "What one row is: counts, labels, long, scores, ...; inferred where there is no doubt.",
             "LAYOUT",
         ),
         classes=Parameter(
-            "Number of classes. If it must be read from the votes, it is not public and the report "
-            "makes no claim.",
+            "Number of classes. Read from the votes it is not public: the report makes no claim.",
             tried=("num_classes", "n_classes"),
         ),
         teachers=Parameter(
-            "Number of teachers. If you give it, votes of some may be missing.",
+            "Number of teachers; if given, votes may be missing.",
             tried=("num_teachers", "n_teachers"),
         ),
         label_names=Parameter(
-            "Names of the classes, class 0 first: between commas, or @FILE with one a line. Votes "
-            "may then be texts; a text that is no name is a missing vote.",
-            "A,B,...|@FILE",
+            "Names of the classes, class 0 first; @FILE has one a line. Votes may then be texts; "
+            "one that is no name is a missing vote.",
+            "A,B|@FILE",
             tried=("names", "class_names"),
         ),
         id_column=Parameter(
-            "Column of a table that names the queries, if it is not query_id; also in the labels.",
+            "Column that names the queries, if it is not query_id; also in the labels.",
             "NAME",
         ),
     )
     | _group(
         "Record of all runs",
         ensemble=Parameter(
-            "Name of these teachers. All runs under one name share a record, in a folder of yours.",
+            "Name of these teachers, under which a record is kept in a folder of yours.",
             "NAME",
         ),
         budget=Parameter(
-            "The most epsilon that all runs of the record may cost together, however they are "
-            "chosen; a run that would cost more is refused (exit 5).",
+            "The most epsilon that all runs of the record may cost together; a run beyond it is "
+            "refused (exit 5).",
             above=0,
         ),
         record=Parameter(
-            "File of all runs on these teachers. A run stands in it before anything is drawn, and "
-            "counts in full whatever happens. Left out, it lies beside the votes or ledgers "
-            "(VOTES.spent.json). False keeps none, and the report says so.",
+            "Record of all runs on these teachers. Left out, VOTES.spent.json beside the votes or "
+            "ledgers.",
             "FILE",
+            python="A run stands in it before anything is drawn, and counts in full whatever "
+            "happens. False keeps none, and the report says so.",
             option="--spend",
             off="--no-record",
+            without="Keep no record; the report says that earlier runs are not tracked.",
             excludes=("ensemble",),
             tried=("record_file",),
         ),
@@ -285,8 +284,8 @@ _ADVANCED: Final = (
         "Large files, tests and papers",
         everyday=False,
         workers=Parameter(
-            "Processes that share a large file; labels do not depend on them. In Python more than "
-            "one needs a main module that can be imported without doing anything.",
+            "Processes that share a large file; labels do not depend on them.",
+            python="More than one needs a main module that can be imported without doing anything.",
             least=1,
             tried=("jobs", "n_jobs", "processes"),
         ),
@@ -297,9 +296,9 @@ _ADVANCED: Final = (
         ),
         checkpoint=Parameter(
             "Folder that keeps the run until it has ended: cut short, the same command goes on "
-            "there, with the same labels. Labels in memory: `end` the result's checkpoint once "
-            "they are safe. SECRET.",
+            "there, with the same labels. Mode 0700. SECRET.",
             "FOLDER",
+            python="With labels in memory, `end` the result's checkpoint once they are safe.",
         ),
         seed="Reproducible noise for tests and papers. Nothing drawn with it is private, and the "
         "report says so.",
@@ -347,42 +346,40 @@ _PYTHON: Final = _group(
     "reads the rows first, it is called with (0, all) and then with shares of `all`.",
     interrupted="Called when a search is broken off, before its best so far is priced.",
 )
-_OUTPUT: Final = (
-    _group(
-        "Output",
-        out=Parameter(
-            "Labels: a path or an address whose suffix is the format, or - for stdout. Left out, "
-            "<votes>.labels.parquet.",
-            "FILE",
-            option="--output",
-            short="-o",
-            tried=("labels", "into"),
-        ),
-        dry_run="Check votes and outputs, say what the run would cost, spend nothing.",
-        force="Replace outputs of earlier runs.",
-        quiet=Parameter("No progress, notes or summary.", short="-q"),
-        as_json=Parameter("JSON, also on a terminal.", option="--json", excludes=("as_table",)),
-        as_table=Parameter("The table of a terminal, also through a pipe.", option="--table"),
-    )
-    | _group(
-        "Output",
-        everyday=False,
-        format=Parameter("Format of the labels, where the suffix does not tell."),
-        ledger=Parameter(
-            "Also keep the ledger here (mode 0600), to compose several runs. SECRET.", "FILE"
-        ),
-        plot=Parameter(
-            "Also draw a picture (.pdf, .png, .svg; mode 0600); needs pate-cli[plot].", "FILE"
-        ),
-    )
+_OUTPUT: Final = _group(
+    "Output",
+    out=Parameter(
+        "Labels: a path or address whose suffix is the format; - is stdout. Left out, "
+        "<votes>.labels.parquet.",
+        "FILE",
+        option="--output",
+        short="-o",
+        tried=("labels", "into"),
+    ),
+    dry_run="Check all, say what the run would cost, spend nothing.",
+    force="Replace outputs of earlier runs.",
+    quiet=Parameter("No progress, notes or summary.", short="-q"),
+    as_json=Parameter("JSON, also on a terminal.", option="--json", excludes=("as_table",)),
+    as_table=Parameter("The table of a terminal, also through a pipe.", option="--table"),
+) | _group(
+    "Output",
+    everyday=False,
+    label_format=Parameter(
+        "Format of the labels, where the suffix does not tell.", option="--format"
+    ),
+    ledger=Parameter(
+        "Also keep the ledger here (mode 0600), to compose several runs. SECRET.", "FILE"
+    ),
+    plot=Parameter(
+        "Also draw a picture (.pdf, .png, .svg; mode 0600); needs pate-cli[plot].", "FILE"
+    ),
 )
 _SHARED: Final = _EVERYDAY | _TARGET | _ADVANCED | _OF_MECHANISMS | _PYTHON | _OUTPUT
 
 _REPORT: Final = _group(
     "Output",
     report=Parameter(
-        "Public report (JSON), or - for stdout. Left out, it lies beside the labels, and a pipe "
-        "gets a copy.",
+        "Public report (JSON); - is stdout. Left out, beside the labels, with a copy for a pipe.",
         "FILE",
     ),
 )
@@ -608,6 +605,7 @@ _OWN: Final = {
             "Also ask Google's dp_accounting for the textbook numbers. Left out, where it is "
             "installed (pip install pate-cli[accounting]).",
             off="--without-dp-accounting",
+            without="Do not, even where it is installed.",
         ),
         strict="Exit 11 if anything could not be checked.",
     ),
@@ -615,8 +613,7 @@ _OWN: Final = {
         "Output",
         html=Parameter("Write a page to read, print and sign instead; - is stdout.", "FILE"),
         export_rdp=Parameter(
-            "Write the RDP curve for all votes (JSON) instead, for other accountants; - is "
-            "stdout.",
+            "Write the RDP curve for all votes (JSON) instead, for other accountants; - is stdout.",
             "FILE",
         ),
     ),
@@ -629,9 +626,9 @@ _OWN: Final = {
             excludes=("per_query", "plot", "target_epsilon"),
         ),
         per_query=Parameter(
-            "Also tell the cost of every query; on the command line a file of one row a query "
-            "(.parquet, .csv, .jsonl, .arrow; mode 0600).",
+            "Also write the cost of every query (.parquet, .csv, .jsonl, .arrow; mode 0600).",
             "FILE",
+            python="In Python it is in the result.",
         ),
     ),
 }

@@ -56,7 +56,7 @@ def aggregate(
     labels = out or f"{stem_of(votes)}.labels.parquet"
     beside = report if labels == "-" else report or report_beside(labels, votes)
     to = Destination(labels, report=beside, ledger=ledger, label_format=label_format, force=force)
-    run = _Run(votes, to, view, told=report)
+    run = _CommandLine(votes, to, view, told=report)
     if dry_run:
         run.price(asked)
     else:
@@ -64,7 +64,7 @@ def aggregate(
 
 
 @dataclass(frozen=True)
-class _Run:
+class _CommandLine:
     """One command line: where its outputs go, and what is said of them.
 
     Attributes:

@@ -13,7 +13,7 @@ import typer
 from typer.core import TyperGroup
 
 from pate_cli.cli import help as helping
-from pate_cli.cli.command import Command, Rows, build, rows_of_command
+from pate_cli.cli.command import Command, Keywords, build, keywords_of_command
 from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.cli.terminal import (
     command,
@@ -27,7 +27,7 @@ from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.core.gone import GONE
 from pate_cli.core.version import __version__
 from pate_cli.files.addresses import public_name
-from pate_cli.verbs.parameters.rows import nearest_to, with_options
+from pate_cli.verbs.parameters.keywords import nearest_to, with_options
 
 _BROKEN_PIPE = 141
 _ABOUT = "Private labels and an honest (epsilon, delta) from a file of teacher votes."
@@ -116,7 +116,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PateError as error:
-            say(with_options(str(error), _rows(ctx)) + notes_of(error))
+            say(with_options(str(error), _keywords(ctx)) + notes_of(error))
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
@@ -134,22 +134,22 @@ class _Commands(TyperGroup):
             if os.environ.get("PATE_DEBUG"):
                 raise
             code, line = _what_happened(error)
-            say(with_options(line, _rows(ctx)) + notes_of(error))
+            say(with_options(line, _keywords(ctx)) + notes_of(error))
             raise typer.Exit(code) from None
 
 
-def _rows(ctx: Any) -> Rows:
+def _keywords(ctx: Any) -> Keywords:
     """Return the parameters of the command that runs, whose options messages name."""
     name = ctx.invoked_subcommand
-    return {} if name not in COMMANDS else rows_of_command(load(name))
+    return {} if name not in COMMANDS else keywords_of_command(load(name))
 
 
-def _unknown(option: str, rows: Rows) -> str:
+def _unknown(option: str, keywords: Keywords) -> str:
     """Return what to say of an option that a command does not have."""
     name = option.lstrip("-").replace("-", "_")
     if name in GONE:
-        return f"{option} is gone: {with_options(GONE[name], rows)}"
-    near = nearest_to(name, [row for row in rows.values() if not row.says.argument])
+        return f"{option} is gone: {with_options(GONE[name], keywords)}"
+    near = nearest_to(name, [keyword for keyword in keywords.values() if not keyword.says.argument])
     return f"no option {option}" + ("" if near is None else f"; did you mean {near.option}?")
 
 
@@ -159,10 +159,10 @@ def _misuse(error: Exception) -> str | None:
     if home != "typer" or name == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
         return None
     context: Any = getattr(error, "ctx", None)
-    option, rows = getattr(error, "option_name", None), getattr(context, "command", None)
-    rows = getattr(rows, "rows", None)
-    if name == "NoSuchOption" and option is not None and rows is not None:
-        text = _unknown(option, rows)
+    option, keywords = getattr(error, "option_name", None), getattr(context, "command", None)
+    keywords = getattr(keywords, "keywords", None)
+    if name == "NoSuchOption" and option is not None and keywords is not None:
+        text = _unknown(option, keywords)
     else:
         text = str(error.format_message()).strip().rstrip(".")
         for pattern, words in _HOUSE_STYLE:

@@ -1,4 +1,4 @@
-"""Commands for Typer, made from the rows of verbs.
+"""Commands for Typer, made from the keywords of verbs.
 
 A command is a function that takes `asked`, what was given of the verb's parameters, `view`, how
 the result is to be shown, and by keyword whatever the command line alone has:
@@ -6,7 +6,7 @@ the result is to be shown, and by keyword whatever the command line alone has:
     @command(verbs.verify)
     def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None: ...
 
-Typer gets every value as a text, and its row turns it into a value and checks it.
+Typer gets every value as a text, and its keyword turns it into a value and checks it.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from pate_cli.cli import help as helping
 from pate_cli.cli.commands import COMMANDS
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import UsageError
-from pate_cli.verbs.parameters.rows import Row, check_all, rows_of
+from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of
 
-Rows = Mapping[str, Row]
+Keywords = Mapping[str, Keyword]
 
 
 class Command(TyperCommand):
-    """A Typer command that knows the rows of its parameters."""
+    """A Typer command that knows the keywords of its parameters."""
 
-    rows: Rows
+    keywords: Keywords
 
     def get_help(self, ctx: Any, *, everything: bool = False) -> str:
         """Return the help of the command, with its rare options if `everything` is asked for."""
         return helping.of_command(
-            ctx.command_path, self.help or "", self.rows, everything=everything
+            ctx.command_path, self.help or "", self.keywords, everything=everything
         )
 
 
@@ -50,14 +50,18 @@ def command(
     """
 
     def made(function: Callable[..., None]) -> Callable[..., None]:
-        of_verb = {} if verb is None else rows_of(verb)
-        of_view = {name: row for name, row in rows_of(View).items() if name in shown}
-        own = rows_of(function, without=("asked", "view"))
-        rows = {name: row for name, row in of_verb.items() if not row.says.hidden} | own | of_view
+        of_verb = {} if verb is None else keywords_of(verb)
+        of_view = {name: keyword for name, keyword in keywords_of(View).items() if name in shown}
+        own = keywords_of(function, without=("asked", "view"))
+        keywords = (
+            {name: keyword for name, keyword in of_verb.items() if not keyword.says.hidden}
+            | own
+            | of_view
+        )
 
         def run(**texts: Any) -> None:
-            given = _values(rows, texts)
-            check_all(rows, given)
+            given = _values(keywords, texts)
+            check_all(keywords, given)
             view = View(**{name: given.pop(name) for name in of_view if name in given})
             mine = {name: given.pop(name) for name in own if name in given}
             if verb is not None:
@@ -65,81 +69,87 @@ def command(
             mine |= {"view": view} if shown else {}
             function(**mine)
 
-        parameters = [parameter for row in rows.values() for parameter in _for_typer(row)]
+        parameters = [
+            parameter for keyword in keywords.values() for parameter in _for_typer(keyword)
+        ]
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__doc__ = function.__doc__
-        run.__dict__["rows"] = rows
+        run.__dict__["keywords"] = keywords
         return run
 
     return made
 
 
-def rows_of_command(function: Callable[..., None]) -> Rows:
-    """Return the rows of a function that `command` made."""
-    rows: Rows = function.__dict__["rows"]
-    return rows
+def keywords_of_command(function: Callable[..., None]) -> Keywords:
+    """Return the keywords of a function that `command` made."""
+    keywords: Keywords = function.__dict__["keywords"]
+    return keywords
 
 
 def build(name: str, function: Callable[..., None]) -> Command:
     """Return the Typer command of a function that `command` made."""
-    rows = rows_of_command(function)
+    keywords = keywords_of_command(function)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    helps = any(row.default is Row.required for row in rows.values()) or name == "plan"
+    helps = (
+        any(keyword.default is Keyword.required for keyword in keywords.values()) or name == "plan"
+    )
     alone.command(name, cls=Command, short_help=COMMANDS[name], no_args_is_help=helps)(function)
     built: Any = typer.main.get_command(alone)
-    built.rows = rows
+    built.keywords = keywords
     found: Command = built
     return found
 
 
-def _values(rows: Rows, texts: Mapping[str, Any]) -> dict[str, Any]:
+def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of what was given; what was left out has the verb's default."""
     given: dict[str, Any] = {}
-    for name, row in rows.items():
-        text, off = texts[name], texts.get(_off(row))
-        if row.flag:
-            given |= {} if text in (None, row.default) else {name: text}
-        elif row.says.several:
-            given |= {name: [row.read(each) for each in text]} if text else {}
+    for name, keyword in keywords.items():
+        text, off = texts[name], texts.get(_off(keyword))
+        if keyword.flag:
+            given |= {} if text in (None, keyword.default) else {name: text}
+        elif keyword.says.several:
+            given |= {name: [keyword.read(each) for each in text]} if text else {}
         elif text is not None:
-            given[name] = row.read(text)
+            given[name] = keyword.read(text)
         if off and name in given:
-            raise UsageError(f"{row.option} and {row.says.off} contradict each other; give one")
+            raise UsageError(
+                f"{keyword.option} and {keyword.says.off} contradict each other; give one"
+            )
         if off:
             given[name] = False
     return given
 
 
-def _off(row: Row) -> str:
-    """Return the name of the parameter that stands for False; "" if the row has none."""
-    return "" if row.says.off is None else row.says.off.lstrip("-").replace("-", "_")
+def _off(keyword: Keyword) -> str:
+    """Return the name of the parameter that stands for False; "" if the keyword has none."""
+    return "" if keyword.says.off is None else keyword.says.off.lstrip("-").replace("-", "_")
 
 
-def _for_typer(row: Row) -> list[inspect.Parameter]:
-    """Return a row as Typer wants it: a flag, a text, or a list of texts; perhaps one for False."""
-    says, required = row.says, row.default is Row.required
-    kind: Any = bool if row.flag else list[str] if says.several else str
+def _for_typer(keyword: Keyword) -> list[inspect.Parameter]:
+    """Return a keyword as Typer wants it: a flag, a text, or a list of texts; perhaps one for False."""
+    says, required = keyword.says, keyword.default is Keyword.required
+    kind: Any = bool if keyword.flag else list[str] if says.several else str
     if says.argument:
-        information = typer.Argument(metavar=row.option, show_default=False)
-        return [_keyword(row.name, kind if required else kind | None, information)]
-    spelled = f"{row.option}/{says.off}" if row.flag and says.off else row.option
+        information = typer.Argument(metavar=keyword.option, show_default=False)
+        return [_keyword(keyword.name, kind if required else kind | None, information)]
+    spelled = f"{keyword.option}/{says.off}" if keyword.flag and says.off else keyword.option
     information = typer.Option(
         *([spelled] if says.short is None else [spelled, says.short]),
-        metavar=row.metavar or None,
+        metavar=keyword.metavar or None,
         help=says.help,
         hidden=not says.everyday,
-        autocompletion=row.complete if row.choices else None,
+        autocompletion=keyword.complete if keyword.choices else None,
     )
-    found = [_keyword(row.name, kind | None, information)]
-    if says.off is not None and not row.flag:
-        no = typer.Option(says.off, help=f"{row.option} False.", hidden=not says.everyday)
-        found.append(_keyword(_off(row), bool | None, no))
+    found = [_keyword(keyword.name, kind | None, information)]
+    if says.off is not None and not keyword.flag:
+        no = typer.Option(says.off, help=f"{keyword.option} False.", hidden=not says.everyday)
+        found.append(_keyword(_off(keyword), bool | None, no))
     return found
 
 
 def _keyword(name: str, kind: Any, information: Any) -> inspect.Parameter:
-    default = None if kind in (bool | None, str | None, list[str] | None) else Row.required
+    default = None if kind in (bool | None, str | None, list[str] | None) else Keyword.required
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -10,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pate_cli.verbs.parameters.rows import Row, with_options
+from pate_cli.verbs.parameters.keywords import Keyword, with_options
 from pate_cli.verbs.parameters.table import HEADINGS
 
 EVERYTHING: Final = "--help-all"
@@ -27,74 +28,85 @@ def asks_for_help(words: Sequence[str]) -> bool:
     return any(word in ("-h", "--help", EVERYTHING) for word in options)
 
 
-def of_command(path: str, text: str, rows: Mapping[str, Row], *, everything: bool = False) -> str:
+def of_command(
+    path: str,
+    text: str,
+    keywords: Mapping[str, Keyword],
+    *,
+    everything: bool = False,
+    width: int | None = None,
+) -> str:
     """Return the help of one command.
 
     Args:
         path: how the command is called, such as `pate spent`.
         text: its docstring.
-        rows: its parameters.
+        keywords: its parameters.
         everything: also show the rare options.
+        width: columns; left out, those of the terminal, and at most 100.
     """
-    arguments = [row for row in rows.values() if row.says.argument]
+    width = width or _width()
+    arguments = [keyword for keyword in keywords.values() if keyword.says.argument]
     usage = " ".join([path, "[OPTIONS]", *map(argument, arguments)])
-    lines = [*_wrapped(f"Usage: {usage}", _width()), "", *_paragraphs(text), ""]
+    lines = [*_wrapped(f"Usage: {usage}", width), "", *_paragraphs(text, width), ""]
     groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
     hidden = 0
-    for row in rows.values():
-        listed = list(entries(row, rows, everything=everything))
-        shown = listed if everything else listed[: row.says.everyday]
-        groups[row.says.group] += shown
+    for keyword in keywords.values():
+        listed = list(entries(keyword, keywords, everything=everything))
+        shown = listed if everything else listed[: keyword.says.everyday]
+        groups[keyword.says.group] += shown
         hidden += len(listed) - len(shown)
     for group, listed in groups.items():
-        lines += _section(group, listed)
+        lines += _section(group, listed, width)
     if hidden:
-        lines += _wrapped(f"{path} {EVERYTHING} shows {hidden} more.", _width())
+        lines += _wrapped(f"{path} {EVERYTHING} shows {hidden} more.", width)
     return "\n".join(lines).rstrip()
 
 
 def of_group(text: str, commands: Mapping[str, str], closing: str) -> str:
     """Return the help of `pate` itself: what each command is for."""
-    lines = ["Usage: pate COMMAND [OPTIONS]", "", *_paragraphs(text), ""]
-    lines += _section("Commands", list(commands.items()))
-    return "\n".join([*lines, *_paragraphs(closing)])
+    width = _width()
+    lines = ["Usage: pate COMMAND [OPTIONS]", "", *_paragraphs(text, width), ""]
+    lines += _section("Commands", list(commands.items()), width)
+    return "\n".join([*lines, *_paragraphs(closing, width)])
 
 
-def argument(row: Row) -> str:
+def argument(keyword: Keyword) -> str:
     """Return how a usage line writes an argument."""
-    name = f"{row.option}{'...' if row.says.several else ''}"
-    return name if row.default is Row.required else f"[{name}]"
+    name = f"{keyword.option}{'...' if keyword.says.several else ''}"
+    return name if keyword.default is Keyword.required else f"[{name}]"
 
 
 def entries(
-    row: Row, rows: Mapping[str, Row], *, everything: bool = True
+    keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool = True
 ) -> Iterator[tuple[str, str]]:
     """Yield a parameter as help writes it, and the one that stands for False if there is one."""
-    if row.says.argument:
-        yield row.option, _sentence(row, rows, everything)
+    if keyword.says.argument:
+        yield keyword.option, _sentence(keyword, keywords, everything)
         return
-    names = row.option if row.says.short is None else f"{row.says.short}, {row.option}"
-    yield f"{names} {row.metavar}".rstrip(), _sentence(row, rows, everything)
-    if row.says.off is not None:
-        yield row.says.off, row.says.without
+    names = (
+        keyword.option if keyword.says.short is None else f"{keyword.says.short}, {keyword.option}"
+    )
+    yield f"{names} {keyword.metavar}".rstrip(), _sentence(keyword, keywords, everything)
+    if keyword.says.off is not None:
+        yield keyword.says.off, keyword.says.without
 
 
-def _sentence(row: Row, rows: Mapping[str, Row], everything: bool) -> str:
+def _sentence(keyword: Keyword, keywords: Mapping[str, Keyword], everything: bool) -> str:
     """Return help and default of a parameter, its range and words where all is asked for."""
-    named = all(choice in row.says.help for choice in row.choices) or "|" in row.metavar
-    choices = f" One of {', '.join(row.choices)}." if everything and not named else ""
-    limits = f" [{row.range}]" if everything and row.range else ""
-    plain = row.default in (None, False, (), Row.required)
-    default = "" if plain else f" [default: {row.default}]"
-    return with_options(f"{row.says.help}{choices}{limits}{default}", rows)
+    named = all(choice in keyword.says.help for choice in keyword.choices) or "|" in keyword.metavar
+    choices = f" One of {', '.join(keyword.choices)}." if everything and not named else ""
+    limits = f" [{keyword.range}]" if everything and keyword.range else ""
+    plain = keyword.default in (None, False, (), Keyword.required)
+    default = "" if plain else f" [default: {keyword.default}]"
+    return with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
 
 
-def _section(title: str, listed: list[tuple[str, str]]) -> list[str]:
+def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]:
     """Return a heading and its entries, in two columns or, where it is narrow, one above."""
     if not listed:
         return []
     lines = [_bold(f"{title}:")]
-    width = _width()
     column = 6 if width < _NARROW else min(_COLUMN, 4 + max(len(name) for name, _ in listed))
     for name, text in listed:
         told = _wrapped(text, width - column)
@@ -106,16 +118,16 @@ def _section(title: str, listed: list[tuple[str, str]]) -> list[str]:
     return [*lines, ""]
 
 
-def _paragraphs(text: str) -> Iterator[str]:
+def _paragraphs(text: str, width: int) -> Iterator[str]:
     """Yield the lines of a docstring, wrapped; indented ones, which are examples, by themselves."""
-    for number, paragraph in enumerate(textwrap.dedent(text).strip().split("\n\n")):
+    for number, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
         if number:
             yield ""
         if paragraph.startswith("  "):
             for line in paragraph.split("\n"):
-                yield from (f"  {each}" for each in _wrapped(line.strip(), _width() - 2))
+                yield from (f"  {each}" for each in _wrapped(line.strip(), width - 2))
         else:
-            yield from _wrapped(" ".join(paragraph.split()), _width())
+            yield from _wrapped(" ".join(paragraph.split()), width)
 
 
 def _wrapped(text: str, width: int) -> list[str]:

@@ -13,7 +13,7 @@ from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.existing import REPORT
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.rows import rows_of, with_options
+from pate_cli.verbs.parameters.keywords import keywords_of, with_options
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
@@ -119,7 +119,9 @@ def _refuse(name: Any, error: VoteError | UsageError, *, strict: bool) -> None:
     """Answer a line that is no query by an error, which costs nothing; or raise that."""
     if strict:
         raise error
-    _write([{**_named(name), "error": with_options(str(error), rows_of(verbs.session_settings))}])
+    _write(
+        [{**_named(name), "error": with_options(str(error), keywords_of(verbs.session_settings))}]
+    )
 
 
 def _named(name: Any) -> dict[str, Any]:

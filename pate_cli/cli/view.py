@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from pate_cli.cli import terminal
 from pate_cli.core.progress import Counter, progress
+from pate_cli.verbs.parameters.keywords import with_options
 
 ALL: Final = ("as_json", "as_table", "quiet")
 QUIET: Final = ("quiet",)
@@ -36,7 +37,7 @@ class View:
     def note(self, message: str) -> None:
         """Write a line on stderr, unless the user asked for quiet."""
         if not self.quiet:
-            terminal.say(message)
+            terminal.say(with_options(message, {}))
 
     def progress(self, what: str, total: int | None = None) -> AbstractContextManager[Counter]:
         """Return a progress bar for a terminal, unless the user asked for quiet."""

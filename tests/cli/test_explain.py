@@ -15,7 +15,7 @@ import pate_cli as pate_library
 import reports
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.reader import read_report
-from pate_cli.verbs.explain import explain
+from pate_cli.verbs.signatures import explain
 from slices import some
 
 NOISE = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)

@@ -17,7 +17,7 @@ from pate_cli.disclosure.guarantee import adjacency
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import report_schema
 from pate_cli.mechanisms import GNMax, MechanismChoice
-from pate_cli.verbs.quote import quote
+from pate_cli.verbs.signatures import quote
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
 from refusals import refusal

@@ -23,7 +23,7 @@ from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 
 # Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
 _HEAD = ("kind", "schema_version", "releasable")

@@ -30,7 +30,7 @@ from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import RunKind, SpendRecord
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 from pate_cli.votes.groups import TeacherGroups
 from slices import EVERY, some
 

@@ -8,12 +8,12 @@ import typing
 
 import numpy as np
 import pytest
+from pate_cli.verbs.keywords import GROUPS, ParameterWords, ReadingWords, VotesWords
 
 import pate_cli as pate
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.gone import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
-from pate_cli.verbs.keywords import GROUPS, ParameterWords, ReadingWords, VotesWords
 from slices import some
 
 VERBS = (

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from pate_cli.core.errors import PateError, UsageError
 from pate_cli.core.gone import GONE
-from pate_cli.verbs.parameters.rows import Row, check_all, nearest_to, rows_of
+from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of, nearest_to
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -20,7 +20,7 @@ _WIDTH: Final = 96
 
 
 def verb(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Check what a verb is given by its rows, and tell of each parameter in its docstring.
+    """Check what a verb is given by its keywords, and tell of each parameter in its docstring.
 
     The signature stays what it is, for `inspect`, type checkers and editors.
 
@@ -59,8 +59,8 @@ def _behind_door(
         called: the name in messages.
         bound: whether the first argument is the object that a method belongs to.
     """
-    rows, signature = rows_of(model), inspect.signature(model)
-    function.__doc__ = _told(function, rows)
+    keywords, signature = keywords_of(model), inspect.signature(model)
+    function.__doc__ = _told(function, keywords)
 
     @functools.wraps(function)
     def door(*args: Any, **given: Any) -> Any:
@@ -68,10 +68,10 @@ def _behind_door(
         own = args[:1] if bound else ()
         try:
             for name in given:
-                if name not in rows:
-                    raise UsageError(unknown(called, name, rows))
+                if name not in keywords:
+                    raise UsageError(unknown(called, name, keywords))
             found = signature.bind(*args[len(own) :], **given)
-            check_all(rows, found.arguments)
+            check_all(keywords, found.arguments)
             found.apply_defaults()
             return function(*own, **found.arguments)
         except PateError as error:
@@ -83,29 +83,29 @@ def _behind_door(
     return door
 
 
-def unknown(called: str, name: str, rows: Mapping[str, Row]) -> str:
+def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
     """Return what to say of a keyword that a verb does not have."""
     if name in GONE:
         return f"`{name}` is gone: {GONE[name]}"
-    near = nearest_to(name, rows.values())
+    near = nearest_to(name, keywords.values())
     meant = "" if near is None else f"; did you mean `{near.name}`?"
     return f"{called} takes no `{name}`{meant}"
 
 
-def _told(function: Callable[..., Any], rows: Mapping[str, Row]) -> str:
+def _told(function: Callable[..., Any], keywords: Mapping[str, Keyword]) -> str:
     """Return the docstring of a verb with a paragraph for each parameter before the errors."""
     said, raises, errors = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")
-    told = "\n".join(map(_paragraph, rows.values()))
+    told = "\n".join(map(_paragraph, keywords.values()))
     return f"{said}\n\nArgs:\n{told}{raises}{errors}"
 
 
-def _paragraph(row: Row) -> str:
+def _paragraph(keyword: Keyword) -> str:
     """Return what a docstring says of one parameter: its help, range and default."""
-    text = f"{row.name}: {row.says.help} {row.says.python}".rstrip()
-    if row.range:
-        text += f" Must be {row.range}."
-    if row.default not in (None, False, (), Row.required):
-        text += f" Default: {row.default}."
+    text = f"{keyword.name}: {keyword.says.help} {keyword.says.python}".rstrip()
+    if keyword.range:
+        text += f" Must be {keyword.range}."
+    if keyword.default not in (None, False, (), Keyword.required):
+        text += f" Default: {keyword.default}."
     return textwrap.fill(
         text, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False
     )

@@ -1,8 +1,8 @@
-"""Rows: what the table says of a parameter, joined with what a verb's signature says.
+"""Keywords: what the table says of a parameter, joined with what a verb's signature says.
 
 A verb is an ordinary function: names, types and defaults stand in its signature. Help, range and
 group of a name stand in `table`, once for all verbs. Options, both helps, completion, checks, "did
-you mean", docstrings and the reference page are made from `rows_of(verb)`.
+you mean", docstrings and the reference page are made from `keywords_of(verb)`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ _NUMBERS: Final = {"int": (int, "a whole number", "N"), "float": (float, "a numb
 
 
 @dataclass(frozen=True)
-class Row:
+class Keyword:
     """A parameter as one verb has it.
 
     Attributes:
         name: the Python keyword.
         says: its help, range and group.
         kinds: the types that its annotation names, as they are written there.
-        default: its default; `Row.required` where it must be given.
+        default: its default; `Keyword.required` where it must be given.
     """
 
     name: str
@@ -156,14 +156,14 @@ class Row:
         )
 
 
-def rows_of(function: Callable[..., Any], *, without: Sequence[str] = ()) -> dict[str, Row]:
-    """Return the rows of a function's parameters, by name and in order, but for some names.
+def keywords_of(function: Callable[..., Any], *, without: Sequence[str] = ()) -> dict[str, Keyword]:
+    """Return the keywords of a function's parameters, by name and in order, but for some names.
 
     Raises:
         LookupError: the table says nothing of a parameter.
     """
     return {
-        name: Row(name, said_of(function.__name__, name), _kinds(each.annotation), each.default)
+        name: Keyword(name, said_of(function.__name__, name), _kinds(each.annotation), each.default)
         for name, each in inspect.signature(function).parameters.items()
         if name not in without
     }
@@ -174,7 +174,7 @@ def _kinds(annotation: str) -> tuple[str, ...]:
     return tuple(re.split(r" \| (?![^\[]*\])", annotation))
 
 
-def check_all(rows: Mapping[str, Row], given: Mapping[str, Any]) -> None:
+def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None:
     """Check every value, and that no two of them exclude each other.
 
     Raises:
@@ -182,10 +182,10 @@ def check_all(rows: Mapping[str, Row], given: Mapping[str, Any]) -> None:
         ParameterError: a value of the wrong type or out of range.
     """
     for name, value in given.items():
-        rows[name].check(value)
-    said = {name: value for name, value in given.items() if value is not rows[name].default}
+        keywords[name].check(value)
+    said = {name: value for name, value in given.items() if value is not keywords[name].default}
     for name in said:
-        for other in rows[name].says.excludes:
+        for other in keywords[name].says.excludes:
             if other in said:
                 both = " and ".join(
                     f"`{each}` False" if said[each] is False else f"`{each}`"
@@ -194,17 +194,17 @@ def check_all(rows: Mapping[str, Row], given: Mapping[str, Any]) -> None:
                 raise UsageError(f"{both} contradict each other; give one of them")
 
 
-def with_options(message: str, rows: Mapping[str, Row]) -> str:
+def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
     """Return a message with options where it names keywords in backticks.
 
     Args:
         message: for a person at a shell.
-        rows: those of the command, whose options come first.
+        keywords: those of the command, whose options come first.
     """
 
     def option(found: re.Match[str]) -> str:
         name, off = found.groups()
-        says = rows[name].says if name in rows else anywhere(name)
+        says = keywords[name].says if name in keywords else anywhere(name)
         if says is None or says.hidden:
             return found[0]
         if off and says.off is not None:
@@ -220,9 +220,11 @@ def _option(name: str, says: Parameter) -> str:
     return says.option or "--" + name.replace("_", "-")
 
 
-def nearest_to(name: str, rows: Iterable[Row]) -> Row | None:
+def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
     """Return the parameter that a wrong name most likely means, by spelling or by what is tried."""
-    known = {tried: row for row in rows for tried in (row.name, *row.says.tried)}
-    known |= {row.option.lstrip("-").replace("-", "_"): row for row in rows}
+    known = {
+        tried: keyword for keyword in keywords for tried in (keyword.name, *keyword.says.tried)
+    }
+    known |= {keyword.option.lstrip("-").replace("-", "_"): keyword for keyword in keywords}
     found = difflib.get_close_matches(name, known, 1)
     return known[found[0]] if found else None

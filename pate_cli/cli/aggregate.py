@@ -16,6 +16,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name, report_beside, stem_of
+from pate_cli.files.inputs import note
 from pate_cli.verbs import signatures as verbs
 
 if TYPE_CHECKING:
@@ -150,6 +151,7 @@ class _CommandLine:
         )
         if record.joined is not None:
             self.view.note(record.joined)
+        note("the record of what was spent", *record.paths)
         resumed = row is not None or not keeps_report
         with terminal.outputs(force=self.to.force) as out:
             if place is not None:

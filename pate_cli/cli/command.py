@@ -51,13 +51,10 @@ def command(
 
     def made(function: Callable[..., None]) -> Callable[..., None]:
         of_verb = {} if verb is None else keywords_of(verb)
-        of_view = {name: keyword for name, keyword in keywords_of(View).items() if name in shown}
+        shared = {name: each for name, each in of_verb.items() if not each.says.hidden}
+        of_view = {name: each for name, each in keywords_of(View).items() if name in shown}
         own = keywords_of(function, without=("asked", "view"))
-        keywords = (
-            {name: keyword for name, keyword in of_verb.items() if not keyword.says.hidden}
-            | own
-            | of_view
-        )
+        keywords = shared | own | of_view
 
         def run(**texts: Any) -> None:
             given = _values(keywords, texts)
@@ -69,9 +66,7 @@ def command(
             mine |= {"view": view} if shown else {}
             function(**mine)
 
-        parameters = [
-            parameter for keyword in keywords.values() for parameter in _for_typer(keyword)
-        ]
+        parameters = [found for each in keywords.values() for found in _for_typer(each)]
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__doc__ = function.__doc__
@@ -91,10 +86,8 @@ def build(name: str, function: Callable[..., None]) -> Command:
     """Return the Typer command of a function that `command` made."""
     keywords = keywords_of_command(function)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-    helps = (
-        any(keyword.default is Keyword.required for keyword in keywords.values()) or name == "plan"
-    )
-    alone.command(name, cls=Command, short_help=COMMANDS[name], no_args_is_help=helps)(function)
+    needed = any(each.default is Keyword.required for each in keywords.values())
+    alone.command(name, cls=Command, short_help=COMMANDS[name], no_args_is_help=needed)(function)
     built: Any = typer.main.get_command(alone)
     built.keywords = keywords
     found: Command = built
@@ -113,9 +106,8 @@ def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
         elif text is not None:
             given[name] = keyword.read(text)
         if off and name in given:
-            raise UsageError(
-                f"{keyword.option} and {keyword.says.off} contradict each other; give one"
-            )
+            both = f"{keyword.option} and {keyword.says.off}"
+            raise UsageError(f"{both} contradict each other; give one of them")
         if off:
             given[name] = False
     return given
@@ -127,7 +119,7 @@ def _off(keyword: Keyword) -> str:
 
 
 def _for_typer(keyword: Keyword) -> list[inspect.Parameter]:
-    """Return a keyword as Typer wants it: a flag, a text, or a list of texts; perhaps one for False."""
+    """Return a flag, a text or a list of texts as Typer wants it, and perhaps one for False."""
     says, required = keyword.says, keyword.default is Keyword.required
     kind: Any = bool if keyword.flag else list[str] if says.several else str
     if says.argument:

@@ -84,10 +84,9 @@ def entries(
     if keyword.says.argument:
         yield keyword.option, _sentence(keyword, keywords, everything)
         return
-    names = (
-        keyword.option if keyword.says.short is None else f"{keyword.says.short}, {keyword.option}"
-    )
-    yield f"{names} {keyword.metavar}".rstrip(), _sentence(keyword, keywords, everything)
+    short = "" if keyword.says.short is None else f"{keyword.says.short}, "
+    spelled = f"{short}{keyword.option} {keyword.metavar}".rstrip()
+    yield spelled, _sentence(keyword, keywords, everything)
     if keyword.says.off is not None:
         yield keyword.says.off, keyword.says.without
 

@@ -119,9 +119,8 @@ def _refuse(name: Any, error: VoteError | UsageError, *, strict: bool) -> None:
     """Answer a line that is no query by an error, which costs nothing; or raise that."""
     if strict:
         raise error
-    _write(
-        [{**_named(name), "error": with_options(str(error), keywords_of(verbs.session_settings))}]
-    )
+    told = with_options(str(error), keywords_of(verbs.session_settings))
+    _write([{**_named(name), "error": told}])
 
 
 def _named(name: Any) -> dict[str, Any]:

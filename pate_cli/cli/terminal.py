@@ -9,12 +9,14 @@ import os
 import shutil
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.credentials import withheld
 from pate_cli.core.errors import OutputError, printable
+from pate_cli.verbs.parameters.keywords import with_options
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -184,7 +186,8 @@ def command() -> Iterator[None]:
     _ANSWERED.set(False)
     _OUTPUTS.set(outs)  # and known after the command, too, until there is another
     try:
-        with watched() as inputs:
+        with watched() as inputs, warnings.catch_warnings():
+            warnings.showwarning = lambda message, *_: say(with_options(str(message), {}))
             inputs.claim("standard output", places_of(1))
             yield
     finally:

@@ -74,7 +74,7 @@ class Checkpoint:
             _refuse_shared(place)
             if not new:
                 return cls(place, _decoded(begun.read_bytes(), run, place))
-            key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
+            key = RunKey.of(seed)
             with Outputs() as out:
                 out.reserve(begun, mode=0o600)
                 known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")

@@ -24,7 +24,11 @@ from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.planning.target_on_votes import TargetOnVotes, measure_target
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.request import Request, mechanism_of, requested
+from pate_cli.verbs.request import (
+    Request,
+    mechanism_of,
+    requested,
+)
 from pate_cli.votes.join import student
 from pate_cli.votes.unmatched import Unmatched
 
@@ -68,8 +72,9 @@ def compared(asked: Mapping[str, Any]) -> Compared:
     """Return all mechanisms at as many answers; `asked` as `signatures.cost` has it. SECRET."""
     votes, mechanism = asked["votes"], asked["mechanism"]
     choice, analysis = mechanism_of(mechanism, asked), Analysis(asked["analysis"])
-    unset = dict.fromkeys(choice.given)
-    with requested(votes, choice, {**asked, **unset}) as request:
+    if not isinstance(choice, MechanismChoice):
+        raise UsageError("`compare` takes a mechanism by its name")
+    with requested(votes, choice, {**asked, **dict.fromkeys(choice.given)}) as request:
         summary = measure_cost(
             request.rows,
             request.scored,

@@ -277,6 +277,7 @@ def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon, warned):
 
 @by_name([MECHANISM, *COMPOSED])
 def test_progress_counts_every_row_once(mechanism):
-    seen = []
-    ran(mechanism, size=40, cap=1, progress=seen.append)
+    seen, rows = [], cut(votes_for(mechanism), 40)
+    rows.progress = seen.append
+    list(drawn(rows, mechanism, RunKey.from_seed(3), max_answers=1))
     assert seen == [40, 40, 10]

@@ -222,9 +222,9 @@ def _option(name: str, says: Parameter) -> str:
 
 def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
     """Return the parameter that a wrong name most likely means, by spelling or by what is tried."""
-    known = {
-        tried: keyword for keyword in keywords for tried in (keyword.name, *keyword.says.tried)
-    }
-    known |= {keyword.option.lstrip("-").replace("-", "_"): keyword for keyword in keywords}
+    known: dict[str, Keyword] = {}
+    for each in keywords:
+        option = each.option.lstrip("-").replace("-", "_")
+        known |= dict.fromkeys((each.name, option, *each.says.tried), each)
     found = difflib.get_close_matches(name, known, 1)
     return known[found[0]] if found else None

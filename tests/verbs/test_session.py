@@ -183,7 +183,7 @@ def test_the_weight_of_a_guess_may_be_a_share_as_in_a_run():
 
 def test_keywords_are_checked_as_those_of_a_verb():
     for given, text in {
-        "epsilon": "`epsilon` is gone: say `target_epsilon`",
+        "epsilon": "Session takes no `epsilon`; did you mean `target_epsilon`?",
         "delt": "Session takes no `delt`; did you mean `delta`?",
     }.items():
         assert refusal(UsageError, pate.Session, **SMALL, **{given: 1.0}) == text
@@ -455,7 +455,7 @@ def test_a_session_stays_in_its_process():
         ({"label_names": ["a", "b"]}, ParameterError, "`classes` is 3, but `label_names` has 2"),
         ({"normalise": True}, UsageError, "`normalise` goes with `label_names`"),
         ({"prior_weight": 1.5}, ParameterError, "`prior_weight` must be a whole"),
-        ({"delta": 2.0}, ParameterError, "delta must be"),
+        ({"delta": 2.0}, ParameterError, "`delta` must be"),
         ({"mechanism": "open-vocabulary"}, UsageError, "knows no classes"),
         (
             {"mechanism": "open-vocabulary", "classes": None, "aliases": {"kitty": "cat"}},

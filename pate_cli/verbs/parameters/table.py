@@ -505,8 +505,8 @@ _OWN: Final = {
     | _group(
         "Without private votes",
         synthetic=Parameter(
-            "Made-up votes: teachers=250,classes=10,queries=1000,agreement=0.85,spread=0.3,"
-            "confusion=0.3,imbalance=0,seed=0, and made-up guesses with prior=0.85.",
+            "Made-up votes, such as teachers=250,classes=10,queries=1000,agreement=0.85; also "
+            "spread, confusion, imbalance, seed, and prior=0.85 for made-up guesses.",
             "NAME=N,...",
         ),
         public_votes="You assert that the votes are public, so that the result may be published.",

@@ -122,19 +122,19 @@ bench-docs: $(STAMP)
 	$(MEASURE) --keep
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
-# FORM is json, csv or latex for these and for `answers`; plain text without it.
+# FORM is text, json or csv.
 .PHONY: table1 table2 answers votes
 
 table1 table2: $(RUNS)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
-
-# How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
-answers: $(RUNS)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
+	$(BIN)/python -m pate_cli.paper $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--form $(FORM))
 
 # Download and verify the authors' files, into votes/ unless VOTES says where.
 votes: $(RUNS)
-	$(BIN)/python -m pate_cli.reproduction $@ --into '$(or $(VOTES),votes)'
+	$(BIN)/python -m pate_cli.paper $@ $(if $(VOTES),--votes '$(VOTES)')
+
+# How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
+answers: $(RUNS)
+	$(BIN)/python sample_votes/answers.py $(if $(VOTES),'$(VOTES)')
 
 # Sample ensembles, built again; a student on Adult and two rounds on the digits; pictures.
 .PHONY: samples student figures

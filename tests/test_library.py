@@ -158,11 +158,10 @@ def test_a_run_imports_what_it_needs(tmp_path, counts):
     assert "pate_cli.mechanisms.confident" in known
     for other in (
         "mechanisms.lnmax",
-        "published",
+        "paper",
         "planning.cost",
         "planning.tune",
         "plots",
-        "reproduction",
     ):
         assert not [name for name in known if name.startswith(f"pate_cli.{other}")]
 

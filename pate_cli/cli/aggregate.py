@@ -92,7 +92,7 @@ class _CommandLine:
 
     def price(self, asked: dict[str, Any]) -> None:
         """Look whether it could be done, and say what it would cost for all votes."""
-        from pate_cli.cli.summary import print_quote
+        from pate_cli.disclosure.summary import of_quote
 
         if "checkpoint" in asked:
             raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
@@ -103,7 +103,7 @@ class _CommandLine:
             if place is not None:
                 out.write(place, quote.to_json().encode())
             if self.summed_up:
-                print_quote(quote)
+                terminal.print_words([of_quote(quote)])
             else:
                 self.view.note("dry run: the votes are in order, nothing was drawn or spent")
             for warning in quote.warnings:
@@ -163,7 +163,7 @@ class _CommandLine:
 
     def _tell(self, report: Report, available: int, record: RecordPlace, *, refused: bool) -> None:
         """Tell what was released of so many rows: a table to a person, else some lines."""
-        from pate_cli.cli.summary import Handling, print_report
+        from pate_cli.disclosure.summary import Handling, of_report
 
         if self.summed_up:
             names = [str(self.to.report)] if refused else [str(self.to.labels), str(self.to.report)]
@@ -173,15 +173,17 @@ class _CommandLine:
             paths = [os.fspath(file.path) for file in record.files]
             records = [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
             check = written[::-1] if len(written) == 2 else ()
-            print_report(report, Handling(written, secret, check, records), rows=available)
+            terminal.print_words(
+                [of_report(report, Handling(written, secret, check, records), rows=available)]
+            )
         elif not refused:
             self._note_answers(report, available)
         for line in _notes(report, None if self.summed_up else record):
             self.view.note(line)
 
     def _note_answers(self, report: Report, available: int) -> None:
-        from pate_cli.cli.summary import not_asked
         from pate_cli.disclosure.figures import pair
+        from pate_cli.disclosure.summary import not_asked
 
         labels = str(self.to.labels)
         place = "standard output" if labels == "-" else public_name(labels)

@@ -30,8 +30,6 @@ def cost(
       pate cost votes.parquet --max-queries 300
       pate cost votes.parquet --compare
     """
-    from pate_cli.cli.tables import print_compare, print_cost
-
     if order is not None:
         asked["orders"] = [order]
     with terminal.outputs(force=force) as out:
@@ -40,14 +38,14 @@ def cost(
             _promise_table(out, per_query)
         with opened(asked, view):
             if compare:
-                view.show(verbs.compare(**asked).to_dict(), print_compare)
+                view.show(verbs.compare(**asked))
                 return
             found = verbs.cost(**asked, per_query=per_query is not None)
         if per_query is not None:
             with out.open(per_query) as draft:
                 found.write(draft, per_query)
         drawn(out, plot, lambda: of_cost(found))
-    view.show(found.to_dict(), print_cost)
+    view.show(found)
 
 
 def _promise_table(out: Any, path: str) -> None:

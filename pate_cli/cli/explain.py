@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
@@ -12,11 +10,6 @@ from pate_cli.cli.view import View
 from pate_cli.core.errors import UsageError
 from pate_cli.files.existing import PAGE, REPORT
 from pate_cli.verbs import signatures as verbs
-
-if TYPE_CHECKING:
-    from pate_cli.disclosure.explain import Explanation
-
-_WIDTH = 80
 
 
 @command(verbs.explain)
@@ -48,7 +41,7 @@ def explain(
     found = verbs.explain(**asked)
     # A pipe gets the words of a terminal, too.
     if not view.quiet:
-        terminal.show(found.to_dict(), None if view.as_json else lambda _: _print(found))
+        terminal.show(found, in_words=not view.as_json)
 
 
 def _page(asked: dict[str, Any]) -> bytes:
@@ -59,22 +52,3 @@ def _curve(asked: dict[str, Any]) -> bytes:
     from pate_cli.disclosure.exchange import rdp_curve
 
     return rdp_curve(asked["report"]).to_json().encode()
-
-
-def _print(found: Explanation) -> None:
-    """Print titles, bold at a terminal, with sentences wrapped under them."""
-    painted = terminal.printer() if terminal.read_by_person() else None  # rich takes its time
-    wrapped = textwrap.TextWrapper(
-        min(terminal.width(), _WIDTH),
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for number, section in enumerate(found.sections):
-        sys.stdout.write("\n" * bool(number))
-        if painted is None:
-            sys.stdout.write(f"{section.title}\n")
-        else:
-            painted.print(section.title, style="bold", highlight=False, markup=False)
-        sys.stdout.writelines(f"{wrapped.fill(text)}\n" for text in section.texts)

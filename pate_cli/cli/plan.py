@@ -24,10 +24,8 @@ def plan(
       pate plan --classes 3 --queries 100 --answers 60 --target-epsilon 2
       pate plan --teachers 50 --classes 3 --queries 40 --target-epsilon 2
     """
-    from pate_cli.cli.tables import print_plan
-
     with terminal.outputs(force=force) as out:
         promised(out, plot, mode=0o644)
         found = verbs.plan(**asked)
         drawn(out, plot, lambda: of_plan(found, view))
-    view.show(found.to_dict(), print_plan)
+    view.show(found)

@@ -85,12 +85,12 @@ def _notes(done: Released, asked: dict[str, Any], *, summed_up: bool) -> Iterato
 
 def _sum_up(done: Released, given: Sequence[str], place: str) -> None:
     """Print the summary for a person, with the ledgers that are to be kept secret."""
-    from pate_cli.cli.summary import Handling, print_report
+    from pate_cli.disclosure.summary import Handling, of_report
 
     ledgers = [] if done.ledger is None else [name for name in given if _is_ledger(name)]
     secret = dict.fromkeys(public_name(os.path.relpath(at)) for at in ledgers)
     public = [public_name(place)]
-    print_report(done.report, Handling(public, ["the votes", *secret], public))
+    terminal.print_words([of_report(done.report, Handling(public, ["the votes", *secret], public))])
 
 
 def _is_ledger(name: str) -> bool:

@@ -23,11 +23,9 @@ def smooth_sensitivity(
 
       pate smooth-sensitivity votes.parquet --max-queries 300
     """
-    from pate_cli.cli.tables import print_smooth
-
     with terminal.outputs(force=force) as out:
         promised(out, plot)
         with opened(asked, view):
             found = verbs.smooth_sensitivity(**asked)
         drawn(out, plot, lambda: of_sensitivity(found))
-    view.show(found.to_dict(), print_smooth)
+    view.show(found)

@@ -23,13 +23,11 @@ def spent(
 
       pate spent votes.parquet --budget 10
     """
-    from pate_cli.cli.tables import print_bill
-
     with terminal.outputs(force=force) as out:
         promised(out, plot, mode=0o644)
         found = verbs.spent(**asked)
         drawn(out, plot, lambda: of_spent(found))
-    view.show(found.to_dict(), lambda _: print_bill(found))
+    view.show(found)
     if not found.holds:
         wrong = [check for check in found.reports or () if check.outcome != "ok"]
         raise MismatchError(f"{wrong[0].name}: {wrong[0].detail}")

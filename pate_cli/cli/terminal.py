@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import shutil
 import signal
@@ -12,7 +11,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pate_cli.core.credentials import withheld
 from pate_cli.core.errors import OutputError, printable
@@ -21,7 +20,9 @@ from pate_cli.verbs.parameters.keywords import with_options
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pate_cli.core.said import Said
     from pate_cli.files.outputs import Outputs
+    from pate_cli.files.results import Result
 
 _ENDLESS: Final = 10_000
 
@@ -98,18 +99,37 @@ _OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
 _ANSWERED: ContextVar[bool] = ContextVar("answered", default=False)
 
 
-def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] | None) -> None:
-    """A table, or JSON without a printer of one.
+def show(result: Result, *, in_words: bool) -> None:
+    """Write a result to stdout: its words for a person, or JSON."""
+    if in_words:
+        print_words(result.said())
+    else:
+        write(result.to_json())
+
+
+def write(text: str) -> None:
+    """Write a text to stdout.
 
     Raises:
         OutputError: there is no standard output, or no place there.
     """
+    with _standard_output():
+        sys.stdout.write(text)
+
+
+def print_words(said: Said) -> None:
+    """Print lines, facts and tables on stdout; errors as `write`."""
+    with _standard_output():
+        from pate_cli.core.said import on_terminal
+
+        on_terminal(_printer(), said)
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[None]:
     refuse_closed()
     try:
-        if print_table is None:
-            sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
-        else:
-            print_table(result)
+        yield
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -127,8 +147,8 @@ def told_to_person() -> bool:
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
-def printer() -> Console:
-    """What prints tables and summaries on standard output, as wide as that is."""
+def _printer() -> Console:
+    """Return what prints on standard output, as wide as that is: a pipe has no end."""
     from rich.console import Console
 
     class Printer(Console):
@@ -137,13 +157,8 @@ def printer() -> Console:
             raise BrokenPipeError
 
     # Without a height, too, rich takes a dumb terminal for one of 80 columns.
-    _, height = shutil.get_terminal_size()
-    return Printer(width=width(), height=height)
-
-
-def width() -> int:
-    """How wide standard output is: a pipe has no end, unless it is told one."""
-    return shutil.get_terminal_size((_ENDLESS, 24)).columns
+    width, height = shutil.get_terminal_size((_ENDLESS, 24))
+    return Printer(width=width, height=height)
 
 
 def refuse_closed() -> None:

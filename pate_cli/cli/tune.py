@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import typer
 
@@ -11,9 +11,6 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import View
 from pate_cli.verbs import signatures as verbs
-
-if TYPE_CHECKING:
-    from pate_cli.planning.tune import Tuned
 
 _WARNING: Final = (
     "NOT RELEASABLE: these settings were chosen on the votes, and a run with them on the same "
@@ -43,34 +40,7 @@ def tune(asked: dict[str, Any], view: View) -> None:
         found = verbs.tune(**asked, progress=advance, interrupted=interrupted)
     if not found.releasable:
         terminal.say(_WARNING)
-    view.show(found.to_dict(), lambda _: _print(found))
+    view.show(found)
     if not found.complete:
         terminal.say("interrupted: this is the best of an incomplete search")
         raise typer.Exit(*codes)
-
-
-def _print(found: Tuned) -> None:
-    """Print the sentences of a result, and what else meets the goal."""
-    from pate_cli.cli.grid import TableGrid
-
-    console = terminal.printer()
-    *lines, line = found.lines()
-    for each in lines:
-        console.print(each, highlight=False, markup=False)
-    if found.others:
-        table = TableGrid(
-            "Also found",
-            ["mechanism", "release", "epsilon", "answers", "agreement", "queries"],
-            named=True,
-        )
-        for row in found.to_dict()["others"]:
-            table.add_row(
-                row["mechanism"],
-                row["release"],
-                f"{row['epsilon']:.4f}",
-                f"{row['expected_answers']:.1f}",
-                f"{row['agreement']:.2%}",
-                str(row["queries"]),
-            )
-        console.print(table)
-    console.print("\n" + line, soft_wrap=True, highlight=False, markup=False)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import View
 from pate_cli.core.errors import MismatchError, UncheckedError
 from pate_cli.verbs import signatures as verbs
-
-if TYPE_CHECKING:
-    from pate_cli.disclosure.verification import Verification
 
 
 @command(verbs.verify)
@@ -27,23 +23,8 @@ def verify(asked: dict[str, Any], view: View, *, strict: bool = False) -> None:
     """
     found = verbs.verify(**asked)
     if not view.quiet:
-        view.show(found.to_dict(), lambda _: _print(found))
+        view.show(found)
     if not found.holds:
         raise MismatchError(found.headline())
     if strict and found.unchecked:
         raise UncheckedError(found.remark())
-
-
-def _print(found: Verification) -> None:
-    from rich.text import Text
-
-    console = terminal.printer()
-    styles = {"ok": "green", "FAILED": "bold red"}
-    for check in found.checks:
-        line = Text.assemble(
-            (check.outcome, styles.get(check.outcome, "dim")), f": {check.name}: {check.detail}"
-        )
-        console.print(line, highlight=False, soft_wrap=True)
-    console.print(Text(f"verdict: {found.headline()}", "bold"), highlight=False, soft_wrap=True)
-    if found.unchecked:
-        console.print(found.remark(), highlight=False, soft_wrap=True, markup=False)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pate_cli.cli import terminal
 from pate_cli.core.progress import Counter, progress
 from pate_cli.verbs.parameters.keywords import with_options
+
+if TYPE_CHECKING:
+    from pate_cli.files.results import Result
 
 ALL: Final = ("as_json", "as_table", "quiet")
 QUIET: Final = ("quiet",)
@@ -43,6 +45,6 @@ class View:
         """Return a progress bar for a terminal, unless the user asked for quiet."""
         return progress(what, total, quiet=self.quiet)
 
-    def show(self, result: dict[str, Any], print_words: Callable[[dict[str, Any]], None]) -> None:
+    def show(self, result: Result) -> None:
         """Write a result to stdout: its words for a person, JSON for a pipe or on request."""
-        terminal.show(result, print_words if self.for_person else None)
+        terminal.show(result, in_words=self.for_person)

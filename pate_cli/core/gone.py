@@ -7,7 +7,7 @@ from typing import Final
 GONE: Final = {
     "as_published": (
         "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
-        "python -m pate_cli.reproduction table2"
+        "python -m pate_cli.paper table2"
     ),
     "beta": "pate release takes it, for the ledger of a run; `order` stays here",
     "escape_formulas": "give spreadsheets Parquet; in Python `Destination` has it",

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _NAMES: Final = 12
 _LEAST_WIDTH: Final = 30
 _GAP: Final = 2
+_PARAGRAPH: Final = 80
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,14 @@ class Line:
         text: it may be long.
         style: how a terminal that has colours shows it, such as `bold`.
         whole: it is never wrapped: a command to copy, or a check with its outcome.
+        hangs: it is wrapped as a paragraph of at most 80 columns, indented.
         first: what stands before the text in a style of its own.
     """
 
     text: str
     style: str = ""
     whole: bool = False
+    hangs: bool = False
     first: tuple[str, str] = ("", "")
 
 
@@ -68,7 +71,10 @@ def on_terminal(console: Console, said: Said) -> None:
     from rich.text import Text
 
     for each in said:
-        if isinstance(each, Line):
+        if isinstance(each, Line) and each.hangs:
+            for line in _hanging(each.text, min(console.width, _PARAGRAPH)):
+                console.print(Text(line), soft_wrap=True)
+        elif isinstance(each, Line):
             text = Text.assemble(each.first, (printable(each.text), each.style))
             console.print(text, soft_wrap=each.whole, highlight=False)
         elif isinstance(each, Facts):
@@ -84,6 +90,18 @@ def on_terminal(console: Console, said: Said) -> None:
 def as_html(said: Said) -> str:
     """Return words for a notebook, with everything escaped."""
     return "".join(map(_html, said))
+
+
+def _hanging(text: str, width: int) -> list[str]:
+    """Return a paragraph in lines, the first one indented and the others more."""
+    return textwrap.wrap(
+        printable(text),
+        width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _beside(name: str, text: str, width: int) -> Iterator[tuple[str, str]]:

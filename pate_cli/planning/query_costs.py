@@ -45,6 +45,8 @@ _FEW_STATES, _ROUGH, _MOST_CELLS = 120, 40, 120
 # votes are few, 12 are a large part of them; where they are many, more take long and tell little.
 _PRICED_DISTANCES, _FARTHEST_PRICED, _DECIDES = (12, 24), 48, 0.015
 _FEW_TEACHERS, _MANY_TEACHERS = 40, 120
+# Then a rough price looks at so few, and at more histograms instead.
+_NEAREST = 6
 # The guess beyond them may be this much too large or too small, times the share of votes between.
 _WRONG_BY = (-0.5, 0.75)
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
@@ -255,23 +257,30 @@ def quick_costs(
     more = _WORST_OF_MORE + _WORST_OF_FEW / votes.most_votes
     largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
 
-    def corrected(costs: Floats, worst: Floats, setting: Tuning) -> Floats:
-        tested = setting.threshold is not None
+    def corrected(costs: Floats, worst: Floats, setting: Tuning) -> tuple[Floats, Floats]:
+        """Distances, and costs at them as far above the quick ones as the accountant's."""
+        tested, slow = setting.threshold is not None, votes.mechanism(setting).slow_states
         factor = _above(votes, setting, distances, bound)
         if tested in known:
-            factor = np.interp(distances, _EVERY, known[tested])
+            priced = slice(_FARTHEST_PRICED if slow else DISTANCES)
+            factor = np.interp(distances, _EVERY[priced], known[tested][priced])
         found = costs * factor[:, None]
         # The two-tail bound of one query may be above what any votes cost; only their sum is not.
-        return found if bound is Bound.TWO_TAIL else np.minimum(found, worst[:, None, None])
+        if bound is Bound.TWO_TAIL:
+            return distances, found
+        ceiling = worst[:, None, None]
+        if not slow:
+            return distances, np.minimum(found, ceiling)
+        # A run looks no further than this, and charges the worst case from there on.
+        near, last = distances < _FARTHEST_PRICED - 1, _EVERY[_FARTHEST_PRICED - 1 :][:2]
+        between = np.einsum("odr,d->or", found, to_every_distance(distances)[:, int(last[0])])
+        far = np.stack([between, np.broadcast_to(worst[:, None], between.shape)], axis=1)
+        found = np.concatenate([found[:, near], far], axis=1)
+        return np.append(distances[near], last), np.minimum(found, ceiling)
 
     return [
         QueryCosts(
-            orders,
-            distances,
-            corrected(each, worst, setting),
-            worst,
-            votes.weights,
-            available or votes.rows,
+            orders, *corrected(each, worst, setting), worst, votes.weights, available or votes.rows
         )
         for each, worst, setting in zip(costs, largest, settings, strict=True)
     ]
@@ -392,7 +401,8 @@ def _mostly_quick(
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
     if votes.classes == 2:  # there a histogram is its pair of counts
         return np.minimum(quick, worst[:, None, None])
-    ratios = _Ratios(votes, settings, quick, _ROUGH if rough else _FEW_STATES)
+    many = votes.most_votes > _MANY_TEACHERS
+    ratios = _Ratios(votes, settings, quick, _ROUGH if rough and not many else _FEW_STATES)
     growth = _above(votes, settings, _EVERY, Bound.CONDITIONAL)
 
     def costs(above: Floats, wrong_by: float) -> Floats:
@@ -411,9 +421,9 @@ def _mostly_quick(
 
     few = sorted({0, middle, orders.size - 1} if not rough else {middle})
     share = np.stack([np.interp(np.arange(orders.size), few, each) for each in np.eye(len(few))])
-    many = votes.most_votes > _MANY_TEACHERS
     more_at_once = (rough and votes.is_file) or votes.most_votes <= _FEW_TEACHERS
-    for near in _PRICED_DISTANCES[1 if more_at_once else 0 :]:
+    priced_distances = _PRICED_DISTANCES[1 if more_at_once else 0 :]
+    for near in (_NEAREST,) if rough and many else priced_distances:
         priced = np.stack([ratios.at(place, float(orders[place]), near) for place in few])
         above = np.tensordot(share.T, priced, 1)
         if rough or many:

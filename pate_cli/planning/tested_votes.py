@@ -69,6 +69,8 @@ class LeastTarget(TestedTarget):
         total = np.cumsum(answered) * scale
         wanted = self.goal.answers or 1.0
         seen, chances = _prefixes(total, wanted)
+        few = seen * scale <= self._most_rows(votes, settings, None)
+        seen, chances = seen[few], chances[few]
         if not seen.size:
             merit = _OUT_OF_REACH + float(np.log(total[-1] / wanted))
             return Candidate(settings, merit, 1, holds=False)
@@ -110,8 +112,6 @@ def _prefixes(total: Floats, answers: float) -> tuple[Ints, Floats]:
 
 class TestedVotes:
     """Tested targets on a file of votes; SECRET if the votes are."""
-
-    strides, climbs, finalists = 8, 2, 1
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
@@ -221,8 +221,9 @@ class TestedVotes:
         self, votes: VoteModel, settings: Tuning, costs: QueryCosts | None, near: int
     ) -> tuple[int, float, float]:
         """The rows with the least target for the answers, their probability, and the target."""
-        del near
-        total, wanted = np.cumsum(votes.answer_chance(settings)), self._goal.answers or 0.0
+        answered, wanted = votes.answer_chance(settings), self._goal.answers or 0.0
+        total, agreeing = np.cumsum([answered, answered * votes.agreement_chance(settings)], axis=1)
+        floor = self._goal.min_agreement + agreement_error(votes, settings, rows=near)
         sure = int(np.searchsorted(total, wanted)) + 1
         if costs is None or sure > total.size:
             return 0, 0.0, 0.0
@@ -233,6 +234,9 @@ class TestedVotes:
             worst_case_epsilon(votes.mechanism(settings), rows=sure, delta=target.delta),
         )
         seen, chances = _prefixes(total[: costs.available], wanted)
+        enough = agreeing[seen - 1] >= floor * total[seen - 1]
+        if enough.any():
+            seen, chances = seen[enough], chances[enough]
         for rows, needed in zip(seen.tolist(), chances.tolist(), strict=True):
             chance = partial(_chance, costs, target, rows)
             epsilon = least(
@@ -250,7 +254,7 @@ class TestedVotes:
     def learn(self, best: Found) -> None:
         """Look at the rows that the best settings ask, with a floor on agreement that holds."""
         found, goal, self._looks = best.forecast, self._goal, None
-        self._rows = int(min(_MORE_ROWS * found.rows + 20, self._votes.rows))
+        self._rows = int(min(max(2 * found.rows, MOST_ROWS), self._rows))
         some = self._votes.some(slice(self._rows)).thinned(MOST_ROWS)
         self._sought = goal.stricter(best, some, available=self._rows)
         if goal.answers is not None:

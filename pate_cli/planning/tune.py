@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UnreachableError
+from pate_cli.core.said import Said
 from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
+from pate_cli.planning import words
 from pate_cli.planning.command import line_of
 from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.sanitized_votes import SanitizedVotes
@@ -31,12 +33,13 @@ _PRICINGS: Mapping[ReleaseKind, Callable[[VoteModel, Goal], Pricing]] = {
     ReleaseKind.NONE: CappedVotes,
     ReleaseKind.UPPER: SanitizedVotes,
 }
-# How often a search is corrected by exact costs, how often each halves its steps, and how far below
-# the best settings may be that are priced, too.
-_ROUNDS, _HALVINGS, _NEAR = 3, 4, 0.25
+# Each round is corrected by what the best of the last one really costs: from how many starts it
+# climbs by whole steps, and from how many of their ends by smaller ones. Then how often these halve
+# their steps, and how far below the best settings may be that are priced, too.
+_ROUNDS, _HALVINGS, _NEAR = ((2, 0), (12, 3), (0, 3), (0, 2)), 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
 _GAIN = 0.002
-_STARTS, _LATER_CLIMBS, _MARGIN = 4, 2, 1.6
+_STARTS, _MARGIN = 4, 1.6
 
 
 @dataclass(frozen=True, repr=False)
@@ -142,6 +145,10 @@ class Tuned(Result):
         ]
         return [*lines, self.command]
 
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_search(self.lines(), self.to_dict())
+
     def headline(self) -> str:
         """The best settings in a few words."""
         forecast = self.best.forecast
@@ -149,10 +156,6 @@ class Tuned(Result):
             f"{float(forecast.expected_answers[0]):.1f} expected answers at epsilon "
             f"{forecast.epsilon:.4f}"
         )
-
-    def preview(self) -> list[tuple[object, ...]]:
-        """How to run the best settings."""
-        return [(self.command,)]
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One row for the best settings and for each of the others."""
@@ -275,21 +278,18 @@ class _Rounds:
 
     def run(self) -> None:
         """Search until a round gains nothing, then price the best with care."""
-        starts, last = None, -float("inf")
-        for _ in range(_ROUNDS):
+        starts: list[Tuning] = []
+        last = -math.inf
+        for number, (strides, climbs) in enumerate(_ROUNDS):
             search = self._search = self._new_search()
-            if starts is None:
-                begin, pricing = self._starts(search), self._pricing
-                climbs, strides = pricing.climbs, pricing.strides
-            else:
-                begin, climbs, strides = starts, _LATER_CLIMBS, 0
-            search.run(begin, climbs=climbs, halvings=_HALVINGS, strides=strides)
+            begin = [*(self._starts(search) if strides else ()), *starts]
+            search.run(begin, strides=strides, climbs=climbs, halvings=_HALVINGS)
             self._price(self._finalists(search))
             if not self._found:
                 return
             ranked = sorted(self._found.values(), key=self._rank)
             best, starts = ranked[-1], [each.forecast.settings for each in ranked[-_STARTS:]]
-            if best.merit <= last + _GAIN:
+            if number > 1 and best.merit <= last + _GAIN:
                 break
             last = best.merit
             self._pricing.learn(best)
@@ -340,12 +340,14 @@ class _Rounds:
 
     def _finalists(self, search: Search) -> list[Candidate]:
         """The best candidates of either mechanism that have no exact price yet."""
-        ranked = search.ranked()
-        best: dict[MechanismName, list[Candidate]] = {}
-        for each in ranked:
-            if each.settings not in self._found and each.merit > ranked[0].merit - _NEAR:
-                best.setdefault(each.settings.mechanism_name, []).append(each)
-        return [each for some in best.values() for each in some[: self._pricing.finalists]]
+        seen = sorted([*search.ends, *search.seen.values()], key=lambda each: each.rank)
+        firsts = {each.settings.mechanism_name: each for each in seen}.values()
+        finalists = dict.fromkeys([*firsts, *search.ends])
+        return [
+            each
+            for each in finalists
+            if each.settings not in self._found and each.merit > search.best.merit - _NEAR
+        ]
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:

@@ -65,7 +65,7 @@ _NODES_OF_LAW = 4000
 # Multiples of these fill the unit interval evenly.
 _GOLDEN, _SILVER = (np.sqrt(5.0) - 1.0) / 2.0, np.sqrt(2.0) - 1.0
 # Chances are computed at a ladder of noise levels, shares of the votes, and interpolated between.
-_LADDER = 0.01 * 1.6 ** np.arange(11)
+_LADDER = 0.01 * 1.25 ** np.arange(23)
 _NODES = np.linspace(-8.0, 8.0, 97)
 
 

@@ -26,8 +26,8 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.paper.analysis import PublishedCost
 from pate_cli.planning.cost import TightCost, measure_cost, rows_at
-from pate_cli.published.account import PublishedCost
 from pate_cli.run import fold
 from pate_cli.run.accounts import release_test
 from pate_cli.run.engine import Processes, here

@@ -71,25 +71,31 @@ def on_terminal(console: Console, said: Said) -> None:
     from rich.text import Text
 
     for each in said:
-        if isinstance(each, Line) and each.hangs:
-            for line in _hanging(each.text, min(console.width, _PARAGRAPH)):
-                console.print(Text(line), soft_wrap=True)
-        elif isinstance(each, Line):
+        if isinstance(each, Line) and not each.hangs:
             text = Text.assemble(each.first, (printable(each.text), each.style))
             console.print(text, soft_wrap=each.whole, highlight=False)
-        elif isinstance(each, Facts):
-            for name, text in each.rows:
-                for head, line in _beside(name, text, max(console.width, _LEAST_WIDTH)):
-                    console.print(Text.assemble((head, "bold"), line), soft_wrap=True)
         else:
-            plain = console.is_dumb_terminal or not console.encoding.lower().startswith("utf")
-            for text, style in _lines(each, console.width, "-" if plain else "─"):
-                console.print(Text(text, style), soft_wrap=True)
+            for pieces in _pieces(each, console):
+                console.print(Text.assemble(*pieces), soft_wrap=True, highlight=False)
 
 
 def as_html(said: Said) -> str:
     """Return words for a notebook, with everything escaped."""
     return "".join(map(_html, said))
+
+
+def _pieces(each: Line | Facts | Grid, console: Console) -> Iterator[list[tuple[str, str]]]:
+    """Yield lines that have the width of a terminal, as pieces with their styles."""
+    if isinstance(each, Line):
+        for line in _hanging(each.text, min(console.width, _PARAGRAPH)):
+            yield [(line, "")]
+    elif isinstance(each, Facts):
+        for name, text in each.rows:
+            for head, line in _beside(name, text, max(console.width, _LEAST_WIDTH)):
+                yield [(head, "bold"), (line, "")]
+    else:
+        plain = console.is_dumb_terminal or not console.encoding.lower().startswith("utf")
+        yield from ([line] for line in _lines(each, console.width, "-" if plain else "─"))
 
 
 def _hanging(text: str, width: int) -> list[str]:
@@ -120,7 +126,9 @@ def _lines(grid: Grid, width: int, rule: str) -> Iterator[tuple[str, str]]:
     """
     cells = [list(map(printable, row)) for row in (grid.heads, *grid.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    yield f"\n{grid.title}", "italic"
+    yield "", ""
+    for line in textwrap.wrap(printable(grid.title), width):
+        yield line, "italic"
     for place, chosen in enumerate(_panels(widths, width)):
         if place:
             yield "", ""

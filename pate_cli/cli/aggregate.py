@@ -118,7 +118,8 @@ class _CommandLine:
         with self._promised(asked, place=place) as (out, file, publication):
             available, record = file.queries, asked["record"]
             try:
-                with self.view.progress("aggregating") as advance:
+                rows = file.rows_for("max_queries", asked.get("max_queries"))
+                with self.view.progress("aggregating", rows) as advance:
                     done = verbs.aggregate(**asked, into=publication, progress=advance)
                 report = done.report
             except RefusedError as error:

@@ -144,32 +144,27 @@ def _keywords(ctx: Any) -> Keywords:
     return {} if name not in COMMANDS else keywords_of_command(load(name))
 
 
-def _unknown(option: str, keywords: Keywords) -> str:
-    """Return what to say of an option that a command does not have."""
-    name = option.lstrip("-").replace("-", "_")
-    if name in GONE:
-        return f"{option} is gone: {with_options(GONE[name], keywords)}"
-    near = nearest_to(name, [keyword for keyword in keywords.values() if not keyword.says.argument])
-    return f"no option {option}" + ("" if near is None else f"; did you mean {near.option}?")
-
-
 def _misuse(error: Exception) -> str | None:
     """Return in our words why Typer refused a command line; None for any other error."""
-    home, name = type(error).__module__.partition(".")[0], type(error).__name__
-    if home != "typer" or name == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
+    home, kind = type(error).__module__.partition(".")[0], type(error).__name__
+    if home != "typer" or kind == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
         return None
     context: Any = getattr(error, "ctx", None)
-    option, keywords = getattr(error, "option_name", None), getattr(context, "command", None)
-    keywords = getattr(keywords, "keywords", None)
-    if name == "NoSuchOption" and option is not None and keywords is not None:
-        text = _unknown(option, keywords)
-    else:
-        text = str(error.format_message()).strip().rstrip(".")
-        for pattern, words in _HOUSE_STYLE:
-            text = re.sub(pattern, words, text, flags=re.DOTALL)
-        text = f"{text[:1].lower()}{text[1:]}"
+    keywords = getattr(getattr(context, "command", None), "keywords", None)
+    text = str(error.format_message()).strip().rstrip(".")
+    if kind == "NoSuchOption" and keywords is not None:
+        option = str(getattr(error, "option_name", ""))
+        name = option.lstrip("-").replace("-", "_")
+        if name in GONE:
+            return f"{option} is gone: {with_options(GONE[name], keywords)}"
+        near = nearest_to(name, [each for each in keywords.values() if not each.says.argument])
+        text = f"no option {option}"
+        text += "" if near is None else f"; did you mean {near.option}?"
+    for pattern, words in _HOUSE_STYLE:
+        text = re.sub(pattern, words, text, flags=re.DOTALL)
     path = "pate" if context is None else context.command_path
-    return f"{text}{'' if text.endswith('?') else ';'} {path} --help tells more"
+    stop = "" if text.endswith("?") else ";"
+    return f"{text[:1].lower()}{text[1:]}{stop} {path} --help tells more"
 
 
 def _what_happened(error: Exception) -> tuple[int, str]:

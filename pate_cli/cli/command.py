@@ -52,7 +52,8 @@ def command(
     def made(function: Callable[..., None]) -> Callable[..., None]:
         of_verb = {} if verb is None else keywords_of(verb)
         shared = {name: each for name, each in of_verb.items() if not each.says.hidden}
-        of_view = {name: each for name, each in keywords_of(View).items() if name in shown}
+        viewed = keywords_of(View, called=function.__name__)
+        of_view = {name: viewed[name] for name in shown}
         own = keywords_of(function, without=("asked", "view"))
         keywords = shared | own | of_view
 
@@ -123,19 +124,18 @@ def _for_typer(keyword: Keyword) -> list[inspect.Parameter]:
     says, required = keyword.says, keyword.default is Keyword.required
     kind: Any = bool if keyword.flag else list[str] if says.several else str
     if says.argument:
-        information = typer.Argument(metavar=keyword.option, show_default=False)
+        information = typer.Argument(metavar=keyword.option, help=says.help)
         return [_keyword(keyword.name, kind if required else kind | None, information)]
     spelled = f"{keyword.option}/{says.off}" if keyword.flag and says.off else keyword.option
     information = typer.Option(
         *([spelled] if says.short is None else [spelled, says.short]),
         metavar=keyword.metavar or None,
         help=says.help,
-        hidden=not says.everyday,
         autocompletion=keyword.complete if keyword.choices else None,
     )
     found = [_keyword(keyword.name, kind | None, information)]
     if says.off is not None and not keyword.flag:
-        no = typer.Option(says.off, help=f"{keyword.option} False.", hidden=not says.everyday)
+        no = typer.Option(says.off, help=says.without)
         found.append(_keyword(_off(keyword), bool | None, no))
     return found
 

@@ -105,7 +105,7 @@ def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]
     """Return a heading and its entries, in two columns or, where it is narrow, one above."""
     if not listed:
         return []
-    lines = [_bold(f"{title}:")]
+    lines = [_bold(line) for line in _wrapped(f"{title}:", width)]
     column = 6 if width < _NARROW else min(_COLUMN, 4 + max(len(name) for name, _ in listed))
     for name, text in listed:
         told = _wrapped(text, width - column)

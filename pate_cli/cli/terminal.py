@@ -202,6 +202,7 @@ def command() -> Iterator[None]:
     _OUTPUTS.set(outs)  # and known after the command, too, until there is another
     try:
         with watched() as inputs, warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
             warnings.showwarning = lambda message, *_: say(with_options(str(message), {}))
             inputs.claim("standard output", places_of(1))
             yield

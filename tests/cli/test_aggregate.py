@@ -241,12 +241,6 @@ def test_gnmax_answers_every_query(pate, votes):
     assert report["mechanism"]["name"] == "gnmax"
 
 
-def test_long_spellings_of_the_sigmas(pate, votes):
-    words = ["--sigma-threshold", 20, "--sigma-gnmax", 7]
-    report = json.loads(pate("aggregate", votes, *words).stdout)
-    assert (report["mechanism"]["sigma1"], report["mechanism"]["sigma2"]) == (20.0, 7.0)
-
-
 def test_release_none_keeps_to_the_bound_for_all_votes(pate, votes):
     report = json.loads(pate("aggregate", votes, "--release", "none").stdout)
     assert report["sanitized"]["epsilon"] is None
@@ -255,8 +249,10 @@ def test_release_none_keeps_to_the_bound_for_all_votes(pate, votes):
 
 
 def test_given_release_parameters_are_used_as_they_are(pate, votes):
-    words = ["--order", 6, "--beta", 0.02, "--sigma-release", 9]
-    found = json.loads(pate("aggregate", votes, *words).stdout)["sanitized"]
+    kept = ["--order", 6, "--release", "none", "--ledger", "a.ledger", "--report", "r.json"]
+    assert pate("aggregate", votes, *kept).exit_code == 0
+    words = ["--release", "upper", "--beta", 0.02, "--sigma-release", 9]
+    found = json.loads(pate("release", "a.ledger", *words).stdout)["sanitized"]
     assert (found["order"], found["beta"], found["sigma_release"]) == (6.0, 0.02, 9.0)
 
 

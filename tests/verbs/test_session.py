@@ -451,7 +451,7 @@ def test_a_session_stays_in_its_process():
         ({"mechanism": "interactive"}, UsageError, "interactive does not go one by one"),
         ({"mechanism": "sparse-vector"}, UsageError, "sparse-vector does not go one by one"),
         ({"mechanism": "stability", "sigma2": None}, UsageError, "say `max_queries`"),
-        ({"threshold": 3}, UsageError, "gnmax takes no threshold"),
+        ({"threshold": 3}, UsageError, "`threshold` does not go with `mechanism` gnmax"),
         ({"label_names": ["a", "b"]}, ParameterError, "`classes` is 3, but `label_names` has 2"),
         ({"normalise": True}, UsageError, "`normalise` goes with `label_names`"),
         ({"prior_weight": 1.5}, ParameterError, "`prior_weight` must be a whole"),

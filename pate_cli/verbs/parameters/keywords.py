@@ -156,14 +156,23 @@ class Keyword:
         )
 
 
-def keywords_of(function: Callable[..., Any], *, without: Sequence[str] = ()) -> dict[str, Keyword]:
-    """Return the keywords of a function's parameters, by name and in order, but for some names.
+def keywords_of(
+    function: Callable[..., Any], *, called: str = "", without: Sequence[str] = ()
+) -> dict[str, Keyword]:
+    """Return the keywords of a function's parameters, by name and in order.
+
+    Args:
+        function: has the signature.
+        called: whose entries of the table come first; those of the function if left out.
+        without: names that are passed over.
 
     Raises:
         LookupError: the table says nothing of a parameter.
     """
     return {
-        name: Keyword(name, said_of(function.__name__, name), _kinds(each.annotation), each.default)
+        name: Keyword(
+            name, said_of(called or function.__name__, name), _kinds(each.annotation), each.default
+        )
         for name, each in inspect.signature(function).parameters.items()
         if name not in without
     }

@@ -374,6 +374,14 @@ _OUTPUT: Final = _group(
         "Also draw a picture (.pdf, .png, .svg; mode 0600); needs pate-cli[plot].", "FILE"
     ),
 )
+_SILENT: Final = _group(
+    "Output",
+    quiet=Parameter(
+        "Print nothing: the exit code says it, and stderr why.",
+        short="-q",
+        excludes=("as_json", "as_table"),
+    ),
+)
 _SHARED: Final = _EVERYDAY | _TARGET | _ADVANCED | _OF_MECHANISMS | _PYTHON | _OUTPUT
 
 _REPORT: Final = _group(
@@ -580,7 +588,8 @@ _OWN: Final = {
             "Also draw the total over time (.pdf, .png, .svg); needs pate-cli[plot].", "FILE"
         ),
     ),
-    "verify": _group(
+    "verify": _SILENT
+    | _group(
         "Arguments",
         labels=Parameter(
             "The labels that came with the report: a file or an address.",
@@ -609,7 +618,8 @@ _OWN: Final = {
         ),
         strict="Exit 11 if anything could not be checked.",
     ),
-    "explain": _group(
+    "explain": _SILENT
+    | _group(
         "Output",
         html=Parameter("Write a page to read, print and sign instead; - is stdout.", "FILE"),
         export_rdp=Parameter(

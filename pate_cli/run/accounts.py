@@ -1,4 +1,4 @@
-"""What a run makes of the votes beside labels: a release test before them, a ledger with them.
+"""A release test before labels are drawn, and a ledger that is kept with them.
 
 Most runs keep nothing of the votes and state what their settings cost whatever the votes, perhaps
 after a test (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan sanitize it:
@@ -8,7 +8,7 @@ of a tally of scores (`TightAccount`), or of what the published analysis keeps. 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -72,13 +72,17 @@ class TightAccount(LedgerAccount):
 
     def ledger(self, done: Round, *, private: bool) -> Ledger:
         """Return the cost of the tally, at as many distances as the plan's β asks for."""
-        plan = self._plan
-        return charge(
-            self._mechanism,
-            {plan.order: self._tally.total},
-            done,
+        plan, teachers = self._plan, self._mechanism.teachers
+        distances = np.arange(distances_for(plan.beta, teachers=teachers))
+        price = self._table.price(self._tally.total, distances)
+        return Ledger(
+            analysis="tight",
             delta=plan.delta,
-            distances=distances_for(plan.beta, teachers=self._mechanism.teachers),
+            orders=np.array([plan.order]),
+            rdp=np.array([price.rdp]),
+            sensitivity=price.curve[None],
+            ceiling=np.array([price.ceiling]),
+            rounds=(done,),
             private=private,
         )
 
@@ -131,39 +135,3 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
     told = _in_rows(rows.progress, queries, parts=orders.size)
     coin = target.coin(lambda order: profile.at(order, progress=told), ceiling, orders=orders)
     return not key.aside("coin").comes_up(coin.log_refuse)
-
-
-def charge(
-    mechanism: ScoredMechanism,
-    tally: Mapping[float, Tally],
-    done: Round,
-    *,
-    delta: float,
-    distances: int,
-    private: bool,
-) -> Ledger:
-    """Return the ledger of one run under the tight analysis.
-
-    Args:
-        mechanism: what was run.
-        tally: per Rényi order, the lattice cells of *all* rows fixed in advance, those that a cap
-            left unread included.
-        done: what is public about the run.
-        delta: δ of the run.
-        distances: D0 ≥ 1, public.
-        private: whether the noise was unpredictable.
-    """
-    orders = sorted(tally)
-    prices = [
-        mechanism.cost_table(order).price(tally[order], np.arange(distances)) for order in orders
-    ]
-    return Ledger(
-        analysis="tight",
-        delta=delta,
-        orders=np.array(orders),
-        rdp=np.array([price.rdp for price in prices]),
-        sensitivity=np.stack([price.curve for price in prices]),
-        ceiling=np.array([price.ceiling for price in prices]),
-        rounds=(done,),
-        private=private,
-    )

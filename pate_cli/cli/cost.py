@@ -36,7 +36,7 @@ def cost(
         promised(out, plot)
         if per_query is not None:
             _promise_table(out, per_query)
-        with opened(asked, view):
+        with opened(verbs.cost, asked, view):
             if compare:
                 view.show(verbs.compare(**asked))
                 return

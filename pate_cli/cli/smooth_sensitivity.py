@@ -25,7 +25,7 @@ def smooth_sensitivity(
     """
     with terminal.outputs(force=force) as out:
         promised(out, plot)
-        with opened(asked, view):
+        with opened(verbs.smooth_sensitivity, asked, view):
             found = verbs.smooth_sensitivity(**asked)
         drawn(out, plot, lambda: of_sensitivity(found))
     view.show(found)

@@ -9,7 +9,6 @@ GONE: Final = {
         "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
         "python -m pate_cli.paper table2"
     ),
-    "beta": "pate release takes it, for the ledger of a run; `order` stays here",
     "escape_formulas": "give spreadsheets Parquet; in Python `Destination` has it",
     "exponential_scale": (
         "use `mechanism` lnmax with `laplace_scale`, which has the same epsilon an answer"
@@ -22,7 +21,6 @@ GONE: Final = {
     "pool": "put the queries of a cluster into one row before aggregating",
     "prior_weights": "give one `prior_weight`, or none: tune searches for the best",
     "rule_of_thumb": "left out, `order`, `beta` and `sigma_release` follow from a public rule",
-    "sigma_release": "pate release takes it, for the ledger of a run",
     "sigmas1": "give one `sigma1`, or none: tune searches for the best",
     "sigmas2": "give one `sigma2`, or none: tune searches for the best",
     "thresholds": "give one `threshold`, or none: tune searches for the best",

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
@@ -35,11 +34,9 @@ Aggregator: TypeAlias = Mechanism | MechanismChoice | str
 """A mechanism, or its name."""
 Progress: TypeAlias = Callable[..., None]
 
-_WHOLE: Final = ("max_queries", "max_answers", "workers")
 # Answers of the rule's own settings are so much better than guesses, where all votes agree.
 _LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
-_PRICES: Final = ("max_epsilon", "budget")
 
 
 @dataclass(frozen=True)
@@ -214,24 +211,21 @@ def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
 def check_numbers(asked: Mapping[str, Any]) -> None:
     """ParameterError for a number of a run that is wrong whatever the votes.
 
-    Said before a file is touched, where `asked` has it.
+    Said before a file is touched; `asked` has every parameter of a verb that looks at votes.
     """
-    check_delta(asked["delta"])
-    given = {name: value for name, value in asked.items() if value is not None}
-    at_least_one(**{name: given[name] for name in _WHOLE if name in given})
-    for name in _PRICES:
-        if name in given:
-            check_positive(f"`{name}`", given[name])
-    target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
+    given = {**asked, "predictions": None}  # which come in a file
+    if isinstance(asked["mechanism"], str):
+        chosen(asked["mechanism"], given).check()
+    target, refusal = asked.get("target_epsilon"), asked.get("refusal_epsilon")
     if target is not None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
-    release = (asked["order"], asked["beta"], asked["sigma_release"])
-    if release != (None, None, None):
+    drawn = {name: asked.get(name) for name in ("order", "beta", "sigma_release")}
+    if any(value is not None for value in drawn.values()):
         from pate_cli.planning.sanitized import check_given
 
-        order, beta, sigma = release
+        order, beta, sigma = drawn.values()
         check_given(delta=asked["delta"], order=order, beta=beta, sigma=sigma)
-    if asked["seed"] is not None:
+    if asked.get("seed") is not None:
         RunKey.from_seed(asked["seed"])
 
 

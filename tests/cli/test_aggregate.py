@@ -249,10 +249,8 @@ def test_release_none_keeps_to_the_bound_for_all_votes(pate, votes):
 
 
 def test_given_release_parameters_are_used_as_they_are(pate, votes):
-    kept = ["--order", 6, "--release", "none", "--ledger", "a.ledger", "--report", "r.json"]
-    assert pate("aggregate", votes, *kept).exit_code == 0
-    words = ["--release", "upper", "--beta", 0.02, "--sigma-release", 9]
-    found = json.loads(pate("release", "a.ledger", *words).stdout)["sanitized"]
+    words = ["--order", 6, "--beta", 0.02, "--sigma-release", 9]
+    found = json.loads(pate("aggregate", votes, *words).stdout)["sanitized"]
     assert (found["order"], found["beta"], found["sigma_release"]) == (6.0, 0.02, 9.0)
 
 

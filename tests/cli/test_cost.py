@@ -340,7 +340,7 @@ def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
     refused(
         pate("cost", votes, "--mechanism", "interactive"),
         2,
-        "--mechanism interactive needs --student FILE",
+        "interactive needs the student's predictions; give --student",
     )
     refused(
         pate("cost", votes, "--student", student),

@@ -94,12 +94,6 @@ for _release in ("none", "upper"):
         return run(inputs.CLEAR, **SAFE, **TEST, release=release, max_queries=90)
 
 
-@call("confident: upper, order and noise given")
-def _given(place, folder):
-    asked = {"release": "upper", "order": 12, "beta": 0.02, "sigma_release": 9}
-    return run(inputs.CLEAR, **SAFE, **TEST, **asked)
-
-
 for _bound in ("conditional", "two-tail"):
 
     @call(f"gnmax: target, {_bound}", bound=_bound)

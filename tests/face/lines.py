@@ -65,6 +65,9 @@ def _mechanisms():
         LINES[f"{name}: cost"] = f"cost counts.npy {facts}"
         LINES[f"{name}: smooth sensitivity"] = f"smooth-sensitivity counts.npy {facts}"
 
+    LINES["confident: upper, order and noise given"] = (
+        f"aggregate clear.npy {SAFE} {RUN} --release upper --order 12 --beta 0.02 --sigma-release 9"
+    )
     LINES["gnmax: target met by any votes"] = f"aggregate counts.npy {CHEAP} --target-epsilon 9"
     LINES["gnmax: target refused"] = (
         f"aggregate counts.npy {SHARP} {RUN} --max-queries 60 --target-epsilon 1 "

@@ -40,6 +40,7 @@ HEADINGS: Final = (
     "With a target",
     "Sanitized epsilon",
     "Sanitized epsilon, and several runs",
+    "For --release upper",
     "Public guesses",
     "Teachers that share records",
     "For --mechanism interactive",
@@ -276,6 +277,10 @@ _ADVANCED: Final = (
         "too low with probability delta/10 only.",
         order="Renyi order, above 1. Left out, a public rule chooses it. Runs whose ledgers are to "
         "be composed need one order for all.",
+    )
+    | _group(
+        "For --release upper",
+        everyday=False,
         beta="Smoothness of the sensitivity, per vote. Left out, a public rule chooses it.",
         sigma_release="Noise of the sanitized epsilon, in smooth sensitivities. Left out, a public "
         "rule chooses it.",
@@ -333,7 +338,7 @@ _OF_MECHANISMS: Final = (
         everyday=False,
         query_epsilon="Epsilon of each query of stability, of each unanswered one of "
         "sparse-vector. Left out, a public rule chooses it.",
-        query_delta="Delta of the same, below `delta`. Left out, half of `delta` in all.",
+        query_delta="Delta of each such query, below `delta`. Left out, half of `delta` in all.",
         refusals=f"sparse-vector: stop after so many unanswered queries. Left out, {REFUSALS}.",
     )
 )
@@ -391,16 +396,9 @@ _REPORT: Final = _group(
         "FILE",
     ),
 )
-_SANITIZED: Final = _group(
-    "Python alone",
-    hidden=True,
-    beta=_SHARED["beta"],
-    sigma_release=_SHARED["sigma_release"],
-)
 _SEARCHED: Final = "in votes or as a share of the teachers. Left out, it is searched."
 _OWN: Final = {
-    "aggregate": _REPORT | _SANITIZED,
-    "quote": _SANITIZED,
+    "aggregate": _REPORT,
     "session": _group(
         "Privacy",
         target_epsilon=Parameter(

@@ -40,7 +40,7 @@ def cost(
             if compare:
                 view.show(verbs.compare(**asked))
                 return
-            found = verbs.cost(**asked, per_query=per_query is not None)
+            found = verbs.cost(**asked)
         if per_query is not None:
             with out.open(per_query) as draft:
                 found.write(draft, per_query)

@@ -25,63 +25,48 @@ def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
         out.reserve(plot, mode=mode, replaces=PICTURE)
 
 
-def drawn(out: Outputs, plot: str | None, figure: Callable[[], Any]) -> None:
+def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
     """Write a picture, where one is wanted; only then is it drawn."""
     if plot is not None:
-        from pate_cli.planning.pictures import encode_figure
+        from pate_cli.planning.pictures import encode_picture
 
-        out.write(plot, encode_figure(figure(), plot))
+        out.write(plot, encode_picture(picture(), plot))
 
 
 def of_spent(found: RecordCost) -> Any:
     """Return the picture of what all runs cost together, run by run. Public."""
-    from pate_cli.planning.pictures import spent_figure
+    from pate_cli.planning.pictures import draw_spent
 
     budget = None if found.budget is None else found.budget.epsilon
-    return spent_figure(list(found.rows()), budget=budget)
+    return draw_spent(list(found.rows()), budget=budget)
 
 
 def of_plan(found: Plan, view: View) -> Any:
     """Return the picture of answers against epsilon, and of epsilon against teachers. Public."""
-    from pate_cli.planning.pictures import plan_figure
+    from pate_cli.planning.pictures import draw_plan
     from pate_cli.planning.plan import POINTS, points
 
     with view.progress("drawing", POINTS) as progress:
         around = points(found, lambda done: progress(done, POINTS))
-    return plan_figure(
+    return draw_plan(
         around,
         levels=[row["agreement"] for row in found.by_agreement],
         teachers=found.known.teachers or 1,
         epsilon=found.known.epsilon or 1.0,
         answers=found.answers,
-        wanted=found.question.answers or max(found.answers, 1.0),
         delta=found.known.delta,
     )
 
 
 def of_cost(found: VoteCost) -> Any:
     """Return the picture of queries by plurality. SECRET."""
-    from pate_cli.planning.pictures import cost_figure
+    from pate_cli.planning.pictures import draw_cost
 
-    teachers = int(found.mechanism["teachers"])
-    return cost_figure(
-        found.series,
-        mechanism=found.mechanism["name"],
-        order=found.order,
-        teachers=teachers,
-        prior_weight=found.most_votes - teachers,
-    )
+    return draw_cost(found)
 
 
 def of_sensitivity(found: Sensitivity) -> Any:
     """Return the picture of the sensitivity by distance. SECRET."""
-    from pate_cli.planning.pictures import sensitivity_figure
+    from pate_cli.planning.pictures import draw_sensitivity
 
-    return sensitivity_figure(
-        found.price.curve,
-        found.discounted,
-        found.within,
-        mechanism=found.to_dict()["mechanism"]["name"],
-        order=found.plan.order,
-        beta=found.plan.beta,
-    )
+    return draw_sensitivity(found)

@@ -14,8 +14,9 @@ from typing import Any
 
 from pate_cli.core.errors import LedgerError, OutputError, UsageError, VoteError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, held
+from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.total import Spent, Total, refuse_beyond, total_of
 from pate_cli.files.inputs import note
 
@@ -184,8 +185,7 @@ class Entry:
         with contextlib.suppress(OSError, OutputError, LedgerError):
             run = SpendRecord.read(file.path).known(run.id)
         if run is not None:
-            epsilon = "" if run.counted is None else f" at epsilon {run.counted:g}"
-            error.add_note(f"the run{epsilon} stays in {file.name} and counts")
+            error.add_note(f"the run at epsilon {run.counted:g} stays in {file.name} and counts")
         return run is not None
 
     def _withdrawn(self) -> bool:

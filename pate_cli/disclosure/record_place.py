@@ -196,8 +196,8 @@ class RecordPlace:
         path = self.file.path
         for other in sorted(path.parent.glob("*.spent.json")):
             with contextlib.suppress(LedgerError):
-                asked = (run.asked for run in SpendRecord.read(other).runs)
-                if teachers in (each and each.mechanism.get("teachers") for each in asked):
+                told = (run.settings for run in SpendRecord.read(other).runs)
+                if teachers in (each and each.mechanism.get("teachers") for each in told):
                     return (
                         f"{path.name} begins a new record, and {other.name} beside it is of "
                         f"{teachers} teachers, too. If they are the same, name them for both with "

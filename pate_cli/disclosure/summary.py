@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from pate_cli.core.said import Facts
 from pate_cli.disclosure.figures import nats, shown, verdict
-from pate_cli.disclosure.report import PublicPrior, Quote, Report
+from pate_cli.disclosure.quote import Quote
+from pate_cli.disclosure.report import PublicPrior, Report
 
 _ALL, _NOTHING = "it holds whatever the votes were", "nothing is promised"
 _READINGS: Final = {

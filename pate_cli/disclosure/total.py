@@ -22,10 +22,9 @@ from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.checked import COMPUTED, RECORD
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.figures import nats, shown
-from pate_cli.disclosure.record import Outcome, Run
+from pate_cli.disclosure.runs import Outcome, Run
 
 _DIGITS: Final = 12
 
@@ -35,11 +34,11 @@ class Total(Figure):
     """(ε, δ) of runs together, by both figures; its own is of runs chosen beforehand.
 
     Attributes:
-        sum_epsilon, sum_delta: presupposing nothing; None where some run's own is not known.
+        sum_epsilon, sum_delta: presupposing nothing.
     """
 
-    sum_epsilon: float | None = field(default=None, metadata=SPARING | COMPUTED)
-    sum_delta: float | None = field(default=None, metadata=SPARING | COMPUTED)
+    sum_epsilon: float = field(default=0.0, metadata=SPARING)
+    sum_delta: float = field(default=0.0, metadata=SPARING)
 
 
 @dataclass(frozen=True)
@@ -50,7 +49,7 @@ class Spent(Total):
         runs: in order, that of the report among them, without what is its holder's alone.
     """
 
-    runs: tuple[Run, ...] = field(default=(), metadata=RECORD)
+    runs: tuple[Run, ...] = ()
 
     @classmethod
     def of(cls, runs: Sequence[Run], total: Total | None = None) -> Spent:
@@ -73,11 +72,9 @@ def total_of(runs: Sequence[Run]) -> Total:
     """
     if not runs:
         raise LedgerError("there is no run whose cost could be told")
-    sums: tuple[float | None, float | None] = (None, None)
-    if all(run.own is not None for run in runs):
-        sums = list(however_chosen(runs))[-1]
-    if len(runs) == 1 and runs[0].own is not None:
-        return Total(*runs[0].own, "one", None, *sums)
+    sums = list(however_chosen(runs))[-1]
+    if len(runs) == 1:
+        return Total(runs[0].counted, runs[0].delta, "one", None, *sums)
     found = _cost_of(runs).together()
     return Total(found.epsilon, found.delta, found.method, found.order, *sums)
 
@@ -89,8 +86,12 @@ def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
         for run in runs
     ]
     everything = total_of(full)
-    asked = [replace(run, draw=None) for run in full if run.asked is not None]
-    return everything, total_of(asked) if asked else everything
+    labels = [
+        replace(run, settings=replace(run.settings, sanitizer=None))
+        for run in full
+        if run.settings is not None
+    ]
+    return everything, total_of(labels) if labels else everything
 
 
 def however_chosen(
@@ -106,7 +107,6 @@ def however_chosen(
         budget: by whose rule.
 
     Raises:
-        LedgerError: a run states no (ε, δ) of its own.
         UnreachableError: half of the budget's δ is too small beside what the noise of
             floating-point numbers adds over all runs.
     """
@@ -115,10 +115,8 @@ def however_chosen(
         return
     epsilon, delta = Decimal(0), Decimal(0)
     for run in runs:
-        if run.own is None:
-            raise LedgerError(f"run {run.id} states no epsilon of its own, so no sum covers it")
-        epsilon += Decimal(repr(run.own[0]))
-        delta += Decimal(repr(run.own[1]))
+        epsilon += Decimal(repr(run.counted))
+        delta += Decimal(repr(run.delta))
         yield float(epsilon), significant_up(delta)
 
 
@@ -145,7 +143,6 @@ def refuse_beyond(
     Raises:
         UnreachableError: all of them together would cost more than the budget.
         UsageError: earlier runs were admitted by another rule, or before a filter was chosen.
-        LedgerError: a run states no (ε, δ) of its own.
     """
     rules = {run.budget.rule for run in earlier if run.budget is not None}
     if rules - {budget.rule} or (budget.rule and earlier and earlier[0].budget is None):
@@ -202,7 +199,7 @@ def _nothing(budget: Budget) -> tuple[float, float]:
 
 def _cost_of(runs: Sequence[Run]) -> Cost:
     """Return the cost of all runs; LedgerError for a draw from rounds that are not among them."""
-    known = {run.round for run in runs if run.curved}
+    known = {run.round for run in runs if not run.cost.pairs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
             "an epsilon was drawn from rounds whose labels the record does not tell of; give "

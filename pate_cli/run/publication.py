@@ -135,11 +135,11 @@ class Publication:
 
     def check(self, file: VoteFile) -> None:
         """UsageError or ParameterError where it does not go with these votes or replaces them."""
-        check_id_column(file.id_column or QUERY_ID)
+        check_id_column(file.facts.id_column or QUERY_ID)
         # What the classes are called, where nobody listed them. SECRET.
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:
-            self._to.form.check(file.label_set, unlisted=file.unlisted)
+            self._to.form.check(file.facts.label_set, unlisted=file.unlisted)
             current().add(file.inputs.read)
 
     def try_out(self, rows: int) -> None:

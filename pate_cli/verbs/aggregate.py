@@ -13,9 +13,9 @@ from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.record import Outcome
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError, Report
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.labels.labels import Labels

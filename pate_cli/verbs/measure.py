@@ -52,17 +52,13 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
             request = request.by_rule(
                 plan, bound=Bound(asked["bound"]), rows_given=asked["max_queries"] is not None
             )
-        found = measure_cost(
+        return measure_cost(
             request.rows,
             request.scored,
             orders=_orders(asked["orders"], analysis),
             delta=delta,
             max_answers=request.max_answers,
             analysis=analysis_of(analysis).cost,
-            per_query=asked["per_query"],
-        )
-        return replace(
-            found,
             target=None if plan is None else _on_target(request, plan, Bound(asked["bound"])),
             unmatched=_unmatched(request),
         )

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
     from pate_cli.disclosure.external import Other
     from pate_cli.disclosure.ledger import Ledger
+    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.record_place import RecordPlace
-    from pate_cli.disclosure.report import Quote, Report
+    from pate_cli.disclosure.report import Report
     from pate_cli.disclosure.verification import Verification
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.mechanisms.amounts import Amount
@@ -141,7 +142,7 @@ def quote(**asked: Any) -> Quote:
     before it spends.
 
         >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
-        <Quote: at most epsilon 1.3788 at delta 1e-05 for all votes>
+        <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
 
     Raises:
         PateError: as `aggregate` would.
@@ -157,7 +158,6 @@ def cost(
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
     *,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
-    per_query: bool = True,
     target_epsilon: float | None = None,
     delta: float = DELTA,
     max_queries: int | None = None,

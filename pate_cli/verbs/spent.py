@@ -20,12 +20,12 @@ from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import KIND, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.run_checks import record_faults
+from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
-from pate_cli.disclosure.verification import FAILED, OK, Check
+from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
@@ -101,7 +101,7 @@ class RecordCost(Result):
             "budget_order": None if budget is None else budget.order,
             "budget_left": left,
             "budget_delta_left": delta_left,
-            "runs": [encoded(run) for run in self.runs],
+            "runs": [{"kind": run.kind.value} | encoded(run) for run in self.runs],
             **checked,
         }
 
@@ -116,7 +116,7 @@ class RecordCost(Result):
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row a run, with None where there is nothing to tell."""
         for run, gone in zip(self.runs, self.running or repeat(None), strict=False):
-            asked = run.asked
+            asked = run.settings
             mechanism = {} if asked is None else asked.mechanism
             external = run.external
             name = "" if external is None else external.name or external.covers or ""
@@ -253,7 +253,8 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
         report, name = read_report(given), public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
     if own is not None:
-        faults = list(record_faults(report, record))
+        failed = (check for check in checks_of(report, record) if check.outcome == FAILED)
+        faults = [check.detail for check in failed if check.name != PROMISE]
         if faults:
             return Check(name, FAILED, faults[0])
         return Check(name, OK, f"run {own.id}, {own.outcome}")

@@ -10,7 +10,7 @@ import pytest
 
 import pate_cli
 from pate_cli.core.said import as_html
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.planning.words import of_plan
 from slices import some, whole
 

@@ -636,7 +636,6 @@ _OWN: Final = {
         per_query=Parameter(
             "Also write the cost of every query (.parquet, .csv, .jsonl, .arrow; mode 0600).",
             "FILE",
-            python="In Python it is in the result.",
         ),
     ),
 }

@@ -38,8 +38,8 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Facts:
-    """Facts by name, in two columns."""
+class Pairs:
+    """Pairs by name, in two columns."""
 
     rows: Sequence[tuple[str, str]]
 
@@ -63,7 +63,7 @@ class Grid:
     bold: int | None = None
 
 
-Said: TypeAlias = Iterable[Line | Facts | Grid]
+Said: TypeAlias = Iterable[Line | Pairs | Grid]
 
 
 def on_terminal(console: Console, said: Said) -> None:
@@ -84,12 +84,12 @@ def as_html(said: Said) -> str:
     return "".join(map(_html, said))
 
 
-def _pieces(each: Line | Facts | Grid, console: Console) -> Iterator[list[tuple[str, str]]]:
+def _pieces(each: Line | Pairs | Grid, console: Console) -> Iterator[list[tuple[str, str]]]:
     """Yield lines that have the width of a terminal, as pieces with their styles."""
     if isinstance(each, Line):
         for line in _hanging(each.text, min(console.width, _PARAGRAPH)):
             yield [(line, "")]
-    elif isinstance(each, Facts):
+    elif isinstance(each, Pairs):
         for name, text in each.rows:
             for head, line in _beside(name, text, max(console.width, _LEAST_WIDTH)):
                 yield [(head, "bold"), (line, "")]
@@ -161,7 +161,7 @@ def _panels(widths: Sequence[int], width: int) -> list[list[int]]:
     return panels
 
 
-def _html(each: Line | Facts | Grid) -> str:
+def _html(each: Line | Pairs | Grid) -> str:
     from html import escape
 
     def row(tag: str, cells: Iterable[str]) -> str:
@@ -169,7 +169,7 @@ def _html(each: Line | Facts | Grid) -> str:
 
     if isinstance(each, Line):
         return f"<p>{escape(each.first[0] + each.text)}</p>"
-    if isinstance(each, Facts):
+    if isinstance(each, Pairs):
         return f"<table>{''.join(row('td', fact) for fact in each.rows)}</table>"
     rows = [row("th", each.heads), *(row("td", cells) for cells in each.rows)]
     return f"<table><caption>{escape(each.title)}</caption>{''.join(rows)}</table>"

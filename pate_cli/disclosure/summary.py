@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from pate_cli.core.said import Facts
+from pate_cli.core.said import Pairs
 from pate_cli.disclosure.figures import nats, shown, verdict
 from pate_cli.disclosure.quote import Quote
 from pate_cli.disclosure.report import PublicPrior, Report
@@ -40,7 +40,7 @@ class Handling:
     records: Sequence[str] = ()
 
 
-def of_report(report: Report, files: Handling, *, rows: int | None = None) -> Facts:
+def of_report(report: Report, files: Handling, *, rows: int | None = None) -> Pairs:
     """Return what was released, what it is worth, and what to do with the files.
 
     Args:
@@ -49,7 +49,7 @@ def of_report(report: Report, files: Handling, *, rows: int | None = None) -> Fa
         rows: how many rows the votes have, if that is known.
     """
     claimed = report.private and report.sound
-    return Facts([*_released(report, rows), *_handled(files, claimed=claimed)])
+    return Pairs([*_released(report, rows), *_handled(files, claimed=claimed)])
 
 
 def not_asked(report: Report, rows: int) -> str | None:
@@ -60,9 +60,9 @@ def not_asked(report: Report, rows: int) -> str | None:
     return f"the first {report.queries} {report.rows}; the {left} after them were not asked"
 
 
-def of_quote(quote: Quote) -> Facts:
+def of_quote(quote: Quote) -> Pairs:
     """Return what a run would cost; nothing was drawn."""
-    return Facts([*_quoted(quote)])
+    return Pairs([*_quoted(quote)])
 
 
 def _released(report: Report, rows: int | None) -> _Rows:

@@ -134,7 +134,7 @@ def test_a_student_is_read_by_name(pate, tmp_path):
         (
             ["--label-names", WORDS, "--classes", 3],
             2,
-            "--classes 3 is not the number of --label-names, 4",
+            "--classes is 3, but --label-names are 4",
         ),
         ([], 3, "is of type text"),
     ],
@@ -175,4 +175,5 @@ def test_formulas_in_a_spreadsheet(pate, tmp_path):
         checked = pate("verify", "r.json", name, "--without-dp-accounting")
         assert checked.exit_code == 0, checked.stdout
     with pytest.raises(pate_cli.PateError, match="is for CSV, which spreadsheets read"):
-        pate_cli.Destination("l.parquet", escape_formulas=True)
+        to = pate_cli.Destination("l.parquet", escape_formulas=True)
+        pate_cli.aggregate(path, "gnmax", into=to, **asked)

@@ -72,7 +72,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         # Refuse what could not end well, as far as public numbers tell.
         tested = settings.tested is not None
         place.check(request.file)
-        if place.ledger:
+        if asked["keep_ledger"]:
             refuse_ledger(composed=request.composed, tested=settings.target is not None)
         refuse_dear(settings, asked["max_epsilon"], ceiling=seed is None)
         if not resumed:

@@ -31,16 +31,12 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, SpendRecord
-from pate_cli.disclosure.record_place import (
-    RecordPlace,
-    keys_of_votes,
-    record_beside,
-    told_record,
-)
+from pate_cli.disclosure.record_place import RecordPlace, record_beside, told_record
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.seen import keys_of_votes
 from pate_cli.disclosure.total import Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address

@@ -174,6 +174,6 @@ def test_formulas_in_a_spreadsheet(pate, tmp_path):
         assert {row[1] for row in rows} == {f"{mark}=1+1", f"{mark}@SUM(A1)", "cat"}
         checked = pate("verify", "r.json", name, "--without-dp-accounting")
         assert checked.exit_code == 0, checked.stdout
+    to = pate_cli.Destination("l.parquet", escape_formulas=True)
     with pytest.raises(pate_cli.PateError, match="is for CSV, which spreadsheets read"):
-        to = pate_cli.Destination("l.parquet", escape_formulas=True)
         pate_cli.aggregate(path, "gnmax", into=to, **asked)

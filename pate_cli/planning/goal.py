@@ -13,7 +13,7 @@ from pate_cli.core.checks import check_delta, check_positive, check_scale
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.planning.forecast import Forecast, agreement_by_rows
+from pate_cli.planning.forecast import Forecast, expected_by_rows
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tested_target import served_by
 from pate_cli.planning.tuning import Tuning
@@ -81,10 +81,11 @@ class Goal:
             votes: what is looked at.
             available: how many rows these stand for.
         """
-        forecast = found.forecast
-        looked = agreement_by_rows(
-            votes, forecast.settings, rows=forecast.rows, available=available
-        )
+        forecast, settings = found.forecast, found.forecast.settings
+        votes = votes.with_prior_weight(settings.prior_weight)
+        rows = np.array([forecast.rows])
+        answers, agreeing = expected_by_rows(votes, settings, rows, available)
+        looked = float(agreeing[0, 0] / max(answers[0, 0], 1e-300))
         floor = self.min_agreement + max(looked - float(forecast.agreement[0]), 0.0)
         return self.with_floor(floor + _LENIENCE)
 

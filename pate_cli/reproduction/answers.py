@@ -20,7 +20,7 @@ from pate_cli.core.words import DELTA, MIN_AGREEMENT, ReleaseKind
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.tune import Tuned, tune
 from pate_cli.planning.tuning import Tuning
-from pate_cli.planning.vote_model import of_file
+from pate_cli.planning.vote_model import VoteModel
 from pate_cli.reproduction.paper_budget import PaperBudget, PaperOutcome
 from pate_cli.reproduction.table import ResultTable, RowResult, Status, Step, Steps, attempt
 from pate_cli.reproduction.vote_folder import VoteFolder
@@ -150,7 +150,7 @@ def _result(
     settings: Callable[[int], Sequence[Tuning]],
 ) -> RowResult:
     votes = row.folder.read(row.name, None)
-    sample = of_file(votes.counts, votes.teachers)
+    sample = VoteModel(votes.counts, votes.teachers)
 
     def searched(way: str, target: float) -> _Cell:
         step(f"{way}, epsilon {target:g}")

@@ -11,7 +11,7 @@ import pytest
 from pate_cli import published
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.planning.tuning import Tuning
-from pate_cli.planning.vote_model import of_file
+from pate_cli.planning.vote_model import VoteModel
 from pate_cli.reproduction.answers import VotesOf, answers, settings_for
 from pate_cli.reproduction.paper_budget import PaperBudget
 from pate_cli.reproduction.vote_folder import VoteFolder
@@ -61,7 +61,7 @@ def test_out_of_reach_is_a_dash_and_a_reason(folder):
 def test_the_published_release_fits_and_is_charged_its_exact_divergence(draw):
     """Mean and deviation put together from the parts; 3% more rows would not fit."""
     counts = draw(teachers=60, classes=3, queries=200, agreement=0.95)
-    sample = of_file(counts, 60)
+    sample = VoteModel(counts, 60)
     best = PaperBudget(sample, one_setting(60), delta=1e-5).best(4.0, min_agreement=0.9)
     assert 0 < best.queries < 190
     release, setting = best.release, best.setting

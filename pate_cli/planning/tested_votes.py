@@ -36,6 +36,8 @@ _ROWS_EACH, _MORE_FIRST = 8, 50
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
 # Targets among which the first is sought, and those among which the least may be.
 _FIRST, _RANGE, _PRECISION = np.geomspace(0.05, 13.0, 25).tolist(), (1e-3, 1e3), 1e-4
+# What a merit is to be where the best of the starts give, in units of what is wanted.
+_OF_STARTS = 2.0 / 1.6
 
 
 class TestedVotes:
@@ -47,7 +49,7 @@ class TestedVotes:
         """Nothing is looked at yet."""
         self._votes, self._goal, self._floor = votes, goal, goal.min_agreement
         self._above: dict[bool, Floats] = {}
-        self._rows = votes.rows
+        self._rows, self._priced_rows = votes.rows, 0
         if goal.answers is not None:
             self._rows = min(votes.rows, int(_ROWS_EACH * goal.answers) + _MORE_FIRST)
         self._looks: TestedTarget | None = None
@@ -56,7 +58,7 @@ class TestedVotes:
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Return candidates at quick costs, which earlier exact ones have corrected."""
         if self._epsilon is None:
-            wanted = np.log(2.0 * (self._goal.answers or 0.0))
+            wanted = np.log(_OF_STARTS * (self._goal.answers or 0.0))
             for self._epsilon in _FIRST:
                 seen = self._looks_now().look(settings[::2], near)
                 if max(each.merit for each in seen) >= wanted:
@@ -88,9 +90,8 @@ class TestedVotes:
             costs = exact_costs(first, mechanism, target, bound=goal.bound, rows=near, rough=True)
             self._above[settings.threshold is not None] = measured_above(first, settings, costs)
         if goal.answers is not None and costs is not None:
-            epsilon = _least_target(costs, target, mechanism, answers, goal.answers)
+            epsilon, near = _least_target(costs, target, mechanism, answers, goal.answers)
             target = TargetPlan.of(epsilon, delta=goal.delta)
-            near = int(np.searchsorted(answers, goal.answers)) + 1
         rows, chance = 0, 0.0
         if costs is not None:
             rows, chance = _best_rows(costs, target, answers, near)
@@ -99,24 +100,32 @@ class TestedVotes:
             rows, chance = always, 1.0
         if rows == 0:
             return None
-        found = forecast(votes, mechanism, target, rows=rows, chance=chance)
-        return Found.of(found, goal, tested=True)
+        self._priced_rows = max(self._priced_rows, rows)
+        expected = forecast(votes, mechanism, target, rows=rows, chance=chance)
+        found = Found.of(expected, goal, tested=True)
+        looks = self._looks_now()
+        stricter = goal.stricter(found, looks.votes, available=looks.available)
+        self._floor = max(self._floor, stricter.min_agreement)
+        return found
 
     def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
-        """Expected answers of the first rows, next to nothing where too few agree, [rows]."""
+        """Expected answers of the first rows, next to nothing where too few agree, [rows].
+
+        For a number of answers those that agree too seldom tell what floor to look with.
+        """
         chance = votes.answer_chance(settings)
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * votes.agreement_chance(settings))
+        if self._goal.answers is not None:
+            return answered
         good = agreeing >= self._goal.min_agreement * answered
         return np.where(good, answered, 1e-3 * answered)
 
     def learn(self, best: Found) -> None:
-        """Look at the rows and the target of the best settings, with a floor that holds there."""
-        found, self._looks = best.forecast, None
-        self._rows = int(min(_MORE_ROWS * found.rows + 20, self._votes.rows))
-        some = self._votes.some(slice(self._rows)).thinned(MOST_ROWS)
-        self._floor = self._goal.stricter(best, some, available=self._rows).min_agreement
+        """Look at the rows that are asked, and at the target of the best settings."""
+        self._rows = int(min(_MORE_ROWS * self._priced_rows + 20, self._votes.rows))
+        self._looks, self._priced_rows = None, 0
         if self._goal.answers is not None:
-            self._epsilon = found.epsilon
+            self._epsilon = best.forecast.epsilon
 
 
 def _best_rows(
@@ -139,21 +148,25 @@ def _least_target(
     mechanism: ScoredMechanism,
     answers: Floats,
     wanted: float,
-) -> float:
-    """The least ε at which rows of a file give the answers that are wanted; the largest if none."""
+) -> tuple[float, int]:
+    """The least ε at which rows of a file give the answers that are wanted, and these rows."""
     sure = int(np.searchsorted(answers, wanted)) + 1
+    always = worst_case_epsilon(mechanism, rows=sure, delta=target.delta)
     rows: Ints = np.unique((sure * _FOR_ANSWERS).astype(np.int64))
     rows = rows[rows <= costs.available]
+
+    def expected(epsilon: float) -> Floats:
+        return answers[rows - 1] * costs.pass_probability(target.at(epsilon), rows)[0]
+
+    if not rows.size or expected(always).max() < wanted:
+        return always, sure
     low, high = _RANGE
-    if not rows.size:
-        return high
-
-    def enough(epsilon: float) -> bool:
-        chances = costs.pass_probability(target.at(epsilon), rows)[0]
-        return bool((answers[rows - 1] * chances).max() >= wanted)
-
-    always = worst_case_epsilon(mechanism, rows=sure, delta=target.delta)
-    if not enough(always):
-        return always
-    found = least(enough, start=target.epsilon, low=low, high=high, precision=_PRECISION)
-    return min(round_up(found), always)
+    found = least(
+        lambda epsilon: bool(expected(epsilon).max() >= wanted),
+        start=target.epsilon,
+        low=low,
+        high=high,
+        precision=_PRECISION,
+    )
+    found = min(round_up(found), always)
+    return found, int(rows[np.argmax(expected(found))])

@@ -21,7 +21,7 @@ from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.planning.sanitized import choose_plan_for
-from pate_cli.planning.target_on_votes import PassProbability
+from pate_cli.planning.target_on_votes import least_target
 from pate_cli.reproduction.table import Step
 from pate_cli.reproduction.vote_folder import Asked
 
@@ -133,10 +133,12 @@ def _targets(
         step(f"tested, {bound}")
         plan = TargetPlan.of(near, delta=delta, refusal_epsilon=near)
         highest = float(plan.at(_LEAST_SHARE * always).orders[-1])
-        profile = VoteProfile(states_for(bound, mechanism, highest_order=highest))
+        states = states_for(bound, mechanism, highest_order=highest)
+        profile = VoteProfile(states, in_order=True)  # which keeps costs for the next guess
         profile.add(mechanism, counts)
-        chances = PassProbability(mechanism, profile, len(counts), len(counts))
-        found[bound] = near = chances.least_target(plan, LIKELY, always=always)
+        found[bound] = near = least_target(
+            profile, mechanism, plan, LIKELY, rows=len(counts), always=always
+        )
     return found
 
 

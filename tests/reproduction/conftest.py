@@ -44,8 +44,8 @@ def run(capsys):
 def no_search(monkeypatch):
     """No smallest target is searched for, which takes longer than all the rest of a table."""
     monkeypatch.setattr(
-        "pate_cli.reproduction.offered.PassProbability.least_target",
-        lambda _chances, _plan, _likely, *, always: always,
+        "pate_cli.reproduction.offered.least_target",
+        lambda *_votes, always, **_rows: always,
     )
 
 

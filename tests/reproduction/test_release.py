@@ -14,7 +14,7 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.profile import VoteProfile, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.planning.target_on_votes import PassProbability
+from pate_cli.planning.target_on_votes import pass_probability
 from pate_cli.reproduction.offered import offered
 from pate_cli.reproduction.vote_folder import Asked, FileVotes
 from runs import CountsRows, aggregated
@@ -86,10 +86,10 @@ def test_targets_are_the_least_that_are_likely_to_pass(draw, classes):
     for bound, target in figures.targets.items():
         profile = VoteProfile(states_for(bound, mechanism, highest_order=100.0))
         profile.add(mechanism, counts)
-        chances = PassProbability(mechanism, profile, 30, 30)
 
-        def chance(epsilon, chances=chances):
-            return chances.of(TargetPlan.of(epsilon, delta=1e-5, refusal_epsilon=epsilon))
+        def chance(epsilon, profile=profile):
+            plan = TargetPlan.of(epsilon, delta=1e-5, refusal_epsilon=epsilon)
+            return pass_probability(profile, mechanism, plan, rows=30)
 
         assert chance(target) >= LIKELY > chance(0.997 * target)
 

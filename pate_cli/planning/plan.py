@@ -161,7 +161,13 @@ class Question:
             prior_accuracy=None if prior is None else self.prior_accuracy,
         ).with_prior_weight(0 if prior is None else round(prior.votes(teachers)))
 
-    def rule(self, *, near: Tuning | None = None, mechanism: MechanismName | None = None) -> Rule:
+    def rule(
+        self,
+        *,
+        near: Tuning | None = None,
+        mechanism: MechanismName | None = None,
+        quick: bool = False,
+    ) -> Rule:
         """Return what the public rule chooses, or what is best near some settings."""
         name = self.mechanism if mechanism is None else mechanism
         return choose(
@@ -171,6 +177,7 @@ class Question:
             tested=name is MechanismName.CONFIDENT,
             untested=name is MechanismName.GNMAX,
             starts=None if near is None else [near],
+            quick=quick,
         )
 
     def facts(self) -> dict[str, Any]:
@@ -386,7 +393,7 @@ def _needed(question: Question) -> float:
     name, wanted = question.unknown, question.answers or 1
 
     def enough(value: float) -> bool:
-        found = question.with_value(value).rule()
+        found = question.with_value(value).rule(quick=True)
         return found.likely and found.answers >= wanted
 
     low, high = _RANGE[name]
@@ -437,7 +444,7 @@ def points(
         near = near.times(**dict.fromkeys(near.parameters, number / teachers))
         for by in np.geomspace(0.5, 2.0, 7).tolist():
             at = replace(known, teachers=number, epsilon=round(epsilon * by, 4))
-            answers = at.rule(near=near).by_level
+            answers = at.rule(near=near, quick=True).by_level
             shown.append((number, at.epsilon or 1.0, tuple(answers[level] for level in levels)))
             progress(1)
     return shown

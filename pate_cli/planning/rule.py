@@ -19,7 +19,7 @@ from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.forecast import expected_labels, rows_within
+from pate_cli.planning.forecast import expected_labels, rows_within, worst_case_epsilon
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, quick_costs
 from pate_cli.planning.search import Search
 from pate_cli.planning.tested_target import TestedTarget, served, sharp_rows
@@ -35,8 +35,8 @@ SEARCHED_ROWS: Final = 450
 LEAST_CHANCE: Final = 0.9
 """Runs of the rule pass with this probability at the middle level of agreement, or more."""
 
-# Quick costs are sought to pass with more, for they may be off. Of fewer teachers than these the
-# accountant's own costs decide about the rows.
+# Settings and rows are sought to pass with more, for costs on the way may be off. Of fewer teachers
+# than these the guess of the worst case is far off.
 _SURE, _FEW = 0.95, 60
 _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.88, 1, 1
 # Where nothing is likely to pass, starts have so many times the noise.
@@ -119,6 +119,7 @@ def choose(
     untested: bool = True,
     bound: Bound = Bound.AUTO,
     starts: Sequence[Tuning] | None = None,
+    quick: bool = False,
 ) -> Rule:
     """Return settings and rows for a target, by public ensembles.
 
@@ -131,6 +132,7 @@ def choose(
         tested, untested: which mechanisms may be chosen, Confident and GNMax.
         bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
+        quick: as in `rows_for`.
     """
     goal = _PublicGoal(
         votes, target, available, _MIN_AGREEMENT, bound, asked=asked, least_chance=_SURE
@@ -146,7 +148,9 @@ def choose(
                 each.times(**dict.fromkeys(noise, more)) for more in _NOISIER for each in around
             ]
         best = votes.mechanism(search.run(around, climbs=_CLIMBS, halvings=_HALVINGS).settings)
-        found = rows_for(votes, best, target, available=available, asked=asked, bound=bound)
+        found = rows_for(
+            votes, best, target, available=available, asked=asked, bound=bound, quick=quick
+        )
         if found.likely:
             break
     sharp = sharp_rows(found.mechanism, target, bound, available)
@@ -162,6 +166,7 @@ def choose(
         untested=untested,
         bound=Bound.TWO_TAIL,
         starts=starts,
+        quick=quick,
     )
     return more if more.likely and more.answers > found.answers else found
 
@@ -174,6 +179,7 @@ def rows_for(
     available: int = MOST_ROWS,
     asked: int | None = None,
     bound: Bound = Bound.AUTO,
+    quick: bool = False,
 ) -> Rule:
     """Return how many rows to ask with a mechanism whose settings are settled.
 
@@ -184,22 +190,23 @@ def rows_for(
         available: how many rows there are.
         asked: how many rows are asked, where that is settled.
         bound: as a run is asked for.
+        quick: whether to believe quick costs where the accountant's own take long.
     """
     most = asked or sharp_rows(mechanism, target, bound, available)
-    within = rows_within(mechanism, target, most=asked or available)
-    costs = None
-    if target.reachable and within < most:
-        costs = _costs(votes, mechanism, target, bound=bound, rows=min(most, _USUAL_ROWS))
-    each, _ = expected_labels(votes, mechanism, rows=1)
-    least = LEAST_CHANCE if votes.most_votes < _FEW else _SURE
+    costs, each = None, expected_labels(votes, mechanism, rows=1)[0]
+    if target.reachable:
+        costs = _costs(
+            votes, mechanism, target, bound=bound, rows=min(most, _USUAL_ROWS), quick=quick
+        )
 
-    def best(rows: Ints) -> Rule:
+    def best(rows: Ints, within: int = 0) -> Rule:
         chances = np.zeros((votes.ensembles, rows.size))
         if costs is not None:
             chances = costs.pass_probability(target, rows, quick=True)
+            chances = np.where(costs.surely_passes(target, rows), 1.0, chances)
         chances = np.where(rows <= within, 1.0, chances)
         expected, middle = each[:, None] * rows * chances, chances[votes.middle].mean(axis=0)
-        enough = middle >= min(least, middle.max())
+        enough = middle >= min(_SURE, middle.max())
         place = int(np.argmax(np.where(enough, served(expected), -np.inf)))
         by_level = {
             level: float(expected[np.array(votes.levels) == level, place].mean())
@@ -209,22 +216,35 @@ def rows_for(
         return Rule(mechanism, int(rows[place]), float(middle[place]), answers, by_level)
 
     if asked is not None:
-        return best(np.array([asked]))
-    rows = best(np.append(_spread(1, most, _COARSE), max(within, 1))).rows
-    low, high = max(int(rows / _AROUND), 1), min(int(rows * _AROUND) + 1, max(most, within))
-    return best(np.append(_spread(low, high, _FINE), max(within, 1)))
+        found = best(np.array([asked]))
+    else:
+        rows = best(_spread(1, most, _COARSE)).rows
+        low, high = max(int(rows / _AROUND), 1), min(int(rows * _AROUND) + 1, most)
+        found = best(_spread(low, high, _FINE))
+    always = worst_case_epsilon(mechanism, rows=found.rows, delta=target.delta)
+    if target.reachable and always > target.epsilon:
+        return found
+    # Nobody's votes can make these rows cost more, and perhaps not even a few more of them.
+    within = rows_within(mechanism, target, most=asked or available)
+    return best(np.array([asked or max(within, 1)]), within)
 
 
 def _costs(
-    votes: VoteModel, mechanism: ScoredMechanism, target: TargetPlan, *, bound: Bound, rows: int
+    votes: VoteModel,
+    mechanism: ScoredMechanism,
+    target: TargetPlan,
+    *,
+    bound: Bound,
+    rows: int,
+    quick: bool,
 ) -> QueryCosts:
-    """Costs of rows: quick ones where the accountant's own would take long."""
+    """Costs of rows by the accountant, or quick ones but for the worst case."""
     settings = Tuning.of(mechanism)
     settled = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
-    if settings is None or votes.most_votes < _FEW or settled is Bound.TWO_TAIL:
+    if not quick or settings is None or votes.most_votes < _FEW or settled is Bound.TWO_TAIL:
         return exact_costs(votes, mechanism, target, bound=settled, rows=rows, rough=True)
-    (quick,) = quick_costs(votes, [settings], target, bound=settled)
-    return replace(quick, worst=mechanism.worst_rdp(queries=1, answers=1, orders=quick.orders))
+    (costs,) = quick_costs(votes, [settings], target, bound=settled)
+    return replace(costs, worst=mechanism.worst_rdp(queries=1, answers=1, orders=costs.orders))
 
 
 def _spread(low: int, high: int, number: int) -> Ints:

@@ -128,8 +128,12 @@ def least_target(
         )
         found = min(found, always)
     found = round_up(found)
-    run = {"rows": rows, "max_answers": max_answers}
-    while found < always and pass_probability(profile, mechanism, plan.at(found), **run) < wanted:
+
+    def chance(epsilon: float) -> float:
+        at = plan.at(epsilon)
+        return pass_probability(profile, mechanism, at, rows=rows, max_answers=max_answers)
+
+    while found < always and chance(found) < wanted:
         found = min(round_up(found * _STEP), always)
     return found
 

@@ -93,10 +93,9 @@ class Question:
             raise UsageError("several `labels` are yes or no each; leave out `classes`")
         if self.mechanism not in _OTHER:
             raise UsageError(f"a plan is for {' or '.join(_OTHER)}, got {self.mechanism}")
-        found = {"`teachers`": self.teachers, "`target_epsilon`": self.epsilon}
-        missing = [
-            name for name, value in (found | {"`answers`": self.answers}).items() if not value
-        ]
+        names = ("teachers", "target_epsilon", "answers")
+        values = (self.teachers, self.epsilon, self.answers)
+        missing = [f"`{name}`" for name, each in zip(names, values, strict=True) if each is None]
         if len(missing) > 1:
             raise UsageError(f"{' and '.join(missing)} are left out; a plan finds one of them")
         if self.answers is not None and self.answers > self.rows:

@@ -39,11 +39,10 @@ from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
-# Where each histogram takes long: how many are priced, and how many for a rough price.
-_FEW_STATES, _ROUGH = 120, 40
-# Of these, distances that are priced at each order, and at the middle order. Time grows with their
-# square; where votes are few, they are a large part of them, and where they are many, tell little.
-_NEAR, _FARTHER, _FARTHEST, _FEW_TEACHERS, _MANY_TEACHERS = 12, 24, 48, 40, 120
+# Where each histogram takes long: how many are priced, and at how many distances, or up to four
+# times as many. Time grows with the square of the distances; where there are few votes they are a
+# large part of them, and where there are many they tell little. A run looks no further than so far.
+_PRICED, _NEAR, _MANY_TEACHERS, _FARTHEST = 80, 12, 120, 48
 # Cells of the approximation that these correct; of two classes, where a histogram is a pair of
 # counts, so many cells are within .1% of the accountant's costs and serve in their place where
 # votes are many, since the time of these grows with the square of the votes.
@@ -261,7 +260,7 @@ def exact_costs(
         target: ε, δ and the price of failing.
         bound: as a run is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
-        rough: whether fewer histograms and distances will do, where they take long.
+        rough: whether fewer distances will do, where each histogram takes long.
     """
     bound = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -307,7 +306,7 @@ def _corrected(
         orders: λ.
         states: what the mechanism prices, [rows, numbers].
         times: how often each is asked.
-        rough: whether only some histograms and the middle order will do.
+        rough: whether fewer distances will do, and the middle order where there are many votes.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CELLS if votes.classes > 2 else _CELLS_OF_TWO
@@ -315,7 +314,7 @@ def _corrected(
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
     if votes.classes == 2:  # there a histogram is its pair of counts
         return quick
-    chosen = _worth_pricing(times * quick[middle, 4], _ROUGH if rough else _FEW_STATES)
+    chosen = _worth_pricing(times * quick[middle, 4])
     features = _features(votes, settings)
 
     def ratios(place: int, near: int) -> Floats:
@@ -327,9 +326,9 @@ def _corrected(
         above[:, chosen] = exact / cost
         return above
 
-    few = votes.most_votes <= (_FEW_TEACHERS if rough else _MANY_TEACHERS)
-    near = _FARTHER if few or (rough and votes.is_file) else _NEAR
-    far = _FARTHEST if few and not rough else near
+    many = votes.most_votes > _MANY_TEACHERS
+    near = _NEAR if many or rough else 2 * _NEAR
+    far = near if many and not votes.is_file else 2 * near
     if not mechanism.slow_states:
         near = far = DISTANCES
     growth = guessed_above(votes, settings, _EVERY, Bound.CONDITIONAL)
@@ -337,7 +336,7 @@ def _corrected(
     above = np.concatenate([above, above[-1] * (growth[far:] / growth[far - 1])[:, None]])
     found = quick * above
     for place in range(orders.size):
-        if place != middle and not rough:
+        if place != middle and not (many and rough):
             first = ratios(place, near)
             found[place, :near] = quick[place, :near] * first
             found[place, near:] *= first[-1] / above[near - 1]
@@ -346,13 +345,13 @@ def _corrected(
     return np.maximum.accumulate(found, axis=1)
 
 
-def _worth_pricing(weights: Floats, number: int) -> Ints:
+def _worth_pricing(weights: Floats) -> Ints:
     """The places of the weightiest histograms, and of some of the others in equal steps."""
-    if weights.size <= number:
+    if weights.size <= _PRICED:
         return np.arange(weights.size)
     order = np.argsort(-weights)
-    most = 2 * number // 3
-    others = np.linspace(most, weights.size - 1, number - most).round().astype(np.int64)
+    most = 2 * _PRICED // 3
+    others = np.linspace(most, weights.size - 1, _PRICED - most).round().astype(np.int64)
     return np.sort(np.concatenate([order[:most], order[others]]))
 
 

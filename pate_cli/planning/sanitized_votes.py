@@ -24,7 +24,6 @@ from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.planning.forecast import (
     Forecast,
-    agreement_error,
     expected_by_rows,
     expected_labels,
 )
@@ -171,8 +170,7 @@ class SanitizedVotes:
         """The most rows, up to so many, whose answers agree often enough; all if none do."""
         chance = votes.answer_chance(settings)[:rows]
         agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])
-        floor = self._goal.min_agreement + agreement_error(votes, settings, rows=rows)
-        enough = np.flatnonzero(agreeing >= floor * np.cumsum(chance))
+        enough = np.flatnonzero(agreeing >= self._goal.min_agreement * np.cumsum(chance))
         return float(enough[-1] + 1 if enough.size else rows)
 
     def _found(

@@ -166,8 +166,7 @@ def smooth_sensitivity(
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,
-            mechanism=scored,
-            queries=request.queries,
+            [(scored, request.queries)],
             delta=request.delta,
             order=order,
             beta=beta,

@@ -54,7 +54,7 @@ from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.reading import LARGEST, reading
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.planning.sanitized import choose_plan_for
+from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.keywords import (
     ReleaseWords,
@@ -349,7 +349,7 @@ def _planned(
             raise UsageError(f"the ledgers hold orders {held}; choose one with `order`")
         order = float(total.orders[0])
     total.row(order)
-    plan = choose_plan_for(
+    plan = choose_plan(
         kind,
         [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
         delta=total.delta,

@@ -18,7 +18,7 @@ from pate_cli.planning.goal import Goal
 from pate_cli.planning.recipe import made_up_votes
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
-from pate_cli.planning.vote_model import VoteModel, of_file
+from pate_cli.planning.vote_model import VoteModel
 from pate_cli.verbs.keywords import ReadingWords, TuneWords, only, takes_keywords
 from pate_cli.verbs.request import Votes
 from pate_cli.votes.join import classes_or_shares
@@ -146,7 +146,7 @@ def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, A
             counts.append(batch.counts)
             if prior is not None:
                 guesses.append(classes_or_shares(batch, prior))
-        model = of_file(
+        model = VoteModel(
             stacked(counts),
             file.teachers,
             teachers_per_record=k,

@@ -17,7 +17,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
-from pate_cli.planning.sanitized import choose_plan, choose_plan_for
+from pate_cli.planning.sanitized import choose_plan
 from runs import charged
 from slices import chosen, some
 
@@ -26,23 +26,13 @@ MECHANISM = ConfidentGNMax(60, 4, threshold=48.0, sigma1=36.0, sigma2=9.6)
 
 
 def choose(kind=UPPER, mechanism=MECHANISM, queries=200, delta=1e-5, **given):
-    return choose_plan(kind, mechanism=mechanism, queries=queries, delta=delta, **given)
+    return choose_plan(kind, [(mechanism, queries)], delta=delta, **given)
 
 
 def test_the_rule_is_given_no_votes_and_always_says_the_same():
-    for function in (choose_plan, choose_plan_for):
-        names = set(inspect.signature(function).parameters)
-        assert names <= {
-            "kind",
-            "mechanism",
-            "rounds",
-            "queries",
-            "delta",
-            "order",
-            "beta",
-            "sigma",
-        }
-    assert choose() == choose() == choose_plan_for(UPPER, [(MECHANISM, 200)], delta=1e-5)
+    names = set(inspect.signature(choose_plan).parameters)
+    assert names == {"kind", "rounds", "delta", "order", "beta", "sigma"}
+    assert choose() == choose()
     fresh = ConfidentGNMax(60, 4, threshold=48.0, sigma1=36.0, sigma2=9.6)
     assert choose(mechanism=fresh) == choose()
 

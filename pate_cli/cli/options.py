@@ -62,8 +62,9 @@ from pate_cli.files.existing import PICTURE, REPORT
 
 if TYPE_CHECKING:
     from pate_cli.core.words import PublicFact
+    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record_place import RecordPlace
-    from pate_cli.disclosure.report import Quote, Report
+    from pate_cli.disclosure.report import Report
     from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes.vote_file import VoteFile

@@ -1,4 +1,4 @@
-"""What a search is after, and what it finds."""
+"""A goal of a search, how settings serve it, and the settings that are found."""
 
 from __future__ import annotations
 

@@ -334,7 +334,7 @@ class _Rounds:
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:
-    """What to say where no settings meet the goal."""
+    """The message where no settings meet the goal, with what comes closest."""
     wanted = "an answer" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (

@@ -54,7 +54,7 @@ def cost(
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
     **asked: Unpack[CostWords],
 ) -> VoteCost:
-    """What the votes would cost by step, order and query. SECRET: it describes the votes.
+    """Price the votes by step, order and query. SECRET: the result describes the votes.
 
     With `target_epsilon`, also how `aggregate` would fare; the rows are those that it would ask.
 

@@ -170,7 +170,7 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
 
 
 def _words(votes: Any, asked: Mapping[str, Any]) -> list[str]:
-    """What an `aggregate` line must say about the votes as well."""
+    """Options on an `aggregate` line that describe the votes."""
     words: list[str] = []
     for name, value in only(ReadingWords, asked).items():
         if votes is None or value is None or value is False:

@@ -28,8 +28,6 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.core.arrays import Floats
-from pate_cli.core.checks import check_order, check_orders, check_positive
-from pate_cli.core.errors import ParameterError
 from pate_cli.core.special import log_ndtr
 
 # e^{(λ−1)F} is carried through logs beyond this exponent.
@@ -42,15 +40,9 @@ def _log_answer(v: Floats, *, threshold: float, sigma: float) -> tuple[Floats, F
     return log_ndtr(x), log_ndtr(-x)
 
 
-def _check(threshold: float, sigma: float) -> tuple[float, float]:
-    if not np.isfinite(threshold):
-        raise ParameterError(f"threshold must be finite, got {threshold}")
-    return float(threshold), check_positive("sigma1", sigma)
-
-
 @dataclass(frozen=True)
 class PassMoments:
-    """What the threshold contributes to the cost of a whole query, per neighbour and direction.
+    """Part of the threshold in the cost of a whole query, per neighbour and direction.
 
     Attributes:
         excess: J − 1 of the coin alone, [4, *v.shape] (v' = v − 1 and v + 1, forward and reverse).
@@ -74,8 +66,6 @@ def pass_moments(
 
     A neighbour moves v by at most `teachers_per_record` votes.
     """
-    threshold, sigma = _check(threshold, sigma)
-    order = check_order(order)
     here, below, above = (
         _log_answer(v + step, threshold=threshold, sigma=sigma)
         for step in (0, -teachers_per_record, teachers_per_record)
@@ -196,13 +186,10 @@ def threshold_rdp(
 
     Returns:
         [orders, *v.shape], nats, at most k²·λ/(2σ²) (the noisy count seen in full).
-
-    Raises:
-        ParameterError: a bad threshold, sigma or order.
     """
     votes = np.asarray(v, dtype=np.float64)
     costs = []
-    for order in check_orders(orders).tolist():
+    for order in orders.tolist():
         moments = pass_moments(
             votes,
             threshold=threshold,
@@ -229,8 +216,6 @@ def worst_threshold_rdp(
     Over whole v = 0, …, τ; or with `real` over all real −τ ≤ v ≤ τ, for scores that are no counts.
     A neighbour moves v by at most `teachers_per_record` votes.
     """
-    orders = check_orders(orders)
-    threshold, sigma = _check(threshold, sigma)
     worst = np.empty(orders.size)
     for row, order in enumerate(orders.tolist()):
         low = np.arange(-teachers if real else 0, teachers + 1, dtype=np.float64)

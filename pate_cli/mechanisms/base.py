@@ -57,7 +57,7 @@ _WHOLE = 1024
 
 @dataclass(frozen=True)
 class RunShape:
-    """What the defaults of a mechanism may depend on: public, and fixed before the first vote.
+    """Numbers that the defaults of a mechanism follow from: public, fixed before the first vote.
 
     Attributes:
         teachers: τ.

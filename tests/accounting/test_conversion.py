@@ -54,26 +54,6 @@ def test_sharper_than_the_classical_conversion_and_never_below_the_truth():
         assert 0.1 * delta < float(true) <= delta
 
 
-def test_the_best_order_and_its_edges():
-    orders = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
-    inside = best_order(orders * 0.05, orders=orders, delta=1e-5)
-    every = orders * 0.05 + conversion_cost(orders, delta=1e-5)
-    assert inside.epsilon == every.min()
-    assert inside.order == orders[every.argmin()] == 16.0
-    assert not inside.at_edge
-    assert best_order(orders * 1e-6, orders=orders, delta=1e-5).at_edge  # last
-    assert best_order(orders * 1e3, orders=orders, delta=1e-5).at_edge  # first
-    assert not best_order(np.ones(1), orders=np.array([8.0]), delta=1e-5).at_edge
-    mixed = best_order(np.array([np.inf, 1.0, np.inf]), orders=orders[:3], delta=1e-5)
-    assert mixed.order == 4.0
-
-
-@pytest.mark.parametrize("rdp", [[1.0, float("nan")], [1.0, -0.1], [1.0], [[1.0, 1.0]]])
-def test_curves_that_are_none(rdp):
-    with pytest.raises(ParameterError, match="rdp must hold one number ≥ 0 for each of 2 orders"):
-        best_order(np.array(rdp), orders=np.array([2.0, 3.0]), delta=1e-5)
-
-
 @settings(max_examples=tries(500))
 @given(
     value=st.one_of(
@@ -97,14 +77,6 @@ def test_rounding_never_goes_down(value, digits):
     assert Decimal(rounded) - Decimal(value) <= Decimal(10) ** -digits * (1 + Decimal("1e-9"))
     assert rounded == round(rounded, digits)
     assert round_up(rounded, digits=digits) == rounded
-
-
-def test_rounding_to_nearest_would_release_too_little():
-    # The trap: format to 4 decimals.
-    assert round(1.44284, 4) < 1.44284 <= round_up(1.44284)
-    assert round_up(1.44284) == 1.4429
-    assert round_up(0.1234) == 0.1234
-    assert round_up(2.0) == 2.0
 
 
 def test_nearby_values_print_alike():

@@ -16,7 +16,6 @@ from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, ran
 from pate_cli.accounting.score_grid import COARSE, FINE
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from slices import some
 
@@ -105,16 +104,6 @@ def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechan
     assert cost.epsilon == pytest.approx(min(pure, renyi, gaussian), rel=2e-2)
     assert cost.epsilon <= pure
     assert cost.epsilon <= answers * epsilon
-
-
-def test_rounds_of_different_pure_mechanisms_and_of_gaussian_ones_compose():
-    one, other = LNMax(50, 2, laplace_scale=0.5), LNMax(50, 2, laplace_scale=50.0)
-    both = Cost(1e-9, (Rows(one, 1, 1), Rows(other, 1, 1))).of_curves
-    assert both.epsilon <= 4.0 + 0.04
-    mixed = Cost(1e-6, (Rows(other, 10, 10), Rows(GNMax(50, 2, sigma2=5.0), 2, 2))).of_curves
-    assert mixed.method in ("renyi", "gaussian-dp")
-    nothing = Cost(1e-6, (Rows(other, 5, 0),)).of_curves
-    assert nothing.epsilon == 0.0
 
 
 @pytest.mark.parametrize("scale", [0.1, 1.0, 20.0])

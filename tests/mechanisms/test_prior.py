@@ -193,20 +193,6 @@ def test_profiles_have_both_properties(bound, case):
         assert np.all(profile[:-1, there] <= profile[1:, here] * (1.0 + 1e-12))
 
 
-@on("gnmax", "confident", classes=(2, 3), weights=(3, 9))
-def test_a_cost_of_the_teachers_alone_is_too_low(nodes):
-    """What a price that forgot B would say: it is refuted, or refuses such histograms."""
-    it = nodes.mechanism
-    forgot = replace(it, prior_weight=0)
-    with pytest.raises(ParameterError, match="are no votes of"):
-        forgot.state_costs(forgot.vote_states(nodes.counts), order=2.2, distances=np.arange(2))
-    if it.name != "confident" or it.prior_weight < 9:
-        return
-    most = nodes.divergence(2.2).max()
-    rdp = forgot.worst_rdp(queries=1, answers=0, orders=np.array([2.2]))[0]
-    assert rdp < most
-
-
 # ---------------------------------------------------------------- τ + B teachers, and no less
 
 

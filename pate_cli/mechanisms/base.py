@@ -289,9 +289,9 @@ class ComposedMechanism(Mechanism):
     refusals: int | None
 
     @property
-    @abstractmethod
-    def threshold(self) -> float:
-        """T, in records."""
+    def threshold(self) -> float | None:
+        """T below which a query gets no answer, in records or votes; None where all are answered."""
+        return None
 
     @abstractmethod
     def privacy(self, queries: int, delta: float) -> Composition:

@@ -27,6 +27,7 @@ from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.seen import Sighting
 from pate_cli.disclosure.settings import Settings
 from pate_cli.files.journal import Journal
 from pate_cli.votes.facts import PriorFacts
@@ -61,10 +62,6 @@ class SpendRecord:
         if all(known.id != run.id for known in self.runs):
             return SpendRecord((*self.runs, run))
         return SpendRecord(tuple(run if known.id == run.id else known for known in self.runs))
-
-    def without(self, run: Run) -> SpendRecord:
-        """Return the record of all other runs."""
-        return SpendRecord(tuple(known for known in self.runs if known.id != run.id))
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
         """Return the runs that another record does not know, by any of their names."""
@@ -123,21 +120,6 @@ class SpendRecord:
             LedgerError: damaged, foreign, or no regular file.
         """
         return RecordFile(path).record
-
-
-@dataclass(frozen=True)
-class Sighting:
-    """A record as it was last seen.
-
-    Attributes:
-        record: its file, an absolute path.
-        lines: how many events it told of.
-        chain: the hash of all of them.
-    """
-
-    record: str
-    lines: int
-    chain: str
 
 
 class RecordFile:

@@ -30,32 +30,27 @@ _DIGITS: Final = 12
 
 
 @dataclass(frozen=True)
-class Total(Figure):
-    """(ε, δ) of runs together, by both figures; its own is of runs chosen beforehand.
+class Spent(Figure):
+    """All runs that a record tells of, and what they cost together.
+
+    Its ε and δ are of runs chosen beforehand.
 
     Attributes:
-        sum_epsilon, sum_delta: presupposing nothing.
+        sum_epsilon, sum_delta: of the runs however they were chosen.
+        runs: in order, without what is their holder's alone.
     """
 
     sum_epsilon: float = field(default=0.0, metadata=SPARING)
     sum_delta: float = field(default=0.0, metadata=SPARING)
-
-
-@dataclass(frozen=True)
-class Spent(Total):
-    """All runs that the record of a report told of, and what they cost together.
-
-    Attributes:
-        runs: in order, that of the report among them, without what is its holder's alone.
-    """
-
     runs: tuple[Run, ...] = ()
 
     @classmethod
-    def of(cls, runs: Sequence[Run], total: Total | None = None) -> Spent:
+    def of(cls, runs: Sequence[Run], total: Figure | None = None) -> Spent:
         """Return what is published of runs; their total is found if it is not given."""
-        total = total_of(runs) if total is None else total
-        return cls(**vars(total), runs=tuple(run.public for run in runs))
+        found = total_of(runs) if total is None else total
+        sums = list(however_chosen(runs))[-1]
+        told = tuple(run.public for run in runs)
+        return cls(found.epsilon, found.delta, found.method, found.order, *sums, told)
 
     @property
     def count(self) -> int:
@@ -63,8 +58,8 @@ class Spent(Total):
         return len(self.runs)
 
 
-def total_of(runs: Sequence[Run]) -> Total:
-    """Return what runs cost together, if chosen beforehand and however chosen; one by itself.
+def total_of(runs: Sequence[Run]) -> Figure:
+    """Return what runs cost together if they were chosen beforehand; one by itself.
 
     Raises:
         LedgerError: no run, or a draw from rounds whose cost nobody told of.
@@ -72,11 +67,9 @@ def total_of(runs: Sequence[Run]) -> Total:
     """
     if not runs:
         raise LedgerError("there is no run whose cost could be told")
-    sums = list(however_chosen(runs))[-1]
     if len(runs) == 1:
-        return Total(runs[0].counted, runs[0].delta, "one", None, *sums)
-    found = _cost_of(runs).together()
-    return Total(found.epsilon, found.delta, found.method, found.order, *sums)
+        return Figure(runs[0].counted, runs[0].delta, "one")
+    return _cost_of(runs).together()
 
 
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:

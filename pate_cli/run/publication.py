@@ -108,10 +108,10 @@ class Destination:
 def refuse_ledger(*, composed: str | None, tested: bool) -> None:
     """UsageError for a ledger of what has none: the mechanism `composed`, or a target."""
     if composed is not None:
-        raise UsageError(f"`ledger` does not go with {composed}, which has no Renyi cost to keep")
+        raise UsageError(f"a ledger does not go with {composed}, which has no Renyi cost to keep")
     if tested:
         raise UsageError(
-            "`ledger` does not go with `target_epsilon`: the law of tested labels includes their "
+            "a ledger does not go with `target_epsilon`: the law of tested labels includes their "
             "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
         )
 
@@ -127,11 +127,6 @@ class Publication:
         """The labels, where they go to no file."""
         self.written: LabelFile | None = None
         """The file of labels as a report tells of it, once it is whole."""
-
-    @property
-    def ledger(self) -> bool:
-        """Whether a ledger is wanted."""
-        return self._to is not None and self._to.ledger is not None
 
     def check(self, file: VoteFile) -> None:
         """UsageError or ParameterError where it does not go with these votes or replaces them."""

@@ -114,7 +114,7 @@ def _labelled(
         # Refuse what could not end well, as far as public numbers tell.
         tested = settings.tested is not None
         place.check(request.file)
-        if place.ledger:
+        if asked["keep_ledger"]:
             refuse_ledger(composed=request.composed, tested=settings.target is not None)
         refuse_dear(settings, asked["max_epsilon"], ceiling=seed is None)
         if not resumed:

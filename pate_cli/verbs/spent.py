@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import repeat
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
+from pate_cli.disclosure.total import Spent, however_chosen, left_of
 from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import named, reading
@@ -43,35 +42,24 @@ class RecordCost(Result):
 
     record: str | None
     runs: tuple[Run, ...]
-    total: Total | None
+    total: Spent | None
     budget: Budget | None
     reports: tuple[Check, ...] | None = None
 
     @cached_property
-    def running(self) -> list[tuple[float, float]] | None:
-        """(ε, δ) of all runs up to each one, however they were chosen.
-
-        None where a run states no ε of its own.
-        """
-        try:
-            return list(however_chosen(self.runs, self.budget))
-        except LedgerError:
-            return None
+    def running(self) -> list[tuple[float, float]]:
+        """(ε, δ) of all runs up to each one, however they were chosen."""
+        return list(however_chosen(self.runs, self.budget))
 
     @property
     def left(self) -> tuple[float, float] | None:
-        """(ε, δ) that are left of the budget, each at least 0; None where that is not known."""
-        if self.budget is None or self.running is None:
-            return None
-        return left_of(self.budget, self.runs)
+        """(ε, δ) that are left of the budget, each at least 0; None without a budget."""
+        return None if self.budget is None else left_of(self.budget, self.runs)
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:
-        """(ε, δ) of all runs even if later ones were chosen after seeing earlier results.
-
-        None where there is no run yet, or one that states no ε of its own.
-        """
-        return self.running[-1] if self.running else None
+        """(ε, δ) of all runs even if later ones were chosen after seeing earlier results."""
+        return self.running[-1] if self.runs else None
 
     @property
     def holds(self) -> bool:
@@ -85,9 +73,9 @@ class RecordCost(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the total, the budget with what is left of it, and every run."""
-        total = {"epsilon": 0.0, "delta": 0.0} if self.total is None else asdict(self.total)
-        chosen, budget = self.however_chosen, self.budget
-        left, delta_left = self.left or (None, None)
+        total = {"epsilon": 0.0, "delta": 0.0} if self.total is None else encoded(self.total)
+        chosen = self.however_chosen
+        budget, (left, delta_left) = self.budget, self.left or (None, None)
         checked = {} if self.reports is None else {"reports": [asdict(one) for one in self.reports]}
         return {
             "releasable": True,
@@ -113,14 +101,10 @@ class RecordCost(Result):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row a run, with None where there is nothing to tell."""
-        for run, gone in zip(self.runs, self.running or repeat(None), strict=False):
-            asked = run.settings
+        for run, gone in zip(self.runs, self.running, strict=True):
+            asked, external = run.settings, run.external
             mechanism = {} if asked is None else asked.mechanism
-            external = run.external
             name = "" if external is None else external.name or external.covers or ""
-            left = None
-            if self.budget is not None and gone is not None:
-                left, _ = self.budget.left(gone)
             yield {
                 "run": run.id,
                 "time": run.time or "",
@@ -136,7 +120,7 @@ class RecordCost(Result):
                 "delta": run.delta,
                 "total_epsilon": run.total_epsilon,
                 "total_delta": run.total_delta,
-                "budget_left": left,
+                "budget_left": None if self.budget is None else self.budget.left(gone)[0],
             }
 
     def headline(self) -> str:
@@ -189,7 +173,7 @@ def spent(
     return RecordCost(
         name,
         found.runs,
-        total_of(found.runs) if found.runs else None,
+        Spent.of(found.runs) if found.runs else None,
         asked or next(iter(budgets[::-1]), None),
         None if reports is None else tuple(_checked(found, one) for one in reports),
     )

@@ -104,8 +104,8 @@ def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftover
     before = leftovers()
     for name, said in (
         ("bad.json", "every rdp of a curve must be between 0"),
-        ("first.json", "is a 'pate-report', which states no external cost"),
-        ("ledger", "states no external cost"),
+        ("first.json", "its kind is 'pate-report', this tool reads pate-rdp-curve"),
+        ("ledger", "its kind is 'pate-ledger'"),
         ("missing.json", "cannot read missing.json"),
     ):
         line = refused(pate("release", ledger, "--external", name, "--report", "r.json"), 3)

@@ -271,7 +271,7 @@ def test_a_stable_epsilon_does_not_look_at_the_votes(pate, ran, counts, tmp_path
         ),
         (
             ["--ledger", "l.json"],
-            "--ledger does not go with {}, which has no Renyi cost to keep",
+            "a ledger does not go with {}, which has no Renyi cost to keep",
         ),
         (["--analysis", "paper"], "--analysis paper does not go with {}"),
     ],

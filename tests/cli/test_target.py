@@ -387,7 +387,7 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--target-epsilon", "1", "--ledger", "l.json"], "--ledger does not go with"),
+        (["--target-epsilon", "1", "--ledger", "l.json"], "a ledger does not go with"),
         (["--target-epsilon", "1", "--release", "upper"], "--release does not go with"),
         (["--target-epsilon", "1", "--order", "8"], "--order does not go with"),
         (["--target-epsilon", "1", "--analysis", "paper"], "--analysis paper does not go with"),

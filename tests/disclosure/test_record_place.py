@@ -12,13 +12,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure import record_place
-from pate_cli.disclosure.record_place import (
-    Sighting,
-    keys_of_votes,
-    recall,
-    remember,
-    state_folder,
-)
+from pate_cli.disclosure.seen import Sighting, keys_of_votes, recall, remember, state_folder
 from refusals import refusal
 
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
@@ -280,3 +274,9 @@ def test_a_link_to_a_record_is_no_other_record(votes):
     assert run(votes, record="link.json") == 2
     assert run(votes, record="soft.json") == 3
     assert run(votes) == 4
+
+
+def test_a_record_that_is_given_and_named_takes_over_nothing(votes):
+    found = pate.release("votes.npy.spent.json", record="votes.npy.spent.json")
+    assert found.report.spent.count == 1
+    assert run(votes) == 2

@@ -56,14 +56,14 @@ def test_one_run_costs_what_its_report_says():
 
 
 def test_targets_add_as_decimals():
-    total = total_of([at_target("a", 1.5), at_target("b", 0.8)])
+    total = Spent.of([at_target("a", 1.5), at_target("b", 0.8)])
     assert (total.epsilon, total.delta, total.method) == (2.3, 2e-5, "basic")
-    total = total_of([at_target("a", 1.5), at_target("b", 1.5, refused=True)])
+    total = Spent.of([at_target("a", 1.5), at_target("b", 1.5, refused=True)])
     assert (total.epsilon, total.sum_epsilon) == (2.25, 2.25)
 
 
 def test_many_small_targets_compose_optimally():
-    total = total_of([at_target(str(number), 0.05) for number in range(60)])
+    total = Spent.of([at_target(str(number), 0.05) for number in range(60)])
     assert total.method == "optimal"
     assert total.epsilon < 0.7 * 3.0
     assert total.delta == pytest.approx(61e-5)
@@ -128,9 +128,9 @@ def test_more_runs_never_cost_less(targets, curves):
     runs += [
         at_target(f"t{number}", *each[:1], refused=each[1]) for number, each in enumerate(targets)
     ]
-    total = total_of(runs)
+    total = Spent.of(runs)
     if len(runs) > 1:
-        less = total_of(runs[:-1])
+        less = Spent.of(runs[:-1])
         assert total.epsilon >= less.epsilon - 1e-9 or total.delta > less.delta
     assert total.epsilon <= total.sum_epsilon + 1e-9 or total.method in ("renyi", "joint")
 

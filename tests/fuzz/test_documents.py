@@ -24,7 +24,7 @@ from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportErro
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, PublicFact, ReleaseKind
-from pate_cli.disclosure.external import External, Stated, refuse_short
+from pate_cli.disclosure.external import Stated, refuse_short, stated_rdp
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
@@ -250,10 +250,8 @@ def test_an_external_cost(kind, tmp_path):
 
     def use(part):
         refuse_short([part], 8.0)
-        parts = External((part,))
-        parts.rdp(np.array([1.5, 8.0]))
-        parts.total(1e-5)
-        json.dumps(encoded(parts.facts(8.0, 8.0)), allow_nan=False)
+        stated_rdp([part], np.array([1.5, 8.0]))
+        json.dumps(encoded(part), allow_nan=False)
 
     assert check(
         damaged(data),

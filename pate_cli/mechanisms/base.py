@@ -290,7 +290,7 @@ class ComposedMechanism(Mechanism):
 
     @property
     def threshold(self) -> float | None:
-        """T below which a query gets no answer, in records or votes; None where all are answered."""
+        """T below which a query gets no answer, in records or votes; None where all get one."""
         return None
 
     @abstractmethod

@@ -8,13 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
+from checks_alone import threshold_rdp
 from divergences import exact_test, renyi
 from graphs import neighbours_of
 from laws import gaussian_argmax_law
 from pate_cli.accounting.gaussian.noisy_max import scores
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.accounting.threshold import chain_rdp, pass_moments, threshold_rdp
+from pate_cli.accounting.threshold import chain_rdp, pass_moments
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from slices import some, tries

@@ -10,9 +10,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from beside import a_student
+from checks_alone import threshold_rdp
 from divergences import coin
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.accounting.threshold import threshold_rdp, worst_threshold_rdp
+from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey

@@ -35,6 +35,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import excess_raised, weight_raised
 from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
@@ -56,7 +57,6 @@ from pate_cli.accounting.gaussian.three_outcomes import (
 )
 from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import log_ndtr
 
 # Numbers of tables, and of laws, that are held at once; they bound memory, not results.
 _HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000

@@ -17,7 +17,7 @@ from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
@@ -34,6 +34,11 @@ Aggregator: TypeAlias = Mechanism | MechanismChoice | str
 """A mechanism, or its name."""
 Progress: TypeAlias = Callable[..., None]
 
+PARAMETERS: Final = (
+    *("threshold", "sigma1", "sigma2", "laplace_scale", "predictions", "confidence"),
+    *("query_epsilon", "query_delta", "refusals"),
+)
+"""Keywords that are parameters of mechanisms."""
 # Answers of the rule's own settings are so much better than guesses, where all votes agree.
 _LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
@@ -250,8 +255,7 @@ def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoi
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of mechanisms that are given."""
-    names = {name: None for kind in CLASSES for name in mechanism_class(kind).options()}
-    return {name: asked[name] for name in names if asked.get(name) is not None}
+    return {name: asked[name] for name in PARAMETERS if asked.get(name) is not None}
 
 
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:

@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from scipy.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
@@ -37,7 +38,6 @@ from pate_cli.core.arrays import (
     winners,
 )
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

@@ -501,7 +501,7 @@ def test_an_existing_report_is_refused_and_nothing_is_spent(kept, pate, refused,
 
 def test_again_needs_a_record(kept, pate, refused):
     kept("a.json")
-    contradict = "{} and --no-record contradict each other; give one of them"
+    contradict = "--no-record and {} contradict each other; give one of them"
     for words, message in (
         (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
         (["--spend", "s.json"], contradict.format("--spend")),

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms
+from pate_cli.core.said import Said
 from pate_cli.core.table import row_columns
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.planning import words
 from pate_cli.planning.cost import TIGHT_ORDERS
 from pate_cli.run.fold import AskedRows, OnCounts
 
@@ -77,6 +79,10 @@ class Compared(Result):
     def columns(self) -> dict[str, NDArray[Any]]:
         """One row a mechanism; NaN where there is no ε for these votes."""
         return row_columns(self.rows)
+
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_comparison(self.to_dict())
 
     def headline(self) -> str:
         """How many mechanisms, and what was matched."""

@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms, Ids, Ints, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
+from pate_cli.core.said import Said
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.cost import Cost, Figure, Rows
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism, plurality
+from pate_cli.planning import words
 from pate_cli.planning.target_on_votes import TargetOnVotes
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.unmatched import Unmatched
@@ -294,6 +296,10 @@ class VoteCost(Result):
             **{f"cost_{step}": values for step, values in rows.steps.items()},
             "cost": rows.cost,
         }
+
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_cost(self.to_dict())
 
     def headline(self) -> str:
         """ε and for how many answers."""

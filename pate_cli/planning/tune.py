@@ -14,9 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UnreachableError
+from pate_cli.core.said import Said
 from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
+from pate_cli.planning import words
 from pate_cli.planning.command import line_of
 from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.sanitized_votes import SanitizedVotes
@@ -143,6 +145,10 @@ class Tuned(Result):
         ]
         return [*lines, self.command]
 
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_search(self.lines(), self.to_dict())
+
     def headline(self) -> str:
         """The best settings in a few words."""
         forecast = self.best.forecast
@@ -150,10 +156,6 @@ class Tuned(Result):
             f"{float(forecast.expected_answers[0]):.1f} expected answers at epsilon "
             f"{forecast.epsilon:.4f}"
         )
-
-    def preview(self) -> list[tuple[object, ...]]:
-        """How to run the best settings."""
-        return [(self.command,)]
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """One row for the best settings and for each of the others."""

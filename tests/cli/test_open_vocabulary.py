@@ -210,7 +210,7 @@ def test_spellings_are_one_name_in_a_form_that_no_vote_decides(pate, words, ball
         (("aggregate", "--mechanism", "stability", "-o", "l.csv"), 3, "give --label-names"),
         (("cost", *OPEN), 2, "no Renyi cost"),
         (("smooth-sensitivity", *OPEN), 2, "no Renyi cost"),
-        (("tune",), 3, "give --label-names"),
+        (("tune", "--answers", 5), 3, "give --label-names"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words_that_tell_nothing(

@@ -11,12 +11,12 @@ from pate_cli.planning.tuning import Tuning
 
 
 def in_votes(value: float) -> str:
-    """An amount as the command line reads it back as votes: it takes amounts below 1 for shares."""
+    """Return an amount as the command line reads it back: amounts below 1 are shares there."""
     return repr(value).removesuffix(".0") if value >= 1.0 else f"{value:g}votes"
 
 
 def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> str:
-    """The `pate aggregate` line with these keywords of `aggregate`.
+    """Return the `pate aggregate` line with these keywords of `aggregate`.
 
     Args:
         votes: the file of votes.
@@ -39,7 +39,7 @@ def aggregate_command(
     words: Sequence[str] = (),
     prior: str = "PRIOR",
 ) -> str:
-    """The `pate aggregate` line for settings, rows and a target.
+    """Return the `pate aggregate` line for settings, rows and a target.
 
     Args:
         settings: threshold, noise and weight of the prior.
@@ -49,13 +49,13 @@ def aggregate_command(
         words: more options, such as `--teachers-per-record 2`.
         prior: the file of the prior's guesses.
     """
-    line = ["pate", "aggregate", votes, *words]
+    keywords: dict[str, Any] = {}
     if settings.threshold is None:
-        line += ["--mechanism", settings.mechanism_name.value]
-    for name, value in settings.parameters.items():
-        line += [f"--{name}", in_votes(value)]
+        keywords["mechanism"] = settings.mechanism_name.value
+    keywords |= {name: in_votes(value) for name, value in settings.parameters.items()}
     if settings.prior_weight:
-        line += ["--prior", prior, "--prior-weight", str(settings.prior_weight)]
-    line += ["--max-queries", str(rows), "--delta", repr(target.delta)]
-    line += ["--target-epsilon", f"{target.epsilon:g}"]
-    return shlex.join([*line, "--refusal-epsilon", f"{target.refusal_epsilon:g}"])
+        keywords |= {"prior": prior, "prior_weight": settings.prior_weight}
+    keywords |= {"max_queries": rows, "delta": target.delta}
+    keywords["target_epsilon"] = f"{target.epsilon:g}"
+    keywords["refusal_epsilon"] = f"{target.refusal_epsilon:g}"
+    return line_of(votes, words, keywords)

@@ -1,4 +1,4 @@
-"""What given votes cost: by step, by order, by query, and under a target. SECRET.
+"""Costs of given votes: by step, by order, by query, and under a target. SECRET.
 
 The tight cost of a query is one Rényi divergence, that of all its steps together; "threshold" is
 what a test costs alone and "argmax" the rest. The published analysis may stand in for it. Votes are
@@ -130,7 +130,7 @@ class _SeeQueries:
 
 
 def _said(batch: VoteBatch) -> Ints:
-    """What the prior says of each query, [queries]; silent without one."""
+    """Places in `SAID` for each query, [queries]; silent without a prior."""
     if batch.alone is None or batch.guesses is None:
         return np.zeros(len(batch.counts), dtype=np.int64)
     agrees = votes_for(batch.alone, np.maximum(batch.guesses, 0)) == plurality(batch.alone)
@@ -152,7 +152,7 @@ def queries_at(
 
 @dataclass(frozen=True, repr=False)
 class VoteCost(Result):
-    """What given votes cost, with the worst case beside it. SECRET.
+    """Cost of given votes, with the worst case beside it. SECRET.
 
     Attributes:
         analysis: `tight` or `paper`.

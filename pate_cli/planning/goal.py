@@ -1,4 +1,4 @@
-"""What a search is after, and what it finds."""
+"""A goal of a search, how settings serve it, and the settings that are found."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pate_cli.core.checks import check_delta, check_positive, check_scale
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.planning.forecast import Forecast, agreement_by_rows
+from pate_cli.planning.forecast import Forecast, expected_by_rows
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tested_target import served_by
 from pate_cli.planning.tuning import Tuning
@@ -81,10 +81,11 @@ class Goal:
             votes: what is looked at.
             available: how many rows these stand for.
         """
-        forecast = found.forecast
-        looked = agreement_by_rows(
-            votes, forecast.settings, rows=forecast.rows, available=available
-        )
+        forecast, settings = found.forecast, found.forecast.settings
+        votes = votes.with_prior_weight(settings.prior_weight)
+        rows = np.array([forecast.rows])
+        answers, agreeing = expected_by_rows(votes, settings, rows, available)
+        looked = float(agreeing[0, 0] / max(answers[0, 0], 1e-300))
         floor = self.min_agreement + looked - float(forecast.agreement[0])
         return self.with_floor(floor + _LENIENCE)
 
@@ -109,14 +110,14 @@ class Found:
     Attributes:
         forecast: what the run may be expected to give.
         merit: how well that serves the goal.
-        tested: whether ε is a target, for which a run tests its labels.
+        kind: how the ε comes to be publishable.
         max_answers: a public cap on answers; None without one.
         release: λ, β and σ_SS of a sanitized release; None where nothing is drawn.
     """
 
     forecast: Forecast
     merit: float
-    tested: bool = False
+    kind: ReleaseKind
     max_answers: int | None = None
     release: ReleasePlan | None = None
 
@@ -126,14 +127,13 @@ class Found:
         forecast: Forecast,
         goal: Goal,
         *,
-        tested: bool = False,
         max_answers: int | None = None,
         release: ReleasePlan | None = None,
     ) -> Found:
-        """The settings of a forecast, by how well it serves a goal."""
+        """Return the settings of a forecast, by how well it serves a goal."""
         epsilon = np.array([forecast.epsilon])
         merit = goal.merit(epsilon, forecast.expected_answers, forecast.agreement)
-        return cls(forecast, float(merit[0]), tested, max_answers, release)
+        return cls(forecast, float(merit[0]), goal.release, max_answers, release)
 
 
 class Pricing(Protocol):

@@ -1,4 +1,4 @@
-"""What a run may give before there are votes: of teachers, ε and answers, the one left out.
+"""Plans of a run before there are votes: of teachers, ε and answers, the one left out.
 
 A goal is met where teachers whose agreement is in the middle of the range are expected to give as
 many answers, counted by the probability that the release test passes, and pass nine times in ten.
@@ -8,9 +8,8 @@ it prints agree.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -28,23 +27,14 @@ from pate_cli.planning import words
 from pate_cli.planning.bisection import least
 from pate_cli.planning.command import aggregate_command
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
-from pate_cli.planning.rule import (
-    LEAST_CHANCE,
-    MOST_ROWS,
-    SEARCHED_ROWS,
-    Rule,
-    choose,
-    quick_answers,
-)
-from pate_cli.planning.tuning import Tuning, three_digits
+from pate_cli.planning.rule import LEAST_CHANCE, MOST_ROWS, SEARCHED_ROWS, Rule, choose
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
-_PRECISION, _CORRECTIONS = 0.03, 6
-# Answers grow about as this power of teachers, or of ε, does.
-_SLOPE = 0.6
+_PRECISION, _CORRECTION, _CORRECTIONS = 0.05, 1.03, 6
 # Answers of use equal the plurality so often; noise as a share of the votes that may leave them so.
 _SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
 # Rows of the model for what a plan says; and how much more another mechanism must give to be named.
@@ -105,15 +95,9 @@ class Question:
             raise UsageError("several `labels` are yes or no each; leave out `classes`")
         if self.mechanism not in _OTHER:
             raise UsageError(f"a plan is for {' or '.join(_OTHER)}, got {self.mechanism}")
-        missing = [
-            name
-            for name, value in (
-                ("`teachers`", self.teachers),
-                ("`target_epsilon`", self.epsilon),
-                ("`answers`", self.answers),
-            )
-            if value is None
-        ]
+        names = ("teachers", "target_epsilon", "answers")
+        values = (self.teachers, self.epsilon, self.answers)
+        missing = [f"`{name}`" for name, each in zip(names, values, strict=True) if each is None]
         if len(missing) > 1:
             raise UsageError(f"{' and '.join(missing)} are left out; a plan finds one of them")
         if self.answers is not None and self.answers > self.rows:
@@ -150,13 +134,6 @@ class Question:
         return TargetPlan.of(self.epsilon, delta=self.delta)
 
     @property
-    def prior_votes(self) -> int:
-        """Votes of a public prior; 0 without one, or before the teachers are known."""
-        if self.prior_weight is None or self.teachers is None:
-            return 0
-        return round(self.prior_weight.votes(self.teachers))
-
-    @property
     def words(self) -> list[str]:
         """Options of a run that say who the teachers are."""
         if self.weights:
@@ -172,53 +149,37 @@ class Question:
         return replace(self, epsilon=math.ceil(value * 1000.0 - 1e-6) / 1000.0)
 
     def votes(self, *, rows: int = SEARCHED_ROWS) -> VoteModel:
-        """Made-up ensembles of this shape, once the teachers are known."""
-        weight = self.prior_votes
-        return _made_up(
-            self.teachers or 1,
-            self.classes,
-            self.levels,
-            self.weights,
-            self.teachers_per_record,
-            self.prior_accuracy if weight else None,
-            rows,
-        ).with_prior_weight(weight)
+        """Return made-up ensembles of this shape, once the teachers are known."""
+        teachers, prior = self.teachers or 1, self.prior_weight
+        return made_up(
+            teachers=teachers,
+            classes=self.classes,
+            levels=self.levels,
+            rows=rows,
+            teacher_weights=self.weights,
+            teachers_per_record=self.teachers_per_record,
+            votes_together=bool(self.weights),
+            prior_accuracy=None if prior is None else self.prior_accuracy,
+        ).with_prior_weight(0 if prior is None else round(prior.votes(teachers)))
 
     def rule(
         self,
         *,
         near: Tuning | None = None,
         mechanism: MechanismName | None = None,
-        asked: int | None = None,
+        quick: bool = False,
     ) -> Rule:
-        """What the public rule chooses, or what is best near some settings."""
+        """Return what the public rule chooses, or what is best near some settings."""
         name = self.mechanism if mechanism is None else mechanism
         return choose(
             self.votes(),
             self.target,
             available=self.rows,
-            asked=asked,
             tested=name is MechanismName.CONFIDENT,
             untested=name is MechanismName.GNMAX,
-            starts=None if near is None else [near, *self._spread(name)],
+            starts=None if near is None else [near],
+            quick=quick,
         )
-
-    def _spread(self, name: MechanismName) -> list[Tuning]:
-        """A few settings spread over what may be good, beside those that are near."""
-        most = (self.teachers or 1) + self.prior_votes
-        sigma2 = three_digits(0.2 * most)
-        if name is MechanismName.GNMAX:
-            return [Tuning(None, None, sigma2)]
-        return [
-            Tuning(three_digits(threshold * most), three_digits(sigma1 * most), sigma2)
-            for threshold, sigma1 in ((1.0, 0.6), (0.3, 0.1))
-        ]
-
-    def answers_at(self, rule: Rule, levels: Sequence[float]) -> tuple[float, ...]:
-        """Expected answers of a rule at some levels of agreement, at quick costs."""
-        votes = self.votes()
-        answers = quick_answers(votes, rule, self.target)
-        return tuple(float(answers[np.array(votes.levels) == level].mean()) for level in levels)
 
     def facts(self) -> dict[str, Any]:
         """All in plain numbers, what was left out as None."""
@@ -236,29 +197,6 @@ class Question:
             "teachers_per_record": self.teachers_per_record,
             "prior_accuracy": None if self.prior_weight is None else self.prior_accuracy,
         }
-
-
-@functools.lru_cache(maxsize=8)
-def _made_up(
-    teachers: int,
-    classes: int,
-    levels: tuple[float, ...] | None,
-    weights: tuple[int, ...],
-    teachers_per_record: int,
-    prior_accuracy: float | None,
-    rows: int,
-) -> VoteModel:
-    """Made-up ensembles, kept for the next look at the same shape."""
-    return made_up(
-        teachers=teachers,
-        classes=classes,
-        levels=levels,
-        rows=rows,
-        teacher_weights=weights,
-        teachers_per_record=teachers_per_record,
-        votes_together=bool(weights),
-        prior_accuracy=prior_accuracy,
-    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -423,7 +361,7 @@ class Plan(Result):
 
 
 def plan(question: Question) -> Plan:
-    """The plan for a question, with what was left out found by bisection.
+    """Return the plan for a question, with what was left out found by bisection.
 
     Raises:
         UnreachableError: no number of teachers, or no ε, reaches the goal.
@@ -432,18 +370,14 @@ def plan(question: Question) -> Plan:
     if question.unknown != "answers":
         value = _needed(question)
         known = question.with_value(value)
-    rule = known.rule()
-    if question.unknown != "answers":
-        value, known, rule = _smaller(question, value, rule)
-    found = _planned(question, known, rule)
-    for _ in range(_CORRECTIONS if question.unknown != "answers" else 0):
+    found = _planned(question, known, known.rule())
+    for _ in range(_CORRECTIONS if value else 0):
         if found.meets_goal:
             break
         # Quick costs decided so far; by the accountant's own it takes a little more.
-        value *= 1.0 + _PRECISION
+        value *= _CORRECTION
         known = question.with_value(value)
-        rule = known.rule(near=rule.settings)
-        found = _planned(question, known, rule)
+        found = _planned(question, known, known.rule())
     other = known.rule(mechanism=_OTHER[question.mechanism])
     more = None
     if other.likely and other.answers > _MORE * found.answers:
@@ -451,23 +385,8 @@ def plan(question: Question) -> Plan:
     return replace(found, least_epsilon=least_epsilon(known), other=more)
 
 
-def _smaller(question: Question, value: float, rule: Rule) -> tuple[float, Question, Rule]:
-    """A smaller value that is enough, too, where the whole search gives more than is wanted."""
-    wanted, known = question.answers or 1, question.with_value(value)
-    for _ in range(_CORRECTIONS):
-        if rule.answers <= _MORE * wanted:
-            break
-        less = value * (wanted / rule.answers) ** _SLOPE
-        at = question.with_value(less)
-        found = at.rule()
-        if at == known or not found.likely or found.answers < wanted:
-            break
-        value, known, rule = less, at, found
-    return value, known, rule
-
-
 def _planned(question: Question, known: Question, rule: Rule) -> Plan:
-    """The plan with what a rule settles on."""
+    """The plan with the settings and the whole queries of a rule."""
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
     found = forecast(votes, rule.mechanism, known.target, rows=rows, rough=True)
@@ -475,19 +394,11 @@ def _planned(question: Question, known: Question, rule: Rule) -> Plan:
 
 
 def _needed(question: Question) -> float:
-    """What was left out: the least number of teachers, or ε, that gives the answers."""
+    """The least number of teachers, or ε, whichever was left out, that gives the answers."""
     name, wanted = question.unknown, question.answers or 1
-    near: list[tuple[Tuning, float]] = []
 
     def enough(value: float) -> bool:
-        start = None
-        if near:
-            settings, at = near[-1]
-            factor = value / at if name == "teachers" else 1.0
-            start = settings.times(**dict.fromkeys(settings.parameters, factor))
-        found = question.with_value(value).rule(near=start)
-        if found.rows:
-            near.append((found.settings, value))
+        found = question.with_value(value).rule(quick=True)
         return found.likely and found.answers >= wanted
 
     low, high = _RANGE[name]
@@ -538,8 +449,8 @@ def points(
         near = near.times(**dict.fromkeys(near.parameters, number / teachers))
         for by in np.geomspace(0.5, 2.0, 7).tolist():
             at = replace(known, teachers=number, epsilon=round(epsilon * by, 4))
-            answers = at.answers_at(at.rule(near=near), levels)
-            shown.append((number, at.epsilon or 1.0, answers))
+            answers = at.rule(near=near, quick=True).by_level
+            shown.append((number, at.epsilon or 1.0, tuple(answers[level] for level in levels)))
             progress(1)
     return shown
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.vote_model import VoteModel, of_file
+from pate_cli.planning.vote_model import VoteModel
 
 _WHOLE = {"teachers", "classes", "queries", "seed"}
 _REQUIRED = ("teachers", "classes", "queries")
@@ -18,7 +18,7 @@ _PRIOR_STREAM = 1
 
 
 def made_up_votes(text: str, *, teachers_per_record: int = 1) -> tuple[VoteModel, dict[str, float]]:
-    """Votes of a synthetic ensemble, as if they were a file, and every number of its recipe.
+    """Return votes of a synthetic ensemble, as if of a file, and every number of its recipe.
 
     Args:
         text: `name=value` by commas: teachers, classes and queries, and as wanted agreement,
@@ -50,7 +50,7 @@ def made_up_votes(text: str, *, teachers_per_record: int = 1) -> tuple[VoteModel
     shape: dict[str, Any] = dict(given)
     ensemble = SyntheticEnsemble(**shape)
     counts, truth = ensemble.draw(seed)
-    votes = of_file(counts, ensemble.teachers, teachers_per_record=teachers_per_record)
+    votes = VoteModel(counts, ensemble.teachers, teachers_per_record=teachers_per_record)
     numbers = {**asdict(ensemble), "seed": seed}
     if accuracy is None:
         return votes, numbers

@@ -6,11 +6,12 @@ of a run over these rows draws.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
+import numpy as np
+
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.arrays import Floats
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
@@ -52,88 +53,89 @@ class TargetOnVotes:
     orders: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """All fields, JSON-ready."""
+        """Return all fields, JSON-ready."""
+        plan, found = self.plan, dict(vars(self))
+        del found["plan"]
         return {
-            "epsilon": self.plan.epsilon,
-            "delta": self.plan.delta,
-            "refusal_epsilon": self.plan.refusal_epsilon,
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "refusal_epsilon": plan.refusal_epsilon,
+            **found,
             "bound": self.bound.value,
-            "queries": self.queries,
-            "pass_probability": self.pass_probability,
-            "smallest_epsilon": {
-                f"{chance:g}": epsilon for chance, epsilon in self.smallest_epsilon.items()
-            },
-            "passing_queries": self.passing_queries,
-            "looked_at": self.looked_at,
+            "smallest_epsilon": {f"{each:g}": at for each, at in self.smallest_epsilon.items()},
             "orders": list(self.orders),
         }
 
 
-@dataclass(frozen=True)
-class PassProbability:
-    """Pass probabilities of one mechanism on a profile of votes; costs are kept by order. SECRET.
+def pass_probability(
+    profile: VoteProfile,
+    mechanism: ScoredMechanism,
+    plan: TargetPlan,
+    *,
+    rows: int,
+    max_answers: int | None = None,
+) -> float:
+    """Return the probability with which the release test of a run over the first rows draws.
 
-    Attributes:
+    Args:
+        profile: of the votes, in order if `rows` are not all of them.
         mechanism: the aggregator.
-        profile: of the votes.
-        queries, max_answers: k1 and k2 of the run.
+        plan: the target.
+        rows: how many are asked.
+        max_answers: after how many answers the run stops; None without such a cap.
     """
+    orders = profile.states.worth(plan.orders)
+    answers = rows if max_answers is None else min(rows, max_answers)
+    ceiling = mechanism.worst_rdp(queries=rows, answers=answers, orders=orders)
+    return plan.coin(lambda order: profile.at(order, first=rows), ceiling, orders=orders).chance
 
-    mechanism: ScoredMechanism
-    profile: VoteProfile
-    queries: int
-    max_answers: int
-    _costs: dict[tuple[float, int], Floats] = field(default_factory=dict, repr=False)
 
-    def of(
-        self, plan: TargetPlan, *, orders_of: TargetPlan | None = None, rows: int | None = None
-    ) -> float:
-        """The pass probability of a run.
+def least_target(
+    profile: VoteProfile,
+    mechanism: ScoredMechanism,
+    plan: TargetPlan,
+    wanted: float,
+    *,
+    rows: int,
+    always: float,
+    max_answers: int | None = None,
+) -> float:
+    """Return the least target that passes with a probability, or the one that all votes meet, nats.
 
-        Args:
-            plan: the target.
-            orders_of: a target near it, at whose Rényi orders it is about the same.
-            rows: of the first so many rows only, with a cap on answers if the run has one.
-        """
-        rows = self.queries if rows is None else rows
-        answers = min(rows, self.max_answers) if self.max_answers < self.queries else rows
-        orders = self.profile.states.worth((orders_of or plan).orders)
-        ceiling = self.mechanism.worst_rdp(queries=rows, answers=answers, orders=orders)
+    Args:
+        profile, mechanism, rows, max_answers: as in `pass_probability`.
+        plan: where to begin.
+        wanted: the probability.
+        always: ε of the rows whatever the votes.
 
-        def at(order: float) -> Floats:
-            if (order, rows) not in self._costs:
-                self._costs[order, rows] = self.profile.at(order, first=rows)
-            return self._costs[order, rows]
+    Raises:
+        UnreachableError: a target so far off that no other within reason would do.
+    """
+    found = min(plan.epsilon, always)
+    answers = rows if max_answers is None else min(rows, max_answers)
+    # The orders follow from the target: bisect with those of the last guess until it stays.
+    for _ in range(_ROUNDS):
+        orders = profile.states.worth(plan.at(found).orders)
+        ceiling = mechanism.worst_rdp(queries=rows, answers=answers, orders=orders)
+        costs = np.stack([profile.at(order, first=rows) for order in orders.tolist()])
+        costs = np.minimum(costs, ceiling[:, None])
+        found = least(
+            lambda epsilon: bool(plan.at(epsilon).chances(costs, orders) >= wanted),  # noqa: B023
+            start=found,
+            low=found / _WIDEST,
+            high=_WIDEST * found,
+            precision=_PRECISION,
+        )
+        found = min(found, always)
+    found = round_up(found)
 
-        return plan.coin(at, ceiling, orders=orders).chance
+    def chance(epsilon: float) -> float:
+        at = plan.at(epsilon)
+        return pass_probability(profile, mechanism, at, rows=rows, max_answers=max_answers)
 
-    def least_target(self, plan: TargetPlan, wanted: float, *, always: float) -> float:
-        """The least target that passes with a probability, or the one that all votes meet, nats.
-
-        Args:
-            plan: where to begin.
-            wanted: the probability.
-            always: ε of the rows whatever the votes.
-
-        Raises:
-            UnreachableError: a target so far off that no other within reason would do.
-        """
-        found = min(plan.epsilon, always)
-        # The orders follow from the target: bisect with those of the last guess until it stays.
-        for _ in range(_ROUNDS):
-            fixed = plan.at(found)
-            found = least(
-                lambda epsilon: self.of(plan.at(epsilon), orders_of=fixed) >= wanted,  # noqa: B023
-                start=found,
-                low=found / _WIDEST,
-                high=_WIDEST * found,
-                precision=_PRECISION,
-            )
-            found = min(found, always)
-        found = round_up(found)
-        while found < always and self.of(plan.at(found)) < wanted:
-            found = min(round_up(found * _STEP), always)
-        return found
+    while found < always and chance(found) < wanted:
+        found = min(round_up(found * _STEP), always)
+    return found
 
 
 def measure_target(
@@ -145,7 +147,7 @@ def measure_target(
     queries: int,
     max_answers: int,
 ) -> TargetOnVotes:
-    """How a target fares on votes of which the first so many are asked. SECRET.
+    """Return how a target fares on votes of which the first so many are asked. SECRET.
 
     Args:
         votes: over at least the queries that are asked.
@@ -163,19 +165,24 @@ def measure_target(
     profile = VoteProfile(states_for(bound, mechanism, highest_order=highest), in_order=True)
     for states in votes.over(mechanism, OnCounts(profile.states.of)):
         profile.add_rows(states)
-    chances = PassProbability(mechanism, profile, queries, max_answers)
     always = worst_case_epsilon(mechanism, rows=queries, max_answers=max_answers, delta=plan.delta)
+    cap = max_answers if max_answers < queries else None
+
+    def chance(rows: int) -> float:
+        return pass_probability(profile, mechanism, plan, rows=rows, max_answers=cap)
+
+    def smallest(wanted: float) -> float:
+        return least_target(
+            profile, mechanism, plan, wanted, rows=queries, always=always, max_answers=cap
+        )
+
     return TargetOnVotes(
         plan=plan,
         bound=bound,
         queries=queries,
-        pass_probability=1.0 if always <= plan.epsilon else chances.of(plan),
-        smallest_epsilon={
-            chance: chances.least_target(plan, chance, always=always) for chance in CHANCES
-        },
-        passing_queries=most_rows(
-            lambda rows: chances.of(plan, rows=rows) >= LIKELY, available=profile.queries
-        ),
+        pass_probability=1.0 if always <= plan.epsilon else chance(queries),
+        smallest_epsilon={wanted: smallest(wanted) for wanted in CHANCES},
+        passing_queries=most_rows(lambda rows: chance(rows) >= LIKELY, available=profile.queries),
         looked_at=profile.queries,
         orders=tuple(profile.states.worth(plan.orders).tolist()),
     )

@@ -1,4 +1,4 @@
-"""How settings serve a target that is tested: the most expected answers, by the chance to pass.
+"""How settings serve a tested target: the most expected answers, by the chance to pass.
 
 Rows are solved inside: of all numbers of rows the one is taken that gives the most expected
 answers. Few numbers are priced, and between them the probability of passing is interpolated.
@@ -7,7 +7,7 @@ answers. Few numbers are priced, and between them the probability of passing is 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,17 +15,16 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan, most_rows
-from pate_cli.planning.forecast import expected_by_rows, worst_case_epsilon
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning.forecast import expected_by_rows
 from pate_cli.planning.query_costs import QueryCosts, quick_costs
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
-# Numbers of rows that are priced: all over the range, or around a good one.
+# Numbers of rows that are priced: all over the range, or around a good one; numbers between them.
 _SPAN, _AROUND = 1.7, np.array([0.72, 0.85, 0.94, 1.0, 1.07, 1.2, 1.4])
 _BETWEEN = 24
-# Rows this close are looked at as they are, and nothing between them.
-_CLOSE, _CLOSER = 1.2, np.linspace(0.92, 1.09, 15)
 # How a shortfall of the chance to pass counts against answers, in logarithms, and what ensembles
 # count that get none.
 _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
@@ -33,6 +32,8 @@ _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
 # that agree more often; else so much that it does not pay to miss the floor, yet the way to the
 # best along it is open.
 _TIE, _FLOOR = 1e-3, 20.0
+# Settings by which it is told which bound `auto` comes to, as shares of the votes.
+_USUAL = (0.6, 0.4, 0.2)
 
 
 @dataclass(eq=False)
@@ -44,12 +45,10 @@ class TestedTarget:
         target: ε, δ and the price of failing.
         available: how many rows a run may ask.
         min_agreement: least share of answers equal to the plurality.
-        bound: how a run bounds what votes cost, conditional or two-tail.
-        stays_auto: whether a run settles the bound by its own rows.
+        bound: how a run is asked to bound what votes cost.
         asked: how many rows are asked, where that is settled.
         least_chance: what passes with a smaller probability in the middle is worth little.
         above: a known correction of quick costs, by whether there is a test: [distances].
-        worst: what a row costs at most at the target's decisive orders, if that is known.
     """
 
     votes: VoteModel
@@ -57,129 +56,93 @@ class TestedTarget:
     available: int
     min_agreement: float
     bound: Bound
-    stays_auto: bool = False
     asked: int | None = None
     least_chance: float = 0.0
     above: dict[bool, Floats] = field(default_factory=dict)
-    worst: Floats | None = None
 
-    def look(
-        self, settings: Sequence[Tuning], near: int | None, *, closer: bool = False
-    ) -> list[Candidate]:
-        """Candidates for settings at quick costs, each with its best number of rows.
+    def __post_init__(self) -> None:
+        threshold, sigma1, sigma2 = (share * self.votes.most_votes for share in _USUAL)
+        mechanism = self.votes.mechanism(Tuning(threshold, sigma1, sigma2))
+        self._bound = settled_bound(self.bound, mechanism, rows=1, orders=self.target.orders)
+
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
+        """Return candidates for settings at quick costs, each with its best number of rows.
 
         Args:
             settings: to look at.
             near: about the best number of rows, if it is known.
-            closer: whether to look at every number of rows right around it, for the last step.
         """
         found: list[Candidate] = []
         for weight in dict.fromkeys(each.prior_weight for each in settings):
             votes = self.votes.with_prior_weight(weight)
             some = [each for each in settings if each.prior_weight == weight]
-            costs = quick_costs(
-                votes,
-                some,
-                self.target,
-                bound=self.bound,
-                available=self.available,
-                above=self.above,
-            )
-            if self.worst is not None:
-                costs = [replace(each, worst=self.worst) for each in costs]
-            for setting, cost in zip(some, costs, strict=True):
-                found.append(self.serve(votes, setting, cost, near, closer=closer))
+            for setting, costs in zip(some, self.costs(votes, some), strict=True):
+                found.append(self._candidate(votes, setting, costs, near))
         return found
 
-    def serve(
-        self,
-        votes: VoteModel,
-        settings: Tuning,
-        costs: QueryCosts,
-        near: int | None,
-        *,
-        closer: bool = False,
-    ) -> Candidate:
-        """Settings at quick costs, with the best number of rows."""
-        most = self._most_rows(votes, settings, near)
-        rows = self.rows_to_price(near, most=most, closer=closer)
-        return self.candidate(votes, settings, costs, rows, quick=True)
+    def costs(self, votes: VoteModel, settings: Sequence[Tuning]) -> list[QueryCosts]:
+        """Return quick costs of settings that have the prior weight of the votes."""
+        return quick_costs(
+            votes,
+            settings,
+            self.target,
+            bound=self._bound,
+            available=self.available,
+            above=self.above,
+        )
 
-    def candidate(
-        self,
-        votes: VoteModel,
-        settings: Tuning,
-        costs: QueryCosts,
-        rows: Ints,
-        *,
-        quick: bool,
+    def _candidate(
+        self, votes: VoteModel, settings: Tuning, costs: QueryCosts, near: int | None
     ) -> Candidate:
-        """Settings with the best number of rows, by what they cost."""
+        """Settings with the best number of rows."""
+        rows = self._rows_to_price(votes, settings, near)
         chances = np.zeros((votes.ensembles, rows.size))
         if self.target.reachable:
-            chances = costs.pass_probability(self.target, rows, quick=quick)
+            chances = costs.pass_probability(self.target, rows, quick=True)
         chances = np.where(costs.surely_passes(self.target, rows), 1.0, chances)
-        every, chances = _between(rows, chances)
-        answers, agreeing = expected_by_rows(votes, settings, every, self.available)
-        expected = answers * chances
-        # Ensembles that cannot be served count as if they got a little.
-        merit = np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
+        rows, chances = _between(rows, chances)
+        answers, agreeing = expected_by_rows(votes, settings, rows, self.available)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
-        merit += served_by(agreement, self.min_agreement)
         middle = chances[votes.middle].mean(axis=0)
-        merit -= missed(self.least_chance - middle)
+        merit = served(answers * chances) + served_by(agreement, self.min_agreement)
+        short = self.least_chance - middle
+        merit -= np.where(short > 0.0, _ANY_SHORTFALL + _PENALTY * short, 0.0)
         place = int(np.argmax(merit))
-        holds = bool(agreement[place] >= self.min_agreement)
+        holds = agreement[place] >= self.min_agreement
         if self.least_chance > 0.0:  # of what is likely to pass at all
-            holds = bool(middle[place] >= self.least_chance)
-        return Candidate(settings, float(merit[place]), int(every[place]), holds)
+            holds = middle[place] >= self.least_chance
+        return Candidate(settings, float(merit[place]), int(rows[place]), bool(holds))
 
-    def middle_answers(self, settings: Tuning, rows: int) -> float:
-        """Expected answers at the middle level of agreement, about."""
-        votes = self.votes.with_prior_weight(settings.prior_weight)
-        number = np.array([rows])
-        (costs,) = quick_costs(votes, [settings], self.target, bound=self.bound, above=self.above)
-        chances = np.ones((votes.ensembles, 1))
-        if (
-            worst_case_epsilon(votes.mechanism(settings), rows=rows, delta=self.target.delta)
-            > self.target.epsilon
-        ):
-            chances = costs.pass_probability(self.target, number, quick=True)
-        answers, _ = expected_by_rows(votes, settings, number, self.available)
-        return float((answers * chances)[votes.middle].mean())
-
-    def rows_to_price(self, near: int | None, *, most: int, closer: bool = False) -> Ints:
+    def _rows_to_price(self, votes: VoteModel, settings: Tuning, near: int | None) -> Ints:
         """Numbers of rows to price: all over the range, or around good ones."""
         if self.asked is not None:
             return np.array([self.asked])
-        if closer and near is not None:
-            rows = near * _CLOSER
-        elif near is None:
-            number = 2 + int(np.ceil(np.log(most) / np.log(_SPAN)))
-            rows = np.geomspace(1, most, number)
-        else:
-            rows = near * _AROUND
-        return np.unique(np.clip(np.round(rows), 1, most).astype(np.int64))
-
-    def _most_rows(self, votes: VoteModel, settings: Tuning, near: int | None) -> int:
-        """The most rows worth a look; of more than these `auto` takes the looser bound."""
         most = self.available
         if near is not None:
             most = min(int(np.ceil(near * _AROUND[-1])), most)
-        if self.bound is not Bound.CONDITIONAL or not self.stays_auto or votes.classes == 2:
-            return most
-        mechanism, orders = votes.mechanism(settings), self.target.orders
+        if votes.classes > 2 and self._bound is Bound.CONDITIONAL:
+            most = sharp_rows(votes.mechanism(settings), self.target, self.bound, most)
+        rows = np.geomspace(1, most, 2 + int(np.ceil(np.log(most) / np.log(_SPAN))))
+        if near is not None:
+            rows = near * _AROUND
+        return np.unique(np.clip(np.round(rows), 1, most).astype(np.int64))
 
-        def sharp(rows: int) -> bool:
-            found = settled_bound(Bound.AUTO, mechanism, rows=rows, orders=orders)
-            return found is Bound.CONDITIONAL
 
-        return most if sharp(most) else max(most_rows(sharp, available=most), 1)
+def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, bound: Bound, most: int) -> int:
+    """Return so many rows, or as many as `auto` has time for under the sharper bound if any."""
+
+    def sharp(rows: int) -> bool:
+        found = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+        return found is Bound.CONDITIONAL
+
+    if bound is not Bound.AUTO or sharp(most):
+        return most
+    return most_rows(sharp, available=most) or most
 
 
 def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
     """More numbers of rows, with chances interpolated in their logits over log rows."""
-    if rows.size == 1 or rows[-1] < _CLOSE * rows[0]:
+    if rows.size == 1:
         return rows, chances
     number = _BETWEEN * (rows.size - 1)
     every = np.unique(np.geomspace(rows[0], rows[-1], number).round().astype(np.int64))
@@ -189,11 +152,14 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
     return every, 1.0 / (1.0 + np.exp(-found))
 
 
+def served(expected: Floats) -> Floats:
+    """Return how well expected answers serve all ensembles, [ensembles, ...] to [...].
+
+    It is the mean of their logarithms, where ensembles that get none count as if they got a little.
+    """
+    return np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
+
+
 def served_by(agreement: Floats, floor: float) -> Floats:
-    """What agreement adds to merit, in logarithms, where a floor is asked for."""
+    """Return what agreement adds to merit, in logarithms, where a floor is asked for."""
     return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
-
-
-def missed(shortfall: Floats) -> Floats:
-    """What a chance to pass that is too small costs in merit; 0 where it is large enough."""
-    return np.where(shortfall > 0.0, _ANY_SHORTFALL + _PENALTY * shortfall, 0.0)

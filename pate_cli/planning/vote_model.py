@@ -25,6 +25,7 @@ from functools import cached_property
 from typing import Final
 
 import numpy as np
+from scipy.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
@@ -37,7 +38,6 @@ from pate_cli.core.arrays import (
     winners,
 )
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -64,8 +64,7 @@ _RANGE = re.compile(f"{_SHARE}(?::{_SHARE})?")
 _NODES_OF_LAW = 4000
 # Multiples of these fill the unit interval evenly.
 _GOLDEN, _SILVER = (np.sqrt(5.0) - 1.0) / 2.0, np.sqrt(2.0) - 1.0
-# Chances are computed at a ladder of noise levels, shares of the votes, and interpolated between.
-_LADDER = 0.01 * 1.25 ** np.arange(23)
+# Values of the noise of a class, in its standard deviations, over which chances are integrated.
 _NODES = np.linspace(-8.0, 8.0, 97)
 
 
@@ -99,7 +98,7 @@ class VoteModel:
     alone: Histograms | None = None
     guesses: Ints | Floats | None = None
     _weighted: dict[int, VoteModel] = field(default_factory=dict, init=False, repr=False)
-    _known: dict[tuple[bool, int], Floats] = field(default_factory=dict, init=False, repr=False)
+    _known: dict[tuple[bool, float], Floats] = field(default_factory=dict, init=False, repr=False)
 
     @property
     def is_file(self) -> bool:
@@ -186,50 +185,37 @@ class VoteModel:
         ordered = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)
         return ordered[:, 0], ordered[:, 1]
 
-    @cached_property
-    def plurality(self) -> Floats:
-        """The largest count of each row, [rows]."""
-        return plurality(self.counts).astype(np.float64)
-
     def answer_chance(self, settings: Tuning) -> Floats:
-        """Probability that each row is answered, [rows]."""
+        """Return the probability that each row is answered, [rows]."""
         if settings.threshold is None or settings.sigma1 is None:
             return np.ones(self.rows)
-        return np.asarray(ndtr((self.plurality - settings.threshold) / settings.sigma1))
+        return np.asarray(ndtr((self.largest_two[0] - settings.threshold) / settings.sigma1))
 
     def agreement_chance(self, settings: Tuning) -> Floats:
-        """Probability that an answer is the plurality of the teachers alone, [rows]."""
-        return np.asarray(ndtr(-self._interpolated(settings.sigma2, alone=True)))
+        """Return the probability that an answer is the plurality of the teachers alone, [rows]."""
+        return np.asarray(ndtr(-self._scores(settings.sigma2, alone=True)))
 
     def rival(self, sigma2: float) -> Floats:
-        """The count at which a single rival would win as often as all losers do, [rows]."""
-        return self.plurality + np.sqrt(2.0) * sigma2 * self._interpolated(sigma2, alone=False)
+        """Return the count at which a single rival wins as often as all losers do, [rows]."""
+        return self.largest_two[0] + np.sqrt(2.0) * sigma2 * self._scores(sigma2, alone=False)
 
-    def _interpolated(self, sigma2: float, *, alone: bool) -> Floats:
-        """About z at any noise, [rows]: σ·z is nearly linear in σ between steps of the ladder."""
-        sigmas = _LADDER * self.most_votes
-        right = int(np.clip(np.searchsorted(sigmas, sigma2), 1, sigmas.size - 1))
-        low, high = sigmas[right - 1], sigmas[right]
-        share = (sigma2 - low) / (high - low)
-        below, above = (self._scores(at, alone=alone) for at in (right - 1, right))
-        return ((1.0 - share) * low * below + share * high * above) / sigma2
+    def _scores(self, sigma2: float, *, alone: bool) -> Floats:
+        """The normal quantile of the probability that a plurality loses, [rows]; kept by noise.
 
-    def _scores(self, step: int, *, alone: bool) -> Floats:
-        """z at a step of the ladder: the normal quantile of the probability to lose, [rows].
-
-        What loses is the plurality, or that of the teachers alone.
+        Args:
+            sigma2: noise on each count.
+            alone: whether the plurality of the teachers without the prior is meant.
         """
-        if (alone, step) not in self._known:
-            sigma = float(_LADDER[step] * self.most_votes)
+        if (alone, sigma2) not in self._known:
             if not alone:
-                mechanism = GNMax(self.most_votes, self.classes, sigma2=sigma)
+                mechanism = GNMax(self.most_votes, self.classes, sigma2=sigma2)
                 found = mechanism.scores(self.counts)
             else:
-                found, (rows, labels) = self._scores(step, alone=False).copy(), self._overruled
-                won = win_chance(np.asarray(dense(self.counts[rows])), labels, sigma)
+                found, (rows, labels) = self._scores(sigma2, alone=False).copy(), self._overruled
+                won = _win_chance(np.asarray(dense(self.counts[rows])), labels, sigma2)
                 found[rows] = -ndtri(np.clip(won, 1e-12, 1.0 - 1e-12))
-            self._known[alone, step] = found
-        return self._known[alone, step]
+            self._known[alone, sigma2] = found
+        return self._known[alone, sigma2]
 
     @cached_property
     def _overruled(self) -> tuple[Ints, Ints]:
@@ -247,31 +233,13 @@ def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Hi
     return with_votes(counts, said.astype(np.int64), weight)
 
 
-def win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
+def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
     """Probability that a given class of each row has the largest noisy count, [rows]."""
     own = np.take_along_axis(counts, labels[:, None], axis=1)
     logs = log_ndtr((own - counts)[:, :, None] / sigma + _NODES)
     np.put_along_axis(logs, labels[:, None, None], 0.0, axis=1)
     density = np.exp(logs.sum(axis=1) - 0.5 * _NODES**2) / np.sqrt(2.0 * np.pi)
     return density.sum(axis=1) * (_NODES[1] - _NODES[0])
-
-
-def of_file(
-    counts: Histograms,
-    teachers: int,
-    *,
-    teachers_per_record: int = 1,
-    votes_together: bool = False,
-    guesses: Ints | Floats | None = None,
-) -> VoteModel:
-    """The model of a file: these very rows, in this order."""
-    return VoteModel(
-        counts,
-        teachers,
-        teachers_per_record=teachers_per_record,
-        votes_together=votes_together,
-        guesses=guesses,
-    )
 
 
 def agreement_levels(given: object, classes: int) -> tuple[float, ...]:

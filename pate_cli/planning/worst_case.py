@@ -13,17 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.planning.forecast import (
-    agreement_error,
-    capped_mean,
-    forecast_of_costs,
-    worst_case_epsilon,
-)
+from pate_cli.planning.forecast import capped_mean, forecast, worst_case_epsilon
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tuning import Tuning
@@ -66,26 +61,32 @@ class CappedVotes:
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
-        self._votes, self._few, self._goal = votes, votes.thinned(_MOST_ROWS), goal
-        self._sought = goal
+        self._votes, self._few = votes, votes.thinned(_MOST_ROWS)
+        self._goal = self._sought = goal
         self._above: dict[bool, float] = {}
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Candidates at quick costs, whose rows and caps need no start."""
+        """Return candidates at quick costs, whose rows and caps need no start."""
         del near
-        return [self._candidate(each) for each in settings]
+        found = []
+        for each in settings:
+            rows, _, merit, holds = self._best(self._few, each, self._quick(each), self._sought)
+            found.append(Candidate(each, merit, rows, holds))
+        return found
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """A candidate with the rows and the cap that are best at exact costs."""
+        """Return a candidate with the rows and the cap that are best at exact costs."""
         del last
         settings, goal = candidate.settings, self._goal
-        mechanism = self._votes.mechanism(settings)
-        rows, cap, *_ = self._best(self._votes, settings, self._exact(settings), strictly=True)
-        whole = cap >= rows
+        votes = self._votes.with_prior_weight(settings.prior_weight)
+        rows, cap, *_ = self._best(votes, settings, self._exact(settings), goal)
+        mechanism, whole = votes.mechanism(settings), cap >= rows
         while cap >= 1:
             epsilon = worst_case_epsilon(mechanism, rows=rows, max_answers=cap, delta=goal.delta)
             if goal.epsilon is None or epsilon <= goal.epsilon:
-                return self._found(settings, rows, cap, epsilon)
+                target = TargetPlan.of(epsilon, delta=goal.delta)
+                found = forecast(votes, mechanism, target, rows=rows, max_answers=cap)
+                return Found.of(found, goal, max_answers=cap if cap < rows else None)
             cap = min(cap - 1, int(cap * _SHRINK))
             rows = cap if whole else rows
         return None
@@ -94,24 +95,8 @@ class CappedVotes:
         """Ask for more agreement where it was too little; exact costs have told of themselves."""
         self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
 
-    def _found(self, settings: Tuning, rows: int, cap: int, epsilon: float) -> Found:
-        votes, goal = self._votes.with_prior_weight(settings.prior_weight), self._goal
-        forecast = forecast_of_costs(
-            votes,
-            votes.mechanism(settings),
-            TargetPlan.of(epsilon, delta=goal.delta),
-            None,
-            rows=rows,
-            max_answers=cap,
-        )
-        return Found.of(forecast, goal, max_answers=cap if cap < rows else None)
-
-    def _candidate(self, settings: Tuning) -> Candidate:
-        rows, _, merit, holds = self._best(self._few, settings, self._quick(settings))
-        return Candidate(settings, merit, rows, holds)
-
     def _best(
-        self, votes: VoteModel, settings: Tuning, costs: _Costs, *, strictly: bool = False
+        self, votes: VoteModel, settings: Tuning, costs: _Costs, goal: Goal
     ) -> tuple[int, int, float, bool]:
         """The best numbers of rows and answers, how well they serve, and whether they agree enough.
 
@@ -119,61 +104,31 @@ class CappedVotes:
             votes: those that are looked at, which stand for all.
             settings: threshold, noise and weight of the prior.
             costs: of the settings.
-            strictly: whether rows that agree often enough go before all others.
+            goal: says what is best.
         """
-        goal, rows = self._sought, _spread(1, self._votes.rows)
-        if strictly:
-            short = agreement_error(
-                votes.with_prior_weight(settings.prior_weight), settings, rows=votes.rows
-            )
-            goal = self._goal.with_floor(self._goal.min_agreement + short)
+        votes = votes.with_prior_weight(settings.prior_weight)
+        chance, scale = votes.answer_chance(settings), votes.rows / self._votes.rows
+        parts = [chance, chance * (1.0 - chance), chance * votes.agreement_chance(settings)]
+        sums = np.cumsum(parts, axis=1)
+        rows = np.geomspace(1, self._votes.rows, _ROWS).round().astype(np.int64)
         for _ in range(2):
-            caps = self._caps(votes, settings, rows, costs)
+            rows = np.unique(rows)
+            seen = np.clip(np.round(rows * scale), 1, votes.rows).astype(np.int64)
+            mean, variance, agreeing = sums[:, seen - 1] * (rows / seen)
+            sd, agreement = np.sqrt(variance), agreeing / np.maximum(mean, 1e-300)
+            caps = costs.caps(rows, goal.epsilon or 0.0)
+            if goal.answers is not None:
+                caps = _least_caps(mean, sd, rows, goal.answers)
             used = np.maximum(caps, 1.0)
-            answers, agreement = self._expected(votes, settings, rows, used)
-            merit, holds = goal.merit(costs.epsilon(rows, used), answers, agreement), caps >= 1.0
-            merit = np.where(holds, merit, _OUT_OF_REACH - used / used[-1])
-            holds &= agreement >= goal.min_agreement
-            best = int(np.argmax(np.where(holds | (not strictly), merit, _OUT_OF_REACH + merit)))
+            answers = np.where(used >= rows, mean, capped_mean(mean, sd, used))
+            merit = goal.merit(costs.epsilon(rows, used), answers, agreement)
+            merit = np.where(caps >= 1.0, merit, _OUT_OF_REACH - used / used[-1])
+            holds = (caps >= 1.0) & (agreement >= goal.min_agreement)
+            best = int(np.argmax(np.where(holds, merit, _OUT_OF_REACH + merit)))
             found = int(rows[best]), int(used[best]), float(merit[best]), bool(holds[best])
             low, high = rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
-            rows = np.unique(np.append(np.linspace(low, high, _ROWS).astype(np.int64), rows[best]))
+            rows = np.append(np.linspace(low, high, _ROWS).astype(np.int64), rows[best])
         return found
-
-    def _caps(self, votes: VoteModel, settings: Tuning, rows: Ints, costs: _Costs) -> Floats:
-        """The most answers under ε, or the fewest that give as many as are wanted, [rows].
-
-        None of the rows may give so many: 0 stands there.
-        """
-        goal = self._goal
-        if goal.answers is None:
-            return costs.caps(rows, goal.epsilon or 0.0)
-        mean, sd, _ = self._moments(votes, settings, rows)
-        near = np.ceil(goal.answers) + np.arange(3.0) + np.zeros((rows.size, 1))
-        caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))
-        caps = np.clip(np.hstack([caps, near, rows[:, None]]), 1.0, rows[:, None])
-        enough = capped_mean(mean[:, None], sd[:, None], caps) >= goal.answers
-        return np.where(enough.any(axis=1), np.where(enough, caps, np.inf).min(axis=1), 0.0)
-
-    def _expected(
-        self, votes: VoteModel, settings: Tuning, rows: Ints, caps: Floats
-    ) -> tuple[Floats, Floats]:
-        """Expected answers under caps, and the share equal to the plurality, [rows] each."""
-        mean, sd, agreement = self._moments(votes, settings, rows)
-        return np.where(caps >= rows, mean, capped_mean(mean, sd, caps)), agreement
-
-    def _moments(
-        self, votes: VoteModel, settings: Tuning, rows: Ints
-    ) -> tuple[Floats, Floats, Floats]:
-        """Mean and standard deviation of the answers of the first rows, and their agreement."""
-        votes = votes.with_prior_weight(settings.prior_weight)
-        chance = votes.answer_chance(settings)
-        parts = [chance, chance * (1.0 - chance), chance * votes.agreement_chance(settings)]
-        seen = np.clip(np.round(rows * (votes.rows / self._votes.rows)), 1, votes.rows)
-        mean, variance, agreeing = np.cumsum(parts, axis=1)[:, seen.astype(np.int64) - 1]
-        scale = rows / seen
-        agreement = agreeing / np.maximum(mean, 1e-300)
-        return mean * scale, np.sqrt(variance * scale), agreement
 
     def _quick(self, settings: Tuning) -> _Costs:
         """The costs where a vote moves every coin by little: by its Fisher information.
@@ -196,7 +151,7 @@ class CappedVotes:
     def _exact(self, settings: Tuning) -> _Costs:
         """The costs that a run is charged, at the orders around the best one by quick costs."""
         quick = self._quick(settings)
-        rows, cap, *_ = self._best(self._few, settings, quick)
+        rows, cap, *_ = self._best(self._few, settings, quick, self._sought)
         rdp = np.minimum(rows * quick.test + cap * quick.answer, rows * quick.whole)
         centre = int(np.argmin(rdp + quick.conversion))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
@@ -219,5 +174,10 @@ def _fairness(z: Floats) -> Floats:
     return np.exp(2.0 * log_density - log_ndtr(z) - log_ndtr(-z)) * math.pi / 2.0
 
 
-def _spread(low: int, high: int) -> Ints:
-    return np.unique(np.geomspace(low, high, _ROWS).round().astype(np.int64))
+def _least_caps(mean: Floats, sd: Floats, rows: Ints, answers: float) -> Floats:
+    """The fewest answers under which so many are expected, 0 where rows have fewer, [rows]."""
+    near = np.ceil(answers) + np.arange(3.0) + np.zeros((rows.size, 1))
+    caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))
+    caps = np.clip(np.hstack([caps, near, rows[:, None]]), 1.0, rows[:, None])
+    enough = capped_mean(mean[:, None], sd[:, None], caps) >= answers
+    return np.where(enough.any(axis=1), np.where(enough, caps, np.inf).min(axis=1), 0.0)

@@ -92,8 +92,7 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,
-            mechanism=scored,
-            queries=request.queries,
+            [(scored, request.queries)],
             delta=request.delta,
             order=asked["order"],
             beta=asked["beta"],

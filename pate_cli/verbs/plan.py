@@ -99,8 +99,7 @@ def elsewhere(report: Report, available: int) -> tuple[str, float] | None:
         mechanism=MechanismName(name),
     )
     rule = known.rule()
-    levels = agreement_levels(None, known.classes)
-    (least,) = known.answers_at(rule, levels[:1])
+    least = min(rule.by_level.values())
     if not rule.likely or least <= _MUCH_MORE * max(report.answers, 1):
         return None
     rows = max(rule.rows // labels, 1)

@@ -227,8 +227,7 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
 
     plan = choose_plan(
         kind,
-        mechanism=request.scored,
-        queries=request.queries,
+        [(request.scored, request.queries)],
         delta=request.delta,
         order=asked["order"],
         beta=asked["beta"],

@@ -21,7 +21,7 @@ from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.total import Spent
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.planning.sanitized import choose_plan_for
+from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.promise import budget_of, kind_of
 from pate_cli.verbs.release_inputs import ReleaseInputs, check_alike
@@ -124,7 +124,7 @@ def _of_rounds(
     order = float(total.orders[0] if order is None else order)
     total.row(order)
     refuse_short(parts, order)
-    plan = choose_plan_for(
+    plan = choose_plan(
         kind,
         [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
         delta=total.delta,

@@ -18,7 +18,7 @@ from pate_cli.planning.goal import Goal
 from pate_cli.planning.recipe import made_up_votes
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
-from pate_cli.planning.vote_model import VoteModel, of_file
+from pate_cli.planning.vote_model import VoteModel
 from pate_cli.verbs.request import reading
 from pate_cli.votes.join import classes_or_shares
 from pate_cli.votes.join import prior as prior_of
@@ -106,7 +106,7 @@ def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, A
             counts.append(batch.counts)
             if prior is not None:
                 guesses.append(classes_or_shares(batch, prior))
-        model = of_file(
+        model = VoteModel(
             stacked(counts),
             file.teachers,
             teachers_per_record=k,
@@ -130,7 +130,7 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
 
 
 def _words(votes: Any, asked: Mapping[str, Any]) -> list[str]:
-    """What an `aggregate` line must say about the votes as well."""
+    """Options on an `aggregate` line that describe the votes."""
     words: list[str] = []
     for name, value in reading(asked).items():
         if votes is None or value is None or value is False:

@@ -150,25 +150,6 @@ def test_the_price_comes_without_drawing(pate, votes, monkeypatch, leftovers):
     assert leftovers() == []
 
 
-def test_mnist_as_the_paper_prices_it(priced, mnist_row):
-    found = priced(*mnist_row[1:], "--analysis", "paper", at=mnist_row[0])
-    assert (found["order"], found["queries"]) == (14.0, 640)
-    assert found["epsilon"] == pytest.approx(1.999, abs=5e-4)
-    assert found["expected_answers"] == pytest.approx(282.72, abs=5e-3)
-
-
-def test_mnist_by_the_tight_analysis(priced, mnist_row):
-    found = priced(*mnist_row[1:], "--order", 11, at=mnist_row[0])
-    assert 0.3864626316 <= found["rdp"][0] <= 0.3864626316 * 1.002
-
-
-def test_mnist_by_the_moments_of_2017(priced, mnist_file):
-    words = ["--mechanism", "lnmax", "--laplace-scale", 20, "--orders", "moments"]
-    found = priced(*words, "--analysis", "paper", "--max-queries", 100, at=mnist_file)
-    assert found["epsilon"] == pytest.approx(2.04, abs=5e-3)
-    assert found["orders"] == list(range(2, 10))
-
-
 def test_a_table_for_a_person(screen, votes, priced):
     seen = screen("cost", votes)
     assert "NOT RELEASABLE" in seen

@@ -26,8 +26,8 @@ VERBS = {
 CAUSE = "`normalise` would match it with 'cat'"
 REFUSED = (
     "375 of 500 votes match no label name: 325 would match with --normalise, 25 read as "
-    "abstentions, 25 are other words (see --aliases); see that --label-names are those of these "
-    "votes, or go on with --accept-unmatched"
+    "abstentions, 25 are other words (see --aliases); give the --label-names of these votes, or go "
+    "on with --accept-unmatched"
 )
 
 

@@ -25,9 +25,9 @@ from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import forecast
 from pate_cli.planning.goal import Goal
-from pate_cli.planning.rule import choose, public_votes
+from pate_cli.planning.rule import SEARCHED_ROWS, choose
 from pate_cli.planning.tune import tune
-from pate_cli.planning.vote_model import of_file
+from pate_cli.planning.vote_model import VoteModel, made_up
 
 SEED = 271828
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_votes"
@@ -143,13 +143,14 @@ def samples():
 def judged(case):
     """What rule and tune give on a case, and what the public forecast of the rule says."""
     target = TargetPlan.of(case.epsilon, delta=1e-5)
-    public = public_votes(case.teachers, case.counts.shape[1])
+    classes = case.counts.shape[1]
+    public = made_up(teachers=case.teachers, classes=classes, rows=SEARCHED_ROWS)
     start = time.process_time()
     found = choose(public, target, available=len(case.counts), untested=False)
     seconds = time.process_time() - start
     beforehand = forecast(public, found.mechanism, target, rows=found.rows, rough=True)
     middle = beforehand.at(beforehand.middle)
-    votes = of_file(case.counts, case.teachers)
+    votes = VoteModel(case.counts, case.teachers)
     ruled = forecast(votes, found.mechanism, target, rows=found.rows, rough=True)
     agreement = float(ruled.agreement[0])
     floor = min(max(agreement - 1e-3, 0.5), 0.999)

@@ -21,7 +21,7 @@ from pate_cli.planning.forecast import (
     worst_case_epsilon,
 )
 from pate_cli.planning.tuning import Tuning
-from pate_cli.planning.vote_model import of_file
+from pate_cli.planning.vote_model import VoteModel
 from slices import whole
 
 CONFIDENT = ConfidentGNMax(60, 4, threshold=48.0, sigma1=30.0, sigma2=12.0)
@@ -143,17 +143,17 @@ def test_worst_and_best_have_names():
 def test_expected_labels_of_a_file_are_those_of_its_first_rows():
     counts = np.array([[60, 0, 0, 0], [30, 30, 0, 0], [20, 20, 10, 10], [55, 5, 0, 0]])
     target = TargetPlan.of(9.0, delta=1e-5)
-    found = forecast(of_file(counts, 60), CONFIDENT, target, rows=2)
+    found = forecast(VoteModel(counts, 60), CONFIDENT, target, rows=2)
     answered = CONFIDENT.answer_chance(counts)
     assert found.answers[0] == pytest.approx(answered[:2].sum())
-    capped = forecast(of_file(counts, 60), CONFIDENT, target, rows=4, max_answers=1)
+    capped = forecast(VoteModel(counts, 60), CONFIDENT, target, rows=4, max_answers=1)
     assert capped.answers[0] <= 1.0
 
 
 def test_agreement_is_with_the_teachers_and_not_with_the_prior():
     """A prior that has more votes than the teachers decides, and they do not agree with it."""
     counts = np.array([[40, 20, 0, 0]])
-    votes = of_file(counts, 60, guesses=np.array([1]))
+    votes = VoteModel(counts, 60, guesses=np.array([1]))
     mechanism = Tuning(None, None, 3.0, 100).mechanism(teachers=60, classes=4)
     found = forecast(votes, mechanism, TargetPlan.of(9.0, delta=1e-5), rows=1)
     assert found.agreement[0] < 0.01

@@ -34,14 +34,14 @@ _PRICINGS: Mapping[ReleaseKind, Callable[[VoteModel, Goal], Pricing]] = {
     ReleaseKind.UPPER: SanitizedVotes,
 }
 # Each round is corrected by what the best of the last one really costs: from how many starts it
-# climbs by whole steps, and from how many of their ends by smaller ones. Then how often these halve
-# their steps, and how far below the best settings may be that are priced, too.
-_ROUNDS, _HALVINGS, _NEAR = ((2, 0), (12, 3), (0, 3), (0, 2)), 4, 0.25
+# climbs by whole steps, and from how many of their ends by smaller ones; fewer where each look
+# takes long. Then how often these halve their steps, and how far below the best settings may be
+# that are priced, too.
+_ROUNDS, _SLOW_ROUNDS = ((2, 0), (12, 3), (0, 3), (0, 2)), ((2, 0), (4, 2), (0, 1), (0, 1))
+_HALVINGS, _NEAR = 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
 _GAIN = 0.002
 _STARTS, _MARGIN = 4, 1.6
-# From so few starts where each look takes long.
-_SLOW = 4
 # Parameters of a sanitized release, as `aggregate` has them.
 _DRAWN = ("order", "beta", "sigma_release")
 
@@ -272,10 +272,10 @@ class _Rounds:
             tested=self._mechanism is not MechanismName.GNMAX,
             untested=self._mechanism is not MechanismName.CONFIDENT,
         )
-        for number, (strides, climbs) in enumerate(_ROUNDS):
+        rounds = _SLOW_ROUNDS if self.goal.release is ReleaseKind.UPPER else _ROUNDS
+        for number, (strides, climbs) in enumerate(rounds):
             search = self._search = self._new_search()
             begin = [*starts, *near] if strides else near
-            strides = min(strides, _SLOW) if self.goal.release is ReleaseKind.UPPER else strides
             search.run(begin, strides=strides, climbs=climbs, halvings=_HALVINGS)
             self._price(self._finalists(search))
             if not self._found:

@@ -159,15 +159,17 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def requested(votes: Votes, mechanism: Aggregator, asked: Mapping[str, Any]) -> Iterator[Request]:
-    """Open the votes and put them to the mechanism, which must fit; `asked` as verbs take it.
+def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
+    """Open the votes and put them to the mechanism, which must fit.
+
+    `asked` has every parameter of a verb that looks at votes.
 
     A file of which no vote is a vote is refused before anything is made of it.
 
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
     """
-    choice = mechanism_of(mechanism, asked)
+    votes, choice = asked["votes"], mechanism_of(asked)
     # Votes that are open say themselves whether their names are listed.
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (
@@ -234,11 +236,12 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         RunKey.from_seed(asked["seed"])
 
 
-def mechanism_of(mechanism: Aggregator, asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
+def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
     """Return a mechanism that is given, or the one of a name as `chosen` has it.
 
     UsageError for a parameter beside a mechanism that is given, which settles it.
     """
+    mechanism = asked["mechanism"]
     if not isinstance(mechanism, Mechanism | MechanismChoice):
         return chosen(mechanism, asked)
     for name in _parameters(asked):

@@ -380,7 +380,7 @@ def test_again_needs_a_record(kept, pate, refused):
     for words, message in (
         (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
         (["--spend", "s.json"], contradict.format("--spend")),
-        (["--ensemble", "e"], contradict.format("--ensemble")),
+        (["--ensemble", "e"], "--no-record and --ensemble contradict each other; give one of them"),
         (["--budget", 9], "--budget needs a record; leave out --no-record"),
     ):
         refused(

@@ -374,17 +374,14 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, f
     assert totals[0] > totals[1]
 
 
-NO_RECORD = "--budget needs a record of what was spent; name it with --ensemble or --spend"
-
-
 def test_again_needs_a_record(kept, pate, refused):
     kept("a.json")
-    contradict = "{} and {} contradict each other; give one of them"
+    contradict = "--no-record and {} contradict each other; give one of them"
     for words, message in (
         (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
-        (["--spend", "s.json"], contradict.format("--spend", "--no-record")),
-        (["--ensemble", "e"], contradict.format("--no-record", "--ensemble")),
-        (["--budget", 9], NO_RECORD),
+        (["--spend", "s.json"], contradict.format("--spend")),
+        (["--ensemble", "e"], "--no-record and --ensemble contradict each other; give one of them"),
+        (["--budget", 9], "--budget needs a record; leave out --no-record"),
     ):
         refused(
             pate("release", "a.json", "--no-record", *words),

@@ -376,12 +376,15 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, f
 
 def test_again_needs_a_record(kept, pate, refused):
     kept("a.json")
-    contradict = "{} and --no-record contradict each other; give one of them"
+    contradict = "--no-record and {} contradict each other; give one of them"
     for words, message in (
         (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
         (["--spend", "s.json"], contradict.format("--spend")),
         (["--ensemble", "e"], contradict.format("--ensemble")),
-        (["--budget", 9], "--budget needs a record; leave out --no-record"),
+        (
+            ["--budget", 9],
+            "--budget needs a record of what was spent; name it with --ensemble or --spend",
+        ),
     ):
         refused(
             pate("release", "a.json", "--no-record", *words),

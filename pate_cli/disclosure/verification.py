@@ -213,7 +213,7 @@ def _not_checkable(report: Report) -> Iterator[Check]:
         yield Check(Checked.SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
     if any(done.prior for done in report.rounds):
         yield Check(GUESSES, OPEN, "whether the votes or a private record shaped them")
-    if report.external:
+    if report.external or any(run.external for run in runs_of(report)):
         yield Check(Checked.EXTERNAL, OPEN, "external parts are as the files of others state them")
 
 

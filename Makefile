@@ -109,38 +109,32 @@ forgeries: $(STAMP)
 kills: $(STAMP)
 	PYTHONPATH=.:tests $(BIN)/python -m kills --kills $(or $(KILLS),1000)
 
-# Whole-process times on made-up votes of up to ROWS rows; tests/benchmarks/README.md.
-.PHONY: bench bench-compare bench-docs
+# Whole-process times on made-up votes of up to ROWS rows, beside the table that is kept: fails where a
+# line is slower by FACTOR. `bench-docs` keeps the new figures; tests/benchmarks/README.md.
+.PHONY: bench bench-docs
 
-ROWS ?= 1e7
-MEASURE := PYTHONPATH=tests:tests/support $(BIN)/python -m benchmarks
+MEASURE := PYTHONPATH=tests:tests/support $(BIN)/python -m benchmarks --rows $(or $(ROWS),1e7)
 
 bench: $(STAMP)
-	$(MEASURE) measure --rows $(ROWS) --save .bench/speed.json
+	$(MEASURE) --factor $(or $(FACTOR),1.25)
 
-# The last `make bench` beside the table that is kept: fails where a line is slower by FACTOR.
-bench-compare: $(STAMP)
-	$(MEASURE) compare tests/benchmarks/speed.json .bench/speed.json --factor $(or $(FACTOR),1.25)
-
-# Measured again, for keeps, and into the pages.
 bench-docs: $(STAMP)
-	$(MEASURE) measure --rows $(ROWS) --save tests/benchmarks/speed.json
-	$(MEASURE) pages
+	$(MEASURE) --keep
 
 # Tables 1 and 2 of the paper; VOTES is the folder of the authors' files, sample_votes/ without it.
-# FORM is json, csv or latex for these and for `answers`; plain text without it.
+# FORM is text, json or csv.
 .PHONY: table1 table2 answers votes
 
 table1 table2: $(RUNS)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
-
-# How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
-answers: $(RUNS)
-	$(BIN)/python -m pate_cli.reproduction $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--$(FORM))
+	$(BIN)/python -m pate_cli.paper $@ $(if $(VOTES),--votes '$(VOTES)') $(if $(FORM),--form $(FORM))
 
 # Download and verify the authors' files, into votes/ unless VOTES says where.
 votes: $(RUNS)
-	$(BIN)/python -m pate_cli.reproduction $@ --into '$(or $(VOTES),votes)'
+	$(BIN)/python -m pate_cli.paper $@ $(if $(VOTES),--votes '$(VOTES)')
+
+# How many answers an epsilon buys: of the samples and, with VOTES, of the files there; minutes.
+answers: $(RUNS)
+	$(BIN)/python sample_votes/answers.py $(if $(VOTES),'$(VOTES)')
 
 # Sample ensembles, built again; a student on Adult and two rounds on the digits; pictures.
 .PHONY: samples student figures

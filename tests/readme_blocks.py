@@ -70,11 +70,10 @@ def blocks() -> dict[Path, dict[str, str]]:
     return {
         README: {"summary": summary(), "expected": expected()},
         DOCS / "developing.md": {"floors": floors()},
-        DOCS / "guide.md": {"two-rounds": two_rounds()},
+        DOCS / "runs.md": {"two-rounds": two_rounds()},
         DOCS / "reference.md": {"reference": reference()},
         DOCS / "report.md": {"example": example()},
         DOCS / "sessions.md": worked("sessions.md"),
-        DOCS / "tokens.md": worked("tokens.md"),
         DOCS / "tutorial.md": {"tutorial": tutorial()},
     }
 
@@ -143,8 +142,8 @@ def summary() -> str:
     words += ["--output", "labels.csv"]
     with _folder() as folder:
         shown = _at_a_terminal([sys.executable, "-m", "pate_cli", *words], folder)
-        head = (folder / "labels.csv").read_text().splitlines()[:5]
-    lines = ["```console", f"$ pate {' '.join(words)}", *shown, "", "$ head -n 5 labels.csv"]
+        head = (folder / "labels.csv").read_text().splitlines()[:3]
+    lines = ["```console", f"$ pate {' '.join(words)}", *shown, "$ head -n 3 labels.csv"]
     return "\n".join([*lines, *head, "```", ""])
 
 
@@ -155,7 +154,7 @@ def expected() -> str:
         f"| teachers | {' | '.join(f'{queries:,} queries' for queries in asked)} |",
         f"|{'---|' * (len(asked) + 1)}",
     ]
-    for teachers in (10, 40, 100, 250, 1_000, 5_000):
+    for teachers in (10, 50, 250, 1_000, 5_000):
         # Any votes of this shape have the same price.
         votes = np.tile([teachers, 0], (asked[-1], 1))
         prices = (
@@ -197,7 +196,7 @@ def tutorial() -> str:
 def follow_tutorial(folder: Path) -> str:
     """Run the tutorial's Python in a folder; what it printed."""
     text = (DOCS / "tutorial.md").read_text(encoding="utf-8")
-    script = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
+    script = "\n".join(re.findall(r"```python\n((?!>>>).*?)```", text, re.DOTALL))
     run = subprocess.run(
         [sys.executable, "-c", script],
         cwd=folder,

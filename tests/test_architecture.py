@@ -141,9 +141,9 @@ def test_nothing_sound_knows_the_published_analysis():
     knowing = {
         name
         for name, others in arrows().items()
-        if name not in FACE and any(other.startswith("pate_cli.published") for other in others)
+        if name not in FACE and any(other.startswith("pate_cli.paper") for other in others)
     }
-    assert {room(name) for name in knowing} <= {"published", "verbs", "reproduction"}
+    assert {room(name) for name in knowing} <= {"paper", "verbs"}
     assert {name for name in knowing if room(name) == "verbs"} == {"pate_cli.verbs.analyses"}
 
 

@@ -7,7 +7,7 @@ from typing import Final
 GONE: Final = {
     "as_published": (
         "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
-        "python -m pate_cli.reproduction table2"
+        "python -m pate_cli.paper table2"
     ),
     "epsilon": "say `target_epsilon`",
     "exponential_scale": (

@@ -217,6 +217,11 @@ class RunKey:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}") from None
         return cls(random_bytes(_KEY_BYTES), number)
 
+    @classmethod
+    def of(cls, seed: int | None) -> RunKey:
+        """Return the key of a seed, or a fresh one where there is none; errors as of either."""
+        return cls.fresh() if seed is None else cls.from_seed(seed)
+
     @property
     def private(self) -> bool:
         """Whether the draws are unpredictable; a report made with False must say so."""

@@ -24,8 +24,8 @@ from pate_cli.files.addresses import public_name, reachable
 from pate_cli.files.existing import NOTHING, Replaces, kept, repeats
 from pate_cli.files.inputs import Place, places_of, stored_place
 
-STDOUT: Final = 1
-_STDERR: Final = 2
+_STDOUT: Final = 1
+STANDARD: Final = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 _CHUNK: Final = 1 << 20
 NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
@@ -118,6 +118,9 @@ class Output(ABC):
         while chunk := self.draft.read(_CHUNK):
             yield chunk
 
+    def _refused_folder(self) -> OutputError:
+        return OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+
     def _spool(self) -> None:
         """Begin the draft in the folder for temporary files."""
         self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
@@ -157,7 +160,7 @@ class File(Output):
         """Begin the draft in the folder of the file; errors as `Output.open`."""
         folder = self._path.parent
         if self._path.is_dir() or self.name.endswith(("/", os.sep)):
-            raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+            raise self._refused_folder()
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
         self.refuse_there()
@@ -217,39 +220,36 @@ class File(Output):
 
 
 class Stream(Output):
-    """A device, pipe or open descriptor, which gets its content once that is whole."""
+    """Standard output, a pipe or a device, which gets its content once that is whole."""
 
-    def __init__(self, name: str, descriptor: int | None = None) -> None:
-        """`descriptor` is open already; None for what `name` opens."""
-        super().__init__("standard output" if descriptor == STDOUT else name)
-        self._path = name
-        self.descriptor = descriptor
+    def __init__(self, path: str) -> None:
+        """`path` is opened when the draft is whole; standard output has four names."""
+        self.standard = path in STANDARD
+        super().__init__("standard output" if self.standard else path)
+        self._path = path
 
     @property
     def places(self) -> set[Place]:
-        """Return its name, and the file behind a descriptor if there is one."""
-        if self.descriptor is not None:
-            return {f"descriptor {self.descriptor}"} | places_of(self.descriptor)
+        """Return its name, and the file that standard output may be."""
+        if self.standard:
+            return {"standard output"} | places_of(_STDOUT)
         path = os.path.realpath(self._path)
         return set() if path == os.devnull else {f"local {path}"}
 
     def open(self) -> None:
         """Begin the draft in the folder for temporary files; errors as `Output.open`."""
-        if self.descriptor is None:
+        if not self.standard:
             if not os.access(self._path, os.W_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        elif self.descriptor != STDOUT:
-            os.fstat(self.descriptor)
-        # What Python was not given, by now is something else, or nothing.
-        for descriptor, stream in ((STDOUT, sys.stdout), (_STDERR, sys.stderr)):
-            if self.descriptor == descriptor and (stream is None or stream.closed):
-                raise OutputError(f"cannot write {self.name}: it is closed")
+        elif sys.stdout is None or sys.stdout.closed:
+            # By now its descriptor is something else, or nothing.
+            raise OutputError("cannot write standard output: it is closed")
         self._spool()
 
     def deliver(self) -> None:
         """Send the draft; errors as `Output.deliver`."""
-        target: int | str = self._path if self.descriptor is None else self.descriptor
-        if self.descriptor == STDOUT:
+        target: int | str = self._path
+        if self.standard:
             sys.stdout.flush()
             try:
                 target = sys.stdout.fileno()
@@ -257,7 +257,7 @@ class Stream(Output):
                 self._send(sys.stdout.buffer)
                 return
         # Past Python's buffer: what a full disk refused must not be tried again at exit.
-        with open(target, "wb", buffering=0, closefd=self.descriptor is None) as file:
+        with open(target, "wb", buffering=0, closefd=not self.standard) as file:
             self._send(file)
 
     def _send(self, file: Any) -> None:
@@ -266,11 +266,10 @@ class Stream(Output):
             while view:
                 before, self.left = self.left, True
                 try:
-                    count = file.write(view)
+                    view = view[file.write(view) :]
                 except OSError:
                     self.left = before
                     raise
-                view = view[count:]
 
 
 class StoredFile(Output):
@@ -294,55 +293,46 @@ class StoredFile(Output):
         """Return the key, which is all that a store knows of a file."""
         return stored_place(self._filesystem, self._path)
 
-    @contextlib.contextmanager
-    def there(self) -> Iterator[IO[bytes] | None]:
+    def there(self) -> AbstractContextManager[IO[bytes] | None]:
         """Open the object that has the key; None where none has."""
-        with reachable(self.name, OutputError):
-            if self._kind() == "NotFound":
-                yield None
-                return
-            stream = self._filesystem.open_input_file(self._path)
-            with io.BufferedReader(stream) as file:
-                yield file
+        if self._kind() == "NotFound":
+            return contextlib.nullcontext()
+        return io.BufferedReader(self._filesystem.open_input_file(self._path))
 
     def open(self) -> None:
         """Look what lies there; errors as `Output.open`."""
         with reachable(self.name, OutputError):
-            folder = self._kind() == "Directory" or self.name.endswith("/")
-        if folder:
-            raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+            if self._kind() == "Directory" or self.name.endswith("/"):
+                raise self._refused_folder()
         self.refuse_there()
         self._spool()
 
     def try_room(self, size: int) -> None:
         """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
         super().try_room(size)
-        with reachable(self.name, OutputError):
-            self._put([b"pate looks whether it can write here\n"])
-            self._filesystem.delete_file(self._hidden)
+        self._put([b"pate looks whether it can write here\n"])
+        self._filesystem.delete_file(self._hidden)
         self._put_aside = False
 
     def finish(self) -> None:
         """Put the draft on the store; errors as `Output.finish`."""
         super().finish()
-        with reachable(self.name, OutputError):
-            self._put(self.chunks())
+        self._put(self.chunks())
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
         there = self.refuse_there()
-        with reachable(self.name, OutputError):
-            self.left = True
-            if there and self._filesystem.type_name not in _FLAT:
-                self._filesystem.delete_file(self._path)
-            self._filesystem.move(self._hidden, self._path)
+        self.left = True
+        if there and self._filesystem.type_name not in _FLAT:
+            self._filesystem.delete_file(self._path)
+        self._filesystem.move(self._hidden, self._path)
         self._put_aside = False
 
     def close(self) -> None:
         """Let go of the draft, also on the store; errors there are passed over."""
         super().close()
         if self._put_aside:
-            with contextlib.suppress(OutputError), reachable(self.name, OutputError):
+            with contextlib.suppress(OSError):
                 self._filesystem.delete_file(self._hidden)
             self._put_aside = False
 
@@ -381,5 +371,6 @@ def sync_folder(folder: Path) -> None:
 
 
 def cause(name: str, error: OSError) -> str:
-    """Return why `name` cannot be written, in the words of the operating system."""
-    return f"cannot write {name}: {error.strerror or error}"
+    """Return why `name` cannot be written, in the words of the operating system or the store."""
+    said = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
+    return f"cannot write {name}: {said}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,44 +21,34 @@ Place: TypeAlias = tuple[int, int] | str
 """Device and inode, or a path behind the kind of its filesystem."""
 
 
+@dataclass
 class Inputs:
-    """Files that are read, and outputs that must be none of them."""
+    """Files that are read, and outputs that must be none of them.
 
-    def __init__(self) -> None:
-        """Begin with no file."""
-        self._read: dict[Place, str] = {}
-        self._claimed: dict[Place, str] = {}
+    Attributes:
+        read: words that complete "the output is ...", by place.
+        claimed: names of outputs by place.
+    """
 
-    def add(self, what: str, places: Iterable[Place]) -> None:
-        """Note a file that is read, by all its places; UsageError if it is an output.
+    read: dict[Place, str] = field(default_factory=dict)
+    claimed: dict[Place, str] = field(default_factory=dict)
 
-        `what` completes "the output is ...".
-        """
-        for place in places:
-            self._read.setdefault(place, what)
+    def add(self, read: Mapping[Place, str]) -> None:
+        """Note files that are read; UsageError if one is an output."""
+        for place, what in read.items():
+            self.read.setdefault(place, what)
             self._check(place)
 
     def claim(self, name: str, places: Iterable[Place]) -> None:
         """Note an output by all its places; UsageError if it is a file that is read."""
         for place in places:
-            self._claimed[place] = name
+            self.claimed[place] = name
             self._check(place)
 
-    def include(self, other: Inputs) -> None:
-        """Add what was read elsewhere; UsageError if it is an output."""
-        for place, what in other._read.items():
-            self.add(what, {place})
-
-    def closed(self) -> Inputs:
-        """Return what was read, which can be sent to another process."""
-        known = Inputs()
-        known._read.update(self._read)
-        return known
-
     def _check(self, place: Place) -> None:
-        if place in self._read and place in self._claimed:
+        if place in self.read and place in self.claimed:
             raise UsageError(
-                f"{self._claimed[place]} is {self._read[place]}; give the output another name"
+                f"{self.claimed[place]} is {self.read[place]}; give the output another name"
             )
 
 
@@ -96,7 +87,8 @@ def note(what: str, *files: str | os.PathLike[str] | int, system: Any = None) ->
         UsageError: one of them is an output of the command, too.
     """
     for file in files:
-        current().add(what, places_of(file) if system is None else stored_place(system, file))
+        places = places_of(file) if system is None else stored_place(system, file)
+        current().add(dict.fromkeys(places, what))
 
 
 def note_stream(what: str, stream: Any) -> None:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import stat
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
@@ -25,13 +25,11 @@ from pate_cli.files.addresses import (
     reachable,
     refuse_address,
 )
-from pate_cli.files.delivery import NO_ROOM, STDOUT, File, Output, StoredFile, Stream, cause
+from pate_cli.files.delivery import NO_ROOM, STANDARD, File, Output, StoredFile, Stream, cause
 from pate_cli.files.existing import NOTHING, Replaces
 from pate_cli.files.inputs import current
 from pate_cli.files.reading import Digest
 
-_STANDARD: Final = {"-": STDOUT, "/dev/stdout": STDOUT, "/dev/stderr": 2}
-_DESCRIPTOR: Final = re.compile(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})")
 _ROOM: Final = 1 << 16
 """Bytes that every output finds room for before anything is spent."""
 
@@ -225,9 +223,7 @@ def after(left: Sequence[str]) -> str:
 
 def _turn(output: Output) -> int:
     """Return when an output appears: files first, then streams, standard output last."""
-    if not isinstance(output, Stream):
-        return 0
-    return 2 if output.descriptor == STDOUT else 1
+    return 1 + output.standard if isinstance(output, Stream) else 0
 
 
 def _output_at(name: str, mode: int) -> Output:
@@ -246,9 +242,10 @@ def _output_at(name: str, mode: int) -> Output:
         if filesystem.type_name != "local":
             return StoredFile(shown, filesystem, path)
         return File(shown, Path(path).resolve(), mode)
-    match = _DESCRIPTOR.fullmatch(name)
-    if name in _STANDARD or match:
-        return Stream(name, int(match[1]) if match else _STANDARD[name])
+    if name in STANDARD:
+        return Stream(name)
+    if name == "/dev/stderr" and sys.stderr is None:  # its descriptor is by now another file
+        raise OutputError(f"cannot write {name}: it is closed")
     try:
         kind = Path(name).stat().st_mode
     except (FileNotFoundError, NotADirectoryError):

@@ -129,7 +129,7 @@ def coordinated_choice(
     """The token each teacher votes for: a draw from its distribution, by clocks that all share.
 
     Every vote has its teacher's probabilities, and teachers who are alike vote alike. Seed and
-    position are public and may be known to everybody; see docs/tokens.md for what they must not
+    position are public and may be known to everybody; see docs/sessions.md for what they must not
     depend on.
 
         >>> teachers = [[0.50, 0.30, 0.20], [0.45, 0.35, 0.20], [0.50, 0.25, 0.25]]

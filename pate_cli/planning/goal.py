@@ -86,7 +86,7 @@ class Goal:
         rows = np.array([forecast.rows])
         answers, agreeing = expected_by_rows(votes, settings, rows, available)
         looked = float(agreeing[0, 0] / max(answers[0, 0], 1e-300))
-        floor = self.min_agreement + max(looked - float(forecast.agreement[0]), 0.0)
+        floor = self.min_agreement + looked - float(forecast.agreement[0])
         return self.with_floor(floor + _LENIENCE)
 
     def with_floor(self, min_agreement: float) -> Goal:
@@ -138,17 +138,7 @@ class Found:
 
 
 class Pricing(Protocol):
-    """How settings serve one goal: quickly for many, and as a run would have it for a few.
-
-    Attributes:
-        strides: from how many starts a search climbs by whole steps.
-        climbs: from how many of their ends it goes on by smaller ones.
-        finalists: how many settings of each mechanism are priced after a round.
-    """
-
-    strides: int
-    climbs: int
-    finalists: int
+    """How settings serve one goal: quickly for many, and as a run would have it for a few."""
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates for settings, at quick costs."""

@@ -39,10 +39,12 @@ from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
-# Where each histogram takes long: how many are priced, and at how many distances, or up to four
-# times as many. Time grows with the square of the distances; where there are few votes they are a
-# large part of them, and where there are many they tell little. A run looks no further than so far.
-_PRICED, _NEAR, _MANY_TEACHERS, _FARTHEST = 80, 12, 120, 48
+# Distances of quick costs; between them costs are nearly on straight lines.
+_LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
+# Where each histogram takes long: how many are priced, and at how many distances, or some times as
+# many. Time grows with the square of the distances; where there are few votes they are a large part
+# of them, and where there are many they tell little. A run looks no further than so far.
+_PRICED, _NEAREST, _NEAR, _MANY_TEACHERS, _FARTHEST = 120, 6, 12, 120, 48
 # Cells of the approximation that these correct; of two classes, where a histogram is a pair of
 # counts, so many cells are within .1% of the accountant's costs and serve in their place where
 # votes are many, since the time of these grows with the square of the votes.
@@ -205,20 +207,22 @@ def quick_costs(
     """
     orders, places = target.decisive_orders, np.arange(votes.rows)
     costs, distances, largest = pair_costs(votes, settings, orders)
+    onto = to_every_distance(distances)[:, _LOOKED]
     more = _WORST_OF_MORE + _WORST_OF_FEW / votes.most_votes
     largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
     found = []
     for each, worst, setting in zip(costs, largest, settings, strict=True):
         known = (above or {}).get(setting.threshold is not None)
-        guess = guessed_above(votes, setting, distances, bound)
-        factor = guess if known is None else np.interp(distances, _EVERY, known)
-        cost = each * factor[:, None]
+        factor = guessed_above(votes, setting, _EVERY, bound) if known is None else known
+        cost = np.einsum("odr,dk->okr", each, onto * factor[_LOOKED])
         # The two-tail bound of one query may be above what any votes cost; only their sum is not.
         if bound is not Bound.TWO_TAIL:
+            if votes.mechanism(setting).slow_states:  # a run looks no further
+                cost[:, _LOOKED >= _FARTHEST] = np.inf
             cost = np.minimum(cost, worst[:, None, None])
         found.append(
             QueryCosts(
-                orders, distances, cost, worst, votes.weights, places, available or votes.rows
+                orders, _EVERY[_LOOKED], cost, worst, votes.weights, places, available or votes.rows
             )
         )
     return found
@@ -327,8 +331,9 @@ def _corrected(
         return above
 
     many = votes.most_votes > _MANY_TEACHERS
-    near = _NEAR if many or rough else 2 * _NEAR
-    far = near if many and not votes.is_file else 2 * near
+    near = far = _NEAR if not (many and rough) else _NEAREST
+    if not many:
+        near, far = (_NEAR, 2 * _NEAR) if rough else (2 * _NEAR, _FARTHEST)
     if not mechanism.slow_states:
         near = far = DISTANCES
     growth = guessed_above(votes, settings, _EVERY, Bound.CONDITIONAL)

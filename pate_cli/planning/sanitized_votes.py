@@ -44,8 +44,6 @@ _OUT_OF_REACH, _NEARLY = -9.0, 1.05
 class SanitizedVotes:
     """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
 
-    strides, climbs, finalists = 4, 2, 2
-
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
         self._votes, self._few, self._goal = votes, votes.thinned(_MOST_ROWS), goal

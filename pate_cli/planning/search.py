@@ -1,16 +1,16 @@
 """One search for every goal: a pattern search over threshold, noise and the weight of a prior.
 
-From the best of several starts it looks at all settings one step away on one axis or on two, goes
-to the best of them, and halves its steps where none is better. How good settings are is told by a
-`look`, which prices many settings at once; this module knows nothing about goals or privacy. After
-an interruption `best` still answers.
+From the best of several starts it looks at all settings one step away on one axis or on two, and a
+step further where the last step was good. It goes to the best of them, and halves its steps where
+none is better. A `look` says how good settings are, many at once; this module knows nothing about
+goals or privacy. After an interruption `best` still answers.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from pate_cli.planning.tuning import Tuning, three_digits
@@ -33,7 +33,8 @@ _TESTED: Final = (
     (0.4, 2.0, 0.6),
 )
 _UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
-_WEIGHTS, _WEIGHT_STEP = (0.2, 0.5), 0.1
+# Weights of a prior at which to start, and the first step between weights, as shares of the votes.
+_WEIGHTS, _WEIGHT_STEP, _WEIGHT = (0.0, 0.2, 0.5), 0.1, "prior_weight"
 # A step that gains less, in logarithms, is none.
 _LEAST_GAIN = 1e-5
 
@@ -61,7 +62,10 @@ class Candidate:
 
 
 Look: TypeAlias = Callable[[Sequence[Tuning], int | None], list[Candidate]]
-"""Prices settings; where good rows are known nearby it need not look at others."""
+"""Says how good settings are; where good rows are known nearby it need not look at others."""
+
+Move: TypeAlias = dict[str, float]
+"""By how many steps each parameter is changed."""
 
 
 class Search:
@@ -69,6 +73,7 @@ class Search:
 
     Attributes:
         seen: every candidate by its settings.
+        ends: where climbs ended.
     """
 
     def __init__(
@@ -82,10 +87,10 @@ class Search:
         margin: float = 1.1,
         progress: Callable[[int], None] = lambda _done: None,
     ) -> None:
-        """Nothing is looked at yet.
+        """Make a search that has looked at nothing yet.
 
         Args:
-            look: prices settings.
+            look: says how good settings are.
             votes: how many votes a query has, without those of a prior.
             given: parameters that stay as they are.
             weights: whether the weight of a prior is searched, too.
@@ -94,49 +99,44 @@ class Search:
             progress: called with how many settings were looked at.
         """
         self._look, self._votes, self._given = look, votes, dict(given or {})
-        self._weights, self._pairs, self._margin = weights, pairs, margin
-        self._progress = progress
+        self._weights = weights and _WEIGHT not in self._given
+        self._pairs, self._margin, self._progress = pairs, margin, progress
         self.seen: dict[Tuning, Candidate] = {}
+        self.ends: list[Candidate] = []
 
     @property
     def best(self) -> Candidate:
         """The best candidate so far."""
         return max(self.seen.values(), key=lambda each: each.rank)
 
-    def ranked(self) -> list[Candidate]:
-        """All candidates, the best first."""
-        return sorted(self.seen.values(), key=lambda each: each.rank, reverse=True)
-
     def starts(self, *, tested: bool = True, untested: bool = True) -> list[Tuning]:
-        """Settings spread over what may be good, in votes; given parameters replace theirs."""
-        weights = [0]
-        if "prior_weight" in self._given:
-            weights = [int(self._given["prior_weight"])]
-        elif self._weights:
-            weights += [round(share * self._votes) for share in _WEIGHTS]
-        untested = untested and not {"threshold", "sigma1"} & set(self._given)
+        """Return settings spread over what may be good; given parameters replace theirs."""
+        shares = [
+            *(_TESTED if tested else ()),
+            *((None, None, share) for share in _UNTESTED if untested and not self._needs_test),
+        ]
+        weights = [int(self._given.get(_WEIGHT, 0))]
+        if self._weights:
+            weights = [round(share * self._votes) for share in _WEIGHTS]
         found = []
-        for weight in weights:
-            most = self._votes + weight
-            shares = (
-                *(_TESTED if tested else ()),
-                *((None, None, s) for s in _UNTESTED if untested),
+        for weight, share in itertools.product(weights, shares):
+            threshold, sigma1, sigma2 = (
+                None if part is None else self._given.get(name, three_digits(part * most))
+                for most in [self._votes + weight]
+                for name, part in zip(STEPS, share, strict=True)
             )
-            for share in shares:
-                values = {
-                    name: self._given.get(name, three_digits(part * most))
-                    for name, part in zip(("threshold", "sigma1", "sigma2"), share, strict=True)
-                    if part is not None
-                }
-                found.append(
-                    Tuning(values.get("threshold"), values.get("sigma1"), values["sigma2"], weight)
-                )
+            found.append(Tuning(threshold, sigma1, sigma2 or 0.0, weight))
         return list(dict.fromkeys(found))
+
+    @property
+    def _needs_test(self) -> bool:
+        """Whether a parameter of the test is given."""
+        return not {"threshold", "sigma1"}.isdisjoint(self._given)
 
     def run(
         self, starts: Sequence[Tuning], *, climbs: int = 3, halvings: int = 3, strides: int = 0
     ) -> Candidate:
-        """Climb from the best starts, with and without a test; the best candidate of all.
+        """Climb from the best starts, with and without a test; return the best candidate of all.
 
         Args:
             starts: where to begin.
@@ -144,30 +144,31 @@ class Search:
             halvings: how often a climb halves its steps.
             strides: from how many starts to climb by whole steps first, to begin from their ends.
         """
-        found = self._priced(starts, None)
-        ranked = sorted(found, key=lambda each: -each.merit)
+        ranked = sorted(self._seen(starts, None), key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
         firsts = sorted(kinds.values(), key=ranked.index)
         ranked = list(dict.fromkeys([*firsts, *ranked]))
         if strides:
             ends = dict.fromkeys(self.climb(start, halvings=0) for start in ranked[:strides])
-            ranked = sorted(ends, key=lambda each: each.merit, reverse=True)
+            ranked = sorted(ends, key=lambda each: -each.merit)
         for start in ranked[:climbs]:
-            self.climb(start, halvings=halvings)
+            self.ends.append(self.climb(start, halvings=halvings))
         return self.best
 
     def climb(self, here: Candidate, *, halvings: int) -> Candidate:
         """Go to the best around by ever smaller steps."""
         for halving in range(halvings + 1):
+            last: Move = {}
             while True:
-                around = self._priced(list(self._around(here.settings, 0.5**halving)), here.rows)
-                best = max(around, key=lambda each: each.merit, default=here)
+                around = self._around(here.settings, 0.5**halving, last)
+                seen = self._seen(list(around), here.rows)
+                best = max(seen, key=lambda each: each.merit, default=here)
                 if best.merit <= here.merit + _LEAST_GAIN:
                     break
-                here = best
+                here, last = best, around[best.settings]
         return here
 
-    def _priced(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
+    def _seen(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Candidates for settings, those that were seen before included."""
         missing = [each for each in dict.fromkeys(settings) if each not in self.seen]
         if missing:
@@ -175,26 +176,30 @@ class Search:
             self._progress(len(missing))
         return [self.seen[each] for each in settings if each in self.seen]
 
-    def _around(self, here: Tuning, share: float) -> Iterator[Tuning]:
-        """Settings one step away on one axis, or on two."""
-        moves = [
-            (name, STEPS[name] ** sign)
-            for name in here.parameters
-            if name not in self._given
-            for sign in (share, -share)
-        ]
-        pairs = itertools.combinations(moves, 2) if self._pairs else ()
-        for several in (*((move,) for move in moves), *pairs):
-            if len({name for name, _ in several}) == len(several):
-                moved = here.times(**dict(several))
-                if (moved.threshold or 0.0) <= self._margin * (self._votes + here.prior_weight):
-                    yield moved
-        if not self._weights or "prior_weight" in self._given:
-            return
+    def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
+        """Settings by the move that leads to them, on one axis, on two, or twice the last one."""
+        axes = [name for name in here.parameters if name not in self._given]
+        axes += [_WEIGHT] * self._weights
+        moves: list[Move] = [{axis: sign} for axis in axes for sign in (1.0, -1.0)]
+        if self._pairs:
+            both = itertools.combinations(moves, 2)
+            moves += [one | other for one, other in both if one.keys() != other.keys()]
+        found = {self._moved(here, move, share): move for move in moves}
+        if last:
+            twice = {name: 2.0 * by for name, by in last.items()}
+            found.setdefault(self._moved(here, twice, share), last)
+        return {
+            each: move
+            for each, move in found.items()
+            if (each.threshold or 0.0) <= self._margin * (self._votes + each.prior_weight)
+        }
+
+    def _moved(self, here: Tuning, move: Move, share: float) -> Tuning:
+        """Settings after so many steps; T follows the weight of a prior unless it is given."""
+        factors = {name: STEPS[name] ** (share * by) for name, by in move.items() if name in STEPS}
+        moved = here.times(**factors)
+        if _WEIGHT not in move:
+            return moved
         step = max(round(_WEIGHT_STEP * share * self._votes), 1)
-        for weight in (here.prior_weight + step, max(here.prior_weight - step, 0)):
-            if weight != here.prior_weight:
-                yield replace(here, prior_weight=weight)
-                if here.threshold is not None and "threshold" not in self._given:
-                    threshold = three_digits(here.threshold + weight - here.prior_weight)
-                    yield replace(here, prior_weight=weight, threshold=threshold)
+        weight = max(here.prior_weight + round(move[_WEIGHT] * step), 0)
+        return moved.weighing(weight, follow="threshold" not in self._given)

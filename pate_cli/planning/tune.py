@@ -31,12 +31,13 @@ _PRICINGS: Mapping[ReleaseKind, Callable[[VoteModel, Goal], Pricing]] = {
     ReleaseKind.NONE: CappedVotes,
     ReleaseKind.UPPER: SanitizedVotes,
 }
-# How often a search is corrected by exact costs, how often each halves its steps, and how far below
-# the best settings may be that are priced, too.
-_ROUNDS, _HALVINGS, _NEAR = 3, 4, 0.25
+# Each round is corrected by what the best of the last one really costs: from how many starts it
+# climbs by whole steps, and from how many of their ends by smaller ones. Then how often these halve
+# their steps, and how far below the best settings may be that are priced, too.
+_ROUNDS, _HALVINGS, _NEAR = ((2, 0), (12, 3), (0, 3), (0, 2)), 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
 _GAIN = 0.002
-_STARTS, _LATER_CLIMBS, _MARGIN = 4, 2, 1.6
+_STARTS, _MARGIN = 4, 1.6
 
 
 @dataclass(frozen=True, repr=False)
@@ -275,21 +276,18 @@ class _Rounds:
 
     def run(self) -> None:
         """Search until a round gains nothing, then price the best with care."""
-        starts, last = None, -float("inf")
-        for _ in range(_ROUNDS):
+        starts: list[Tuning] = []
+        last = -math.inf
+        for number, (strides, climbs) in enumerate(_ROUNDS):
             search = self._search = self._new_search()
-            if starts is None:
-                begin, pricing = self._starts(search), self._pricing
-                climbs, strides = pricing.climbs, pricing.strides
-            else:
-                begin, climbs, strides = starts, _LATER_CLIMBS, 0
-            search.run(begin, climbs=climbs, halvings=_HALVINGS, strides=strides)
+            begin = [*(self._starts(search) if strides else ()), *starts]
+            search.run(begin, strides=strides, climbs=climbs, halvings=_HALVINGS)
             self._price(self._finalists(search))
             if not self._found:
                 return
             ranked = sorted(self._found.values(), key=self._rank)
             best, starts = ranked[-1], [each.forecast.settings for each in ranked[-_STARTS:]]
-            if best.merit <= last + _GAIN:
+            if number > 1 and best.merit <= last + _GAIN:
                 break
             last = best.merit
             self._pricing.learn(best)
@@ -340,12 +338,14 @@ class _Rounds:
 
     def _finalists(self, search: Search) -> list[Candidate]:
         """The best candidates of either mechanism that have no exact price yet."""
-        ranked = search.ranked()
-        best: dict[MechanismName, list[Candidate]] = {}
-        for each in ranked:
-            if each.settings not in self._found and each.merit > ranked[0].merit - _NEAR:
-                best.setdefault(each.settings.mechanism_name, []).append(each)
-        return [each for some in best.values() for each in some[: self._pricing.finalists]]
+        seen = sorted([*search.ends, *search.seen.values()], key=lambda each: each.rank)
+        firsts = {each.settings.mechanism_name: each for each in seen}.values()
+        finalists = dict.fromkeys([*firsts, *search.ends])
+        return [
+            each
+            for each in finalists
+            if each.settings not in self._found and each.merit > search.best.merit - _NEAR
+        ]
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:

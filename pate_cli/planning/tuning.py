@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 from pate_cli.core.words import MechanismName
@@ -63,17 +63,25 @@ class Tuning:
         return {name: value for name, value in values.items() if value is not None}
 
     def times(self, **factors: float) -> Tuning:
-        """The settings with some of its parameters multiplied, each rounded to three digits."""
+        """Return settings with some parameters multiplied, each rounded to three digits."""
         values = self.parameters
-        changed = {
+        values |= {
             name: three_digits(values[name] * by) for name, by in factors.items() if name in values
         }
-        return Tuning(
-            changed.get("threshold", self.threshold),
-            changed.get("sigma1", self.sigma1),
-            changed.get("sigma2", self.sigma2),
-            self.prior_weight,
-        )
+        threshold, sigma1 = values.get("threshold"), values.get("sigma1")
+        return Tuning(threshold, sigma1, values["sigma2"], self.prior_weight)
+
+    def weighing(self, weight: int, *, follow: bool) -> Tuning:
+        """Return settings where the prior has another weight.
+
+        Args:
+            weight: B, in votes.
+            follow: whether T moves by as many votes, so that as many teachers reach it.
+        """
+        if self.threshold is None or not follow:
+            return replace(self, prior_weight=weight)
+        threshold = three_digits(max(self.threshold + weight - self.prior_weight, 1.0))
+        return replace(self, prior_weight=weight, threshold=threshold)
 
     def mechanism(
         self,

@@ -59,8 +59,6 @@ class _Costs:
 class CappedVotes:
     """Settings for a worst case, on a file of votes; SECRET if the votes are."""
 
-    strides, climbs, finalists = 8, 4, 4
-
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
         self._votes, self._few = votes, votes.thinned(_MOST_ROWS)

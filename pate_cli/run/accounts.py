@@ -1,15 +1,14 @@
-"""Accounts: what a run keeps of the votes as they are labelled, and settles in the end. SECRET.
+"""A release test before labels are drawn, and a ledger that is kept with them.
 
-Most runs keep nothing: they state what their settings cost whatever the votes, perhaps after a test
-before any label is drawn (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan
-sanitize it: of a tally of scores (`TightAccount`), or of what the published analysis keeps. What a
-run costs before that is `disclosure.cost` alone.
+Most runs keep nothing of the votes and state what their settings cost whatever the votes, perhaps
+after a test (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan sanitize it:
+of a tally of scores (`TightAccount`), or of what the published analysis keeps. SECRET.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,50 +19,16 @@ from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Histograms
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import door
-from pate_cli.disclosure.facts import ReportFacts, run_facts
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.profile import States, VoteProfile
-from pate_cli.disclosure.record import Outcome
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.run.fold import AskedRows, TallyCells, nothing_seen
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.run.fold import AskedRows, TallyCells
 from pate_cli.votes.vote_file import VoteBatch
 
 Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
-
-
-@dataclass(frozen=True)
-class Settlement:
-    """Facts of the report of a run, and its ledger.
-
-    Attributes:
-        facts: without the name of the run, its record and its labels. Public.
-        ledger: what the labels cost; None where none is kept. SECRET.
-    """
-
-    facts: ReportFacts
-    ledger: Ledger | None = None
-
-    @property
-    def answers(self) -> int | None:
-        """Return how many labels the teachers gave; None where none may leave."""
-        if self.failed is not None:
-            return None
-        return sum(done.answers for done in self.facts.rounds)
-
-    @property
-    def outcome(self) -> Outcome:
-        """Return how the run ended, as its record is told."""
-        return Outcome.LABELLED if self.failed is None else Outcome.REFUSED
-
-    @property
-    def failed(self) -> TargetPlan | None:
-        """Return the target whose release test the labels failed; None where they may leave."""
-        return None if self.facts.passed in (None, True) else self.facts.target
 
 
 class LedgerAccount(ABC):
@@ -107,13 +72,17 @@ class TightAccount(LedgerAccount):
 
     def ledger(self, done: Round, *, private: bool) -> Ledger:
         """Return the cost of the tally, at as many distances as the plan's β asks for."""
-        plan = self._plan
-        return charge(
-            self._mechanism,
-            {plan.order: self._tally.total},
-            done,
+        plan, teachers = self._plan, self._mechanism.teachers
+        distances = np.arange(distances_for(plan.beta, teachers=teachers))
+        price = self._table.price(self._tally.total, distances)
+        return Ledger(
+            analysis="tight",
             delta=plan.delta,
-            distances=distances_for(plan.beta, teachers=self._mechanism.teachers),
+            orders=np.array([plan.order]),
+            rdp=np.array([price.rdp]),
+            sensitivity=price.curve[None],
+            ceiling=np.array([price.ceiling]),
+            rounds=(done,),
             private=private,
         )
 
@@ -143,13 +112,7 @@ def _in_rows(progress: Callable[[int], None], rows: int, *, parts: int) -> Calla
     return tell
 
 
-def release_test(
-    rows: AskedRows,
-    mechanism: ScoredMechanism,
-    settings: Settings,
-    key: RunKey,
-    progress: Callable[[int], None] = nothing_seen,
-) -> bool:
+def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
     """Count all rows and draw the release test; return whether the labels may leave.
 
     It is the one thing that is ever said of what these votes could cost.
@@ -160,72 +123,15 @@ def release_test(
         ValueError: the settings have no target.
     """
     target, queries = settings.target, settings.queries
-    if target is None:
+    if target is None or not isinstance(mechanism, ScoredMechanism):
         raise ValueError("there is no target to test")
     states, orders = target.states(mechanism), np.array(target.test_orders(mechanism))
     profile = VoteProfile(states)
     ceiling = mechanism.worst_rdp(queries=queries, answers=settings.max_answers, orders=orders)
-    for tally in rows.over(mechanism, _TallyStates(states), progress=progress):
+    for tally in rows.over(mechanism, _TallyStates(states)):
         profile.add_tally(tally)
     if profile.queries != queries:
         raise VoteError(f"expected {queries} queries, the votes hold {profile.queries}")
-    told = _in_rows(progress, queries, parts=orders.size)
+    told = _in_rows(rows.progress, queries, parts=orders.size)
     coin = target.coin(lambda order: profile.at(order, progress=told), ceiling, orders=orders)
     return not key.aside("coin").comes_up(coin.log_refuse)
-
-
-def refused(settings: Settings) -> Settlement:
-    """Return the facts of labels that did not pass their test, none of which leave."""
-    done = Round.of(
-        settings, id="refused", answers=0, read_off=settings.read_off, groups=settings.groups
-    )
-    return Settlement(run_facts(settings, done, passed=False))
-
-
-def settled(settings: Settings, ledger: Ledger | None, done: Round, key: RunKey) -> Settlement:
-    """Return the facts of labels that may leave; of a ledger an ε is drawn, once, if asked for.
-
-    The ledger tells of a draw that is published.
-    """
-    plan = settings.sanitizer
-    if ledger is None or plan is None:
-        passed = None if settings.tested is None else True
-        return Settlement(run_facts(settings, done, passed=passed))
-    facts = door.release(ledger, plan, key.aside("release"))
-    return Settlement(facts, ledger.with_draw(plan.draw) if plan.publishes_draw else ledger)
-
-
-def charge(
-    mechanism: ScoredMechanism,
-    tally: Mapping[float, Tally],
-    done: Round,
-    *,
-    delta: float,
-    distances: int,
-    private: bool,
-) -> Ledger:
-    """Return the ledger of one run under the tight analysis.
-
-    Args:
-        mechanism: what was run.
-        tally: per Rényi order, the lattice cells of *all* rows fixed in advance, those that a cap
-            left unread included.
-        done: what is public about the run.
-        delta: δ of the run.
-        distances: D0 ≥ 1, public.
-        private: whether the noise was unpredictable.
-    """
-    orders = sorted(tally)
-    prices = [
-        mechanism.cost_table(order).price(tally[order], np.arange(distances)) for order in orders
-    ]
-    return Ledger(
-        analysis="tight",
-        delta=delta,
-        orders=np.array(orders),
-        rdp=np.array([price.rdp for price in prices]),
-        sensitivity=np.stack([price.curve for price in prices]),
-        ceiling=np.array([price.ceiling for price in prices]),
-        rounds=(done,),
-        private=private,
-    )

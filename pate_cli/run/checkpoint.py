@@ -12,7 +12,6 @@ import contextlib
 import hmac
 import os
 import pickle
-import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -29,8 +28,6 @@ from pate_cli.files.sealed_json import Form
 
 _FORM: Final = Form("pate-checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"
-_PIECE: Final = re.compile(r"piece-([0-9]+)\.bin")
-_OURS: Final = re.compile(r"run\.json|piece-.*|\.pate-.*")
 _SEAL: Final = 32
 _NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
@@ -65,19 +62,18 @@ class Checkpoint:
         place = Path(folder)
         with _writable(place):
             place.mkdir(mode=0o700, exist_ok=True)
+            _refuse_shared(place)
             begun = place / _RUN
-            new = not begun.exists()
-            if new and any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
+            if begun.exists():
+                return cls(place, _decoded(begun.read_bytes(), run, place))
+            if any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
                 raise OutputError(
                     f"{public_name(place)} is not empty and no checkpoint; give a folder of its own"
                 )
-            _refuse_shared(place)
-            if not new:
-                return cls(place, _decoded(begun.read_bytes(), run, place))
-            key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
+            key = RunKey.of(seed)
+            known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")
             with Outputs() as out:
                 out.reserve(begun, mode=0o600)
-                known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")
                 out.write(begun, _FORM.text(known).encode())
             return cls(place, key)
 
@@ -117,15 +113,14 @@ class Checkpoint:
         could tell what the rest belongs to.
         """
         try:
-            entries = sorted(self.folder.iterdir(), key=lambda entry: entry.name == _RUN)
-            ours = [entry for entry in entries if _OURS.fullmatch(entry.name)]
-            for entry in ours:
-                entry.unlink(missing_ok=True)
-            # Whatever else was put here, such as the labels, stays.
-            if len(ours) == len(entries):
+            for pattern in (".pate-*", "piece-*", _RUN):
+                for ours in self.folder.glob(pattern):
+                    ours.unlink(missing_ok=True)
+            # Whatever else was put here, such as the labels, stays; another process may be first.
+            if self.folder.exists() and not any(self.folder.iterdir()):
                 self.folder.rmdir()
         except FileNotFoundError:
-            pass  # another process has ended the same run
+            pass
         except OSError as error:
             raise OutputError(
                 f"cannot remove {public_name(self.folder)}: {error.strerror or error}; the run has "
@@ -147,10 +142,9 @@ def reached(folder: str | os.PathLike[str] | None) -> int | None:
     try:
         if not (place / _RUN).exists():
             return None
-        found = [int(match[1]) for it in place.iterdir() if (match := _PIECE.fullmatch(it.name))]
-    except OSError:  # whoever opens the checkpoint says so
+        return max((int(each.stem[6:]) for each in place.glob("piece-*.bin")), default=0)
+    except (OSError, ValueError):  # whoever opens the checkpoint says so
         return None
-    return max(found, default=0)
 
 
 @dataclass(frozen=True)
@@ -185,9 +179,8 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
 def _refuse_shared(place: Path) -> None:
     """Raise OutputError unless the folder is its owner's alone."""
     found = place.stat()
-    if hasattr(os, "getuid") and (
-        found.st_uid != os.getuid() or stat.S_IMODE(found.st_mode) & 0o077
-    ):
+    shared = stat.S_IMODE(found.st_mode) & 0o077
+    if hasattr(os, "getuid") and (shared or found.st_uid != os.getuid()):
         name = public_name(place)
         raise OutputError(
             f"{name} is open to others, and a checkpoint holds the run's key; make it yours alone "

@@ -46,35 +46,32 @@ class AskedRows:
         file: where they are.
         queries: how many, fixed before any vote is seen.
         engine: where the work on them is done.
+        progress: called with the number of rows of each finished range.
     """
 
     file: VoteFile
     queries: int
     engine: Engine = here
+    progress: Callable[[int], None] = nothing_seen
     _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
-    def read(
-        self,
-        mechanism: Mechanism,
-        per_batch: PerBatch[_Found],
-        *,
-        progress: Callable[[int], None] = nothing_seen,
-    ) -> Iterator[_Found]:
-        """Yield what is made of every batch, and remember the votes.
+    def read(self, mechanism: Mechanism) -> None:
+        """Read all rows, make nothing of them, and remember them.
 
-        Use it for a reading that others follow: `over` then refuses votes that changed meanwhile.
+        Whether a file holds votes is told for nothing, and what follows does not fail by what they
+        are. `over` then refuses votes that changed meanwhile.
 
         Raises:
             VoteError: at the first row that is no vote, or that the mechanism cannot be bound to.
         """
-        return self.over(mechanism, per_batch, progress=progress, remember=True)
+        for _ in self.over(mechanism, _nothing, remember=True):
+            pass
 
     def over(
         self,
         mechanism: Mechanism,
         per_batch: PerBatch[_Found],
         *,
-        progress: Callable[[int], None] = nothing_seen,
         in_order: bool = False,
         checkpoint: Checkpoint | None = None,
         remember: bool = False,
@@ -84,7 +81,6 @@ class AskedRows:
         Args:
             mechanism: bound to the rows of each batch before `per_batch` sees it.
             per_batch: applied to (mechanism, batch).
-            progress: called with the number of rows of each finished range.
             in_order: `per_batch` must see the batches one after the other, in this process. They
                 cannot be taken up in the middle, so no checkpoint keeps them.
             checkpoint: where finished ranges are kept, and found again.
@@ -94,7 +90,7 @@ class AskedRows:
             VoteError: at the first row that is no vote, or where votes have changed since `read`.
         """
         task = _Range(self.file, mechanism, per_batch, remember=remember or bool(self._seen))
-        ranges = self._ranges
+        ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         kept = None if in_order else checkpoint
         # Settled once: another process may go on with the same run, and end it, at the same time.
         there = set() if kept is None else {rows for rows in ranges if kept.has(rows[0])}
@@ -110,7 +106,7 @@ class AskedRows:
                 if kept is not None:
                     kept.keep(rows[0], found)
             yield from found
-            progress(rows[1] - rows[0])
+            self.progress(rows[1] - rows[0])
 
     def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
         """Work on what readings found, where they were done; yield results in order."""
@@ -122,15 +118,15 @@ class AskedRows:
         return hashlib.sha256(b"".join(self._seen.values())).hexdigest()
 
     @property
-    def _ranges(self) -> list[tuple[int, int]]:
-        return self.file.ranges(limit=self.queries, entries=_ENTRIES)
-
-    @property
     def _engine(self) -> Engine:
         """The engine, or this process where the way to another one is not worth it."""
         entries = self.queries * min(self.file.classes, self.file.width)
         near = isinstance(self.engine, Processes) and entries < _WORTH
         return here if near or not self.file.portable else self.engine
+
+
+def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
+    """Make nothing of a batch."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ A session draws its answers by the same functions, a few queries at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,13 +14,15 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES, Ids, LabelArray
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure import door
+from pate_cli.disclosure.facts import ReportFacts, run_facts
+from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism
-from pate_cli.run.accounts import Keep, LedgerAccount, Settlement, settled
+from pate_cli.run.accounts import Keep, LedgerAccount, release_test
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.run.fold import AskedRows, nothing_seen
+from pate_cli.run.fold import AskedRows
 from pate_cli.run.publication import Publication
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
@@ -111,17 +113,12 @@ def drawn(
     max_answers: int,
     keep: Keep | None = None,
     checkpoint: Checkpoint | None = None,
-    progress: Callable[[int], None] = nothing_seen,
 ) -> Iterator[Drawn]:
     """Yield the labels of all rows in order, none after the public cap on answers."""
     start = mechanism.start()
-    under_way = None if start is mechanism else start
-    left = max_answers
-    draw = DrawLabels(key, keep, under_way)
-    in_order = under_way is not None
-    for found in rows.over(
-        mechanism, draw, progress=progress, in_order=in_order, checkpoint=checkpoint
-    ):
+    in_order, left = start is not mechanism, max_answers
+    draw = DrawLabels(key, keep, start if in_order else None)
+    for found in rows.over(mechanism, draw, in_order=in_order, checkpoint=checkpoint):
         capped = found.until(left)
         left -= capped.answers
         yield capped
@@ -136,13 +133,13 @@ def run(
     key: RunKey,
     into: Publication,
     checkpoint: Checkpoint | None = None,
-    progress: Callable[[int], None] = nothing_seen,
     facts: Facts = PLAIN,
-) -> Settlement:
-    """Label every row that is asked, stopping at the public cap; charge *all* of them; settle.
+) -> tuple[ReportFacts, Ledger | None]:
+    """Test and draw, once: label every row that is asked, stopping at the public cap.
 
-    Rows after the stop get no label and are charged all the same: charging up to a stop that
-    depends on the votes is not RDP. Rows that are not asked are told by their ids alone.
+    *All* of them are charged. Rows after the stop get no label and are charged all the same:
+    charging up to a stop that depends on the votes is not RDP. Rows that are not asked are told by
+    their ids alone. Labels that fail their release test are not drawn.
 
     Args:
         rows: those that are asked.
@@ -152,27 +149,25 @@ def run(
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
         checkpoint: where what is drawn is kept until the run has ended, if anywhere.
-        progress: called with the number of rows of each finished range.
         facts: what else is public about the votes.
+
+    Returns:
+        The facts of the report, `passed` False where labels failed their test, without the name of
+        the run, its record and its labels; and the ledger, where one is kept. SECRET.
 
     Raises:
         VoteError: at the first row that is no vote, or where votes changed since they were read.
     """
+    tested = settings.tested is not None
+    if tested and not release_test(rows, mechanism, settings, key):
+        return run_facts(settings, round_of(settings, "refused", 0), passed=False), None
     metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
-    answers = 0
+    answers, keep = 0, None if account is None else account.keep
 
     def tables() -> Iterator[Labels]:
         nonlocal answers
-        parts = drawn(
-            rows,
-            mechanism,
-            key,
-            max_answers=settings.max_answers,
-            keep=None if account is None else account.keep,
-            checkpoint=checkpoint,
-            progress=progress,
-        )
-        for found in parts:
+        cap = settings.max_answers
+        for found in drawn(rows, mechanism, key, max_answers=cap, keep=keep, checkpoint=checkpoint):
             if account is not None:
                 account.add(found.kept)
             answers += found.answers
@@ -182,13 +177,19 @@ def run(
             yield not_asked(ids, nothing)
 
     into.fill(tables(), rows=rows.file.queries)
-    done = Round.of(
-        settings,
-        id=key.name("round"),
-        answers=answers,
-        read_off=settings.read_off,
-        groups=settings.groups,
+    done, plan = round_of(settings, key.name("round"), answers), settings.sanitizer
+    if account is None or plan is None:
+        passed = True if tested else None
+        return run_facts(settings, done, passed=passed, label_names=facts.label_names), None
+    ledger = account.ledger(done, private=key.private)
+    found = door.release(ledger, plan, key.aside("release"))
+    if plan.publishes_draw:
+        ledger = ledger.with_draw(plan.draw)
+    return replace(found, label_names=facts.label_names), ledger
+
+
+def round_of(settings: Settings, name: str, answers: int) -> Round:
+    """Return the rows of a run as its ledger and its report have them."""
+    return Round.of(
+        settings, id=name, answers=answers, read_off=settings.read_off, groups=settings.groups
     )
-    ledger = None if account is None else account.ledger(done, private=key.private)
-    found = settled(settings, ledger, done, key)
-    return replace(found, facts=replace(found.facts, label_names=facts.label_names))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TypeAlias
@@ -74,14 +74,7 @@ class Destination:
 
     def __repr__(self) -> str:
         # A notebook is kept and passed on: no password of an address stays in it.
-        values = {each.name: getattr(self, each.name) for each in fields(self)}
-        values |= {
-            name: public_name(values[name])
-            for name in ("labels", "report", "ledger")
-            if values[name] is not None
-        }
-        told = ", ".join(f"{name}={value!r}" for name, value in values.items())
-        return f"{type(self).__name__}({told})"
+        return f"<Destination: labels go to {public_name(self.labels)}>"
 
     @property
     def form(self) -> LabelForm:
@@ -147,7 +140,7 @@ class Publication:
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:
             self._to.form.check(file.label_set, unlisted=file.unlisted)
-            current().include(file.inputs)
+            current().add(file.inputs.read)
 
     def try_out(self, rows: int) -> None:
         """OutputError where labels of so many rows cannot be written; asked before paying."""

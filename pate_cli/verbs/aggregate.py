@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Unpack
+from typing import Any, Unpack
 
 from pate_cli.core.clock import now
 from pate_cli.core.errors import OutputError
@@ -14,6 +14,7 @@ from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.record import Outcome
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.settings import Settings
@@ -21,23 +22,14 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import Mechanism
-from pate_cli.run.accounts import refused, release_test
 from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import Into, publishing, refuse_ledger
 from pate_cli.verbs.keywords import AggregateWords, budget_of, takes_keywords
-from pate_cli.verbs.promise import (
-    account_of,
-    record_of,
-    refuse_hopeless,
-    refuse_unnamed,
-    run_of,
-    settled,
-    target_of,
-)
-from pate_cli.verbs.request import Progress, Request, Votes, requested
-from pate_cli.votes.vote_file import VoteBatch
+from pate_cli.verbs.limits import refuse_dear, refuse_hopeless
+from pate_cli.verbs.promise import priced, record_of, run_of
+from pate_cli.verbs.request import Aggregator, Progress, Request, Votes
 
 
 @dataclass(frozen=True)
@@ -99,80 +91,77 @@ def aggregate(
             this one `max_epsilon`.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
-    return _labelled(votes, mechanism, asked, into=into, progress=progress)
+    keep = asked["keep_ledger"] or getattr(into, "ledger", None) not in (None, False)
+    return _labelled(votes, mechanism, {**asked, "keep_ledger": keep}, into=into, progress=progress)
 
 
 def _labelled(
     votes: Votes,
-    mechanism: Mechanism | MechanismChoice | str,
-    asked: AggregateWords,
+    mechanism: Aggregator,
+    asked: Mapping[str, Any],
     *,
     into: Into,
     progress: Progress,
 ) -> Aggregation:
     """Open, price, refuse, enter, draw, settle and write."""
-    began, seeded = now(), asked["seed"] is not None
-    budget, record = budget_of(asked), record_of(votes, asked, seeded=seeded)
-    if getattr(into, "ledger", None):
-        asked["keep_ledger"] = True
-    target = target_of(mechanism, asked, budget, record)
+    began, seed = now(), asked["seed"]
+    budget, record = budget_of(asked), record_of(votes, asked, seeded=seed is not None)
     resumed = reached(asked["checkpoint"]) is not None
     with (
         publishing(into, records=record.paths, resumed=resumed) as place,
-        requested(votes, mechanism, asked) as request,
+        priced(votes, mechanism, asked, budget, record) as (request, settings, account),
     ):
-        # Price it, and refuse what could not end well, as far as public numbers tell.
+        # Refuse what could not end well, as far as public numbers tell.
+        tested = settings.tested is not None
         place.check(request.file)
         if place.ledger:
-            refuse_ledger(composed=request.composed, tested=target is not None)
-        request, settings = settled(request, asked, target)
-        account, tested = account_of(request, settings), settings.tested is not None
-        if not seeded:
-            refuse_unnamed(settings, asked["max_epsilon"])
+            refuse_ledger(composed=request.composed, tested=settings.target is not None)
+        refuse_dear(settings, asked["max_epsilon"], ceiling=seed is None)
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        if target is not None:
+        if settings.target is not None:
             # Rows are read, counted and priced for the test, and labelled.
             progress(0, (4 if tested else 1) * request.queries)
-        key, kept = _key(asked, request, settings, record, progress if tested else nothing_seen)
+            request.rows.progress = progress if tested else nothing_seen
+        key, kept = _key(asked, request, settings, record)
+        request.rows.progress = progress
         settings = replace(settings, private=key.private)
         # What a record would tell of a run takes time, and nobody asks without one.
-        planned = run_of(settings, key, began) if record.file else None
-        entry = Entry(record, planned, budget=budget)
+        entry = Entry(record, run_of(settings, key, began) if record.file else None, budget=budget)
         if not isinstance(asked["record"], RecordPlace):  # the command line has told it
             twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
             if twin is not None:
                 warnings.warn(twin, stacklevel=4)
         place.try_out(request.file.queries)
         if tested and kept is None:
-            _read(request, progress)
+            request.rows.read(request.mechanism)
         # Enter it, before any noise is drawn: from now on it is paid for.
         entry.enter()
         with entry.standing(until_read=not tested):
-            # Test and draw.
-            if tested and not release_test(request.rows, request.scored, settings, key, progress):
-                done = refused(settings)
-            else:
-                done = run(
-                    request.rows,
-                    request.mechanism,
-                    account,
-                    settings,
-                    key=key,
-                    into=place,
-                    checkpoint=kept,
-                    progress=progress,
-                    facts=request.file.facts,
-                )
+            facts, ledger = run(
+                request.rows,
+                request.mechanism,
+                account,
+                settings,
+                key=key,
+                into=place,
+                checkpoint=kept,
+                facts=request.file.facts,
+            )
             # Settle, before anybody is told how it ended; then write.
-            spent = entry.settle(done.outcome, answers=done.answers)
-            facts = replace(done.facts, run=key.run_id, time=began, spent=spent)
-            report, ledger = report_of(replace(facts, labels=place.written)), done.ledger
+            failed = settings.tested if facts.passed is False else None
+            if failed is not None:
+                spent = entry.settle(Outcome.REFUSED)
+            else:
+                spent = entry.settle(Outcome.LABELLED, answers=facts.rounds[0].answers)
+            report = report_of(
+                replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
+            )
             if ledger is not None:
                 ledger = replace(ledger, records=tuple(str(file.path) for file in record.files))
             place.publish(report, ledger)
-        if done.failed is not None:
-            raise _refusal(done.failed, report, kept)
+        if failed is not None:
+            raise _refusal(failed, report, kept)
         if kept is not None and into is not None:
             kept.end()
             kept = None
@@ -180,11 +169,7 @@ def _labelled(
 
 
 def _key(
-    asked: AggregateWords,
-    request: Request,
-    settings: Settings,
-    record: RecordPlace,
-    progress: Progress,
+    asked: Mapping[str, Any], request: Request, settings: Settings, record: RecordPlace
 ) -> tuple[RunKey, Checkpoint | None]:
     """Return the key of all noise: that of a run that was cut short, if there is one.
 
@@ -192,25 +177,11 @@ def _key(
     """
     seed, folder = asked["seed"], asked["checkpoint"]
     if folder is None:
-        return RunKey.fresh() if seed is None else RunKey.from_seed(seed), None
-    _read(request, progress)
-    records: Sequence[str] = [file.name for file in record.files]
-    resumed = Checkpoint.of(folder, request.described(settings, seed, records), seed=seed)
-    return resumed.key, resumed
-
-
-def _read(request: Request, progress: Progress) -> None:
-    """Read all rows before the run is entered, and make nothing of them.
-
-    Whether a file holds votes is told for nothing, and nothing that follows fails by what they are.
-    Whoever changes them before they are labelled is found out.
-    """
-    for _ in request.rows.read(request.mechanism, _nothing, progress=progress):
-        pass
-
-
-def _nothing(_mechanism: Mechanism, _batch: VoteBatch) -> None:
-    """Make nothing of a batch."""
+        return RunKey.of(seed), None
+    request.rows.read(request.mechanism)
+    run = request.described(settings, seed, [file.name for file in record.files])
+    kept = Checkpoint.of(folder, run, seed=seed)
+    return kept.key, kept
 
 
 def _refusal(failed: TargetPlan, report: Report, kept: Checkpoint | None) -> RefusedError:

@@ -12,9 +12,9 @@ if TYPE_CHECKING:
     from pate_cli.core.arrays import Floats
     from pate_cli.disclosure.plan import ReleasePlan
     from pate_cli.mechanisms.base import ScoredMechanism
+    from pate_cli.paper.analysis import PublishedAnalysis
     from pate_cli.planning.cost import TightCost
     from pate_cli.planning.sensitivity import Sensitivity
-    from pate_cli.published.analysis import PublishedAnalysis
     from pate_cli.run.accounts import TightAccount
     from pate_cli.run.fold import AskedRows
 
@@ -68,6 +68,6 @@ def analysis_of(name: Analysis | str) -> TightAnalysis | PublishedAnalysis:
     """Return how votes are charged under a name; the published way is loaded for that alone."""
     if Analysis(name) is Analysis.TIGHT:
         return TightAnalysis()
-    from pate_cli.published.analysis import PublishedAnalysis
+    from pate_cli.paper.analysis import PublishedAnalysis
 
     return PublishedAnalysis()

@@ -124,6 +124,8 @@ def compare(
         PateError: as `cost`.
     """
     choice, analysis = mechanism_of(mechanism, asked), Analysis(asked["analysis"])
+    if not isinstance(choice, MechanismChoice):
+        raise UsageError("`compare` takes a mechanism by its name")
     with requested(votes, choice, {**asked, **nothing(ParameterWords)}) as request:
         summary = measure_cost(
             request.rows,

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from pate_cli.core.checks import check_positive
-from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError, UsageError
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import CEILING, Analysis, Bound, ReleaseKind
+from pate_cli.core.words import Analysis, Bound, ReleaseKind
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.record import Run
 from pate_cli.disclosure.record_place import RecordPlace
@@ -21,25 +20,13 @@ from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import left_of
 from pate_cli.mechanisms import RULED, MechanismChoice
-from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import CapWords, ReleasedWords, RowWords
-from pate_cli.verbs.request import Request, Votes, mechanism_of
+from pate_cli.verbs.request import Aggregator, Request, Votes, mechanism_of, requested
 
-if TYPE_CHECKING:
-    from pate_cli.planning.forecast import Forecast
-
-# A rough pass probability is off by less.
-_ROUGH_BY: Final = 0.15
 _DRAW: Final = ("order", "beta", "sigma_release")
-_SAYS_MORE: Final = (
-    *ReleasedWords.__annotations__,
-    *CapWords.__annotations__,
-    *RowWords.__annotations__,
-    "keep_ledger",
-    "checkpoint",
-)
+_SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")
 """Keywords beside which a budget alone does not say what a run is to be."""
 
 
@@ -61,11 +48,42 @@ def run_of(settings: Settings, key: RunKey, began: str) -> Run:
     return Run.of(settings, id=name, time=began, round=key.name("round"))
 
 
-def target_of(
-    mechanism: Mechanism | MechanismChoice | str,
+@contextlib.contextmanager
+def priced(
+    votes: Votes,
+    mechanism: Aggregator,
     asked: Mapping[str, Any],
     budget: Budget | None,
     record: RecordPlace,
+) -> Iterator[tuple[Request, Settings, LedgerAccount | None]]:
+    """Open the votes and settle what a run on them is told, before any vote is seen.
+
+    Args:
+        votes: the teachers' votes.
+        mechanism: the aggregator.
+        asked: keywords as `quote` takes them.
+        budget: what all runs of the record may cost.
+        record: of these teachers.
+
+    Yields:
+        The request, its settings, and what keeps of the votes what a ledger needs; None where
+        nothing is kept.
+
+    Raises:
+        PateError: the votes cannot be read, or keywords contradict each other or the votes.
+        UnreachableError: a target out of reach.
+    """
+    target = _target(mechanism, asked, budget, record)
+    with requested(votes, mechanism, asked) as request:
+        request, settings = _settled(request, asked, target)
+        plan, account = settings.sanitizer, None
+        if plan is not None:
+            account = analysis_of(settings.analysis).account(request.scored, plan)
+        yield request, settings, account
+
+
+def _target(
+    mechanism: Aggregator, asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace
 ) -> TargetPlan | None:
     """Return the target: as stated, or all that is left of a budget where that alone is stated.
 
@@ -74,40 +92,30 @@ def target_of(
     Raises:
         ParameterError, UsageError: a target out of range, or what makes no sense without one.
     """
-    epsilon, refusal, bound = asked["target_epsilon"], asked["refusal_epsilon"], asked["bound"]
+    epsilon, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if not 0.0 <= asked["min_pass"] <= 1.0:
         raise ParameterError(f"`min_pass` must be in [0, 1], got {asked['min_pass']:g}")
     if epsilon is None and budget is not None and record.file is not None:
-        epsilon = _left(mechanism, asked, budget, record)
+        choice = mechanism_of(mechanism, asked)
+        plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
+        told = any(asked.get(name) for name in _SAYS_MORE)
+        if plain and not told and Analysis(asked["analysis"]) is Analysis.TIGHT:
+            left = Decimal(repr(left_of(budget, record.record.runs)[0]))
+            epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
     if epsilon is not None:
-        return TargetPlan.of(
-            epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=Bound(bound)
-        )
+        bound = Bound(asked["bound"])
+        return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
     if refusal is not None:
         raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
     return None
 
 
-def _left(
-    mechanism: Mechanism | MechanismChoice | str,
-    asked: Mapping[str, Any],
-    budget: Budget,
-    record: RecordPlace,
-) -> float | None:
-    """Return what is left of a budget, if a rule settles all that a run with it needs."""
-    if isinstance(mechanism, Mechanism) or any(asked.get(name) for name in _SAYS_MORE):
-        return None
-    choice = mechanism_of(mechanism, asked)
-    if choice.name not in RULED or choice.given or Analysis(asked["analysis"]) != Analysis.TIGHT:
-        return None
-    left, _ = left_of(budget, record.record.runs)
-    return float(Decimal(repr(left)).quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
-
-
-def settled(
+def _settled(
     request: Request, asked: Mapping[str, Any], target: TargetPlan | None
 ) -> tuple[Request, Settings]:
     """Return what a run is told, and the request with the rows that it asks.
+
+    `private` is for the key of the noise to say.
 
     Args:
         request: the votes, and what they are put to.
@@ -117,8 +125,9 @@ def settled(
     Raises:
         ParameterError: a δ beside which floating-point noise is not negligible.
         UsageError: keywords that contradict each other.
-        UnreachableError: a target out of reach, or a worst case above `max_epsilon`.
+        UnreachableError: a target out of reach.
     """
+    plan: ReleasePlan | None = None
     if target is not None:
         _refuse_beside_target(asked)
         if isinstance(request.mechanism, ScoredMechanism):
@@ -126,115 +135,19 @@ def settled(
             request = request.by_rule(target, bound=target.bound, rows_given=given)
     _check_delta(request)
     if target is None:
-        settings = _told(request, _sanitizer(request, asked))
-    else:
-        settings = _at_target(request, target)
-    most = asked["max_epsilon"]
-    if most is not None and (cost := promised(settings)) > check_positive("`max_epsilon`", most):
-        raise UnreachableError(
-            f"this run would cost epsilon {cost:.4f} at delta {settings.delta:g} in the worst "
-            f"case, above `max_epsilon` {most:g}; nothing was drawn or spent. {_cheaper(settings)}"
-        )
-    return request, settings
-
-
-def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
-    """Return what keeps of the votes what a ledger needs; None for the worst case alone.
-
-    Raises:
-        UsageError, ValidityError: the published analysis does not cover the mechanism.
-    """
-    if settings.sanitizer is None:
-        return None
-    return analysis_of(settings.analysis).account(request.scored, settings.sanitizer)
-
-
-def promised(settings: Settings) -> float:
-    """Return the ε that is published at most: the worst case, or the target if that is less."""
-    worst = Cost.of(replace(settings, target=None)).own.epsilon
-    return worst if settings.target is None else min(worst, settings.target.epsilon)
-
-
-def unnamed(settings: Settings, max_epsilon: float | None) -> str | None:
-    """Return ε where a run promises practically nothing and nobody asked for it so; else None.
-
-    A run that publishes a sanitized ε does not promise its worst case alone.
-    """
-    drawn = settings.sanitizer is not None and settings.sanitizer.publishes_draw
-    if max_epsilon is not None or drawn:
-        return None
-    epsilon = promised(settings)
-    return shown(epsilon) if epsilon > CEILING else None
-
-
-def refuse_unnamed(settings: Settings, max_epsilon: float | None) -> None:
-    """CeilingError for a run that promises practically nothing, and that nobody asked for so."""
-    epsilon = unnamed(settings, max_epsilon)
-    if epsilon is not None:
-        raise CeilingError(
-            f"this run would cost epsilon {epsilon} at delta {settings.delta:g}, whatever the "
-            f"votes, and above {CEILING:g} practically nothing is promised; nothing was drawn or "
-            f"spent. {_cheaper(settings)}. To have it all the same, ask for it by name: "
-            f"`max_epsilon` {epsilon}",
-            epsilon=float(epsilon),
-        )
-
-
-def foreseen(request: Request, target: TargetPlan, *, rough: bool = False) -> Forecast:
-    """Return what made-up teachers would give in a run with a release test. Public.
-
-    Args:
-        request: what is asked.
-        target: settled for this run.
-        rough: as `planning.forecast.forecast` has it.
-    """
-    from pate_cli.planning.forecast import public_forecast
-
-    return public_forecast(
-        request.scored,
-        target,
-        rows=request.queries,
+        plan = _sanitizer(request, asked)
+    analysis = "tight" if plan is None else plan.analysis.value
+    settings = Settings(
+        mechanism=request.mechanism.parameters(),
+        queries=request.queries,
         max_answers=request.max_answers,
-        bound=target.bound,
-        rough=rough,
+        private=True,
+        delta=request.delta,
+        analysis=analysis if request.composed is None else "composition",
+        sanitizer=plan,
+        **request.file.facts.of_round,
     )
-
-
-def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
-    """Refuse a run that would hardly pass its release test, however well the teachers agree.
-
-    It looks at public numbers alone.
-
-    Args:
-        request: what is asked.
-        settings: what the run is told.
-        least: the pass probability below which a run is not started, at the most favourable level
-            of agreement; 0 starts every run.
-
-    Raises:
-        UnreachableError: the probability is smaller; it says what would pass.
-    """
-    target = settings.tested
-    if target is None or least == 0.0:
-        return
-    if foreseen(request, target, rough=True).best_chance >= least + _ROUGH_BY:
-        return
-    chance = foreseen(request, target).best_chance
-    if chance >= least:
-        return
-    from pate_cli.planning.forecast import what_would_pass
-
-    fewer, larger = what_would_pass(
-        request.scored, target, rows=request.queries, bound=target.bound, least=least
-    )
-    advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
-    if fewer:
-        advice = f"Ask at most `max_queries` {fewer}"
-    raise UnreachableError(
-        f"this run would pass its release test with probability {chance:.2g} at most, below "
-        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; "
-        "`min_pass` 0 starts it all the same"
-    )
+    return request, settings if target is None else _at_target(request, settings, target)
 
 
 def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
@@ -246,12 +159,6 @@ def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> Relea
     if kind is ReleaseKind.TARGET:
         raise UsageError("`release` target goes with `aggregate` and its `target_epsilon`")
     return kind
-
-
-def _cheaper(settings: Settings) -> str:
-    if settings.target is not None:
-        return "State a smaller `target_epsilon`"
-    return "Lower `max_queries` or `max_answers`, take more noise, or state `target_epsilon`"
 
 
 def _check_delta(request: Request) -> None:
@@ -270,21 +177,6 @@ def _check_delta(request: Request) -> None:
         )
 
 
-def _told(request: Request, plan: ReleasePlan | None) -> Settings:
-    """Return all that a run is told, and is priced by; `private` is for its key to say."""
-    analysis = "tight" if plan is None else plan.analysis.value
-    return Settings(
-        mechanism=request.mechanism.parameters(),
-        queries=request.queries,
-        max_answers=request.max_answers,
-        private=True,
-        delta=request.delta,
-        analysis=analysis if request.composed is None else "composition",
-        sanitizer=plan,
-        **request.file.facts.of_round,
-    )
-
-
 def _refuse_beside_target(asked: Mapping[str, Any]) -> None:
     """UsageError for what contradicts a target."""
     given = [name for name in _DRAW if asked[name] is not None]
@@ -300,10 +192,9 @@ def _refuse_beside_target(asked: Mapping[str, Any]) -> None:
         raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
 
 
-def _at_target(request: Request, target: TargetPlan) -> Settings:
+def _at_target(request: Request, untested: Settings, target: TargetPlan) -> Settings:
     """Return the settings with a target, tested unless the worst case lies below it."""
-    untested, mechanism = _told(request, None), request.mechanism
-    worst = Cost.of(untested).own.epsilon
+    mechanism, worst = request.mechanism, Cost.of(untested).own.epsilon
     if isinstance(mechanism, ScoredMechanism):
         found = target.settled(mechanism, queries=request.queries, worst_case=worst)
         return replace(untested, target=found)
@@ -321,17 +212,17 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     None where nothing is sanitized, now or later from a ledger: nothing is kept of the votes.
     """
     release, analysis = asked["release"], Analysis(asked["analysis"])
-    plain = analysis is Analysis.TIGHT and all(asked[name] is None for name in _DRAW)
+    tight = analysis is Analysis.TIGHT
+    plain = tight and all(asked[name] is None for name in _DRAW)
     kind = kind_of(release, default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
-    if request.groups and analysis is not Analysis.TIGHT:
-        raise UsageError(f"`analysis` {analysis} does not go with `groups`")
+    for beside in filter(None, (request.composed, request.file.groups and "`groups`")):
+        if not tight:
+            raise UsageError(f"`analysis` {analysis} does not go with {beside}")
     if request.composed is not None:
         if release is not None and kind is not ReleaseKind.NONE:
             raise UsageError(
                 f"`release` {kind} does not go with {request.composed}: nothing to sanitize"
             )
-        if analysis is not Analysis.TIGHT:
-            raise UsageError(f"`analysis` {analysis} does not go with {request.composed}")
         return None
     if kind is ReleaseKind.NONE and plain and not asked["keep_ledger"]:
         return None

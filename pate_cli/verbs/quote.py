@@ -19,21 +19,15 @@ from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import QuoteWords, budget_of, takes_keywords
-from pate_cli.verbs.promise import (
-    account_of,
-    foreseen,
-    record_of,
-    run_of,
-    settled,
-    target_of,
-    unnamed,
-)
-from pate_cli.verbs.request import Progress, Request, Votes, requested
+from pate_cli.verbs.limits import foreseen, refuse_dear, unnamed
+from pate_cli.verbs.promise import priced, record_of, run_of
+from pate_cli.verbs.request import Progress, Request, Votes
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
 
 _NAMED: Final = "The run itself, unless it is a seeded test, needs --max-epsilon {}."
+_HOPELESS: Final = "The run itself would not start: it passes with probability {:.2g} at most."
 
 
 @takes_keywords
@@ -62,39 +56,31 @@ def quote(
     budget = budget_of(asked)
     # Nobody asks what is left where there is no budget.
     record = RecordPlace() if budget is None else record_of(votes, asked, seeded=False)
-    target = target_of(mechanism, asked, budget, record)
-    with requested(votes, mechanism, asked) as request:
-        request, settings = settled(request, asked, target)
-        account_of(request, settings)  # refuses what the analysis does not cover
+    with priced(votes, mechanism, asked, budget, record) as (request, settings, _):
+        refuse_dear(settings, asked["max_epsilon"], ceiling=False)
         if budget is not None:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        found = door.quote(settings)
-        forecast = None if settings.tested is None else foreseen(request, settings.tested)
+        found, forecast = door.quote(settings), foreseen(request, settings)
         gaps = tuple(GAPS[fact] for fact in settings.read_off)
         named = unnamed(settings, asked["max_epsilon"])
+        warnings = [
+            *gaps,
+            *cautions(request.mechanism, delta=request.delta),
+            *vacuous_warnings(found.epsilon, composed=request.composed is not None),
+        ]
+        if named is not None:
+            warnings.append(_NAMED.format(named))
+        if forecast is not None and forecast.best_chance < asked["min_pass"]:
+            warnings.append(_HOPELESS.format(forecast.best_chance))
         return replace(
             found,
             sound=not gaps,
-            warnings=(
-                *gaps,
-                *cautions(request.mechanism, delta=request.delta),
-                *vacuous_warnings(found.epsilon, composed=request.composed is not None),
-                *([] if named is None else [_NAMED.format(named)]),
-                *_hopeless(forecast, asked["min_pass"]),
-            ),
+            warnings=tuple(warnings),
             prior=public_prior([settings]),
             target=_outlook(request, settings, forecast),
         )
-
-
-def _hopeless(forecast: Forecast | None, least: float) -> tuple[str, ...]:
-    """Return a warning that the run would not be started; none where it would."""
-    if forecast is None or forecast.best_chance >= least:
-        return ()
-    best = forecast.best_chance
-    return (f"The run itself would not start: it passes with probability {best:.2g} at most.",)
 
 
 def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:

@@ -304,7 +304,7 @@ def _of_ledgers(
             f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
             f"{total.delta:g}: floating-point noise is not negligible beside it"
         )
-    key = RunKey.fresh() if asked["seed"] is None else RunKey.from_seed(asked["seed"])
+    key = RunKey.of(asked["seed"])
     run = _draw_run(plan, total, key, began) if plan.publishes_draw else None
 
     def earlier(record: SpendRecord) -> list[Run]:

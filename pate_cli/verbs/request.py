@@ -22,7 +22,7 @@ from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
-from pate_cli.verbs.keywords import ParameterWords, ReadingWords, WorkWords, only
+from pate_cli.verbs.keywords import ParameterWords, ReadingWords, only
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
 from pate_cli.votes.join import with_prior as with_votes_of_prior
@@ -31,6 +31,8 @@ from pate_cli.votes.vote_file import VoteFile
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
+Aggregator: TypeAlias = Mechanism | MechanismChoice | str
+"""A mechanism, or its name."""
 Progress: TypeAlias = Callable[..., None]
 
 _WHOLE: Final = ("max_queries", "max_answers", "workers")
@@ -65,17 +67,12 @@ class Request:
         """Return the mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        return among_groups(self.choice, self.groups).build(
+        return among_groups(self.choice, self.file.groups).build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
             delta=self.delta,
         )
-
-    @property
-    def groups(self) -> tuple[Group, ...]:
-        """Return the groups of teachers, none where all count alike."""
-        return self.file.groups
 
     @property
     def composed(self) -> str | None:
@@ -96,7 +93,7 @@ class Request:
     def under(self, choice: MechanismChoice) -> Request:
         """Return these votes put to another mechanism, without the prior if it takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
-        choice = replace(choice, prior_weight=weight_of(file))
+        choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)
 
     def by_rule(self, plan: TargetPlan, *, bound: Bound, rows_given: bool) -> Request:
@@ -109,25 +106,25 @@ class Request:
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
+        votes = like(self.scored, rows=SEARCHED_ROWS)
         if isinstance(choice, MechanismChoice) and choice.left_open:
-            chosen = choose(
-                like(self.scored, rows=SEARCHED_ROWS),
+            found = choose(
+                votes,
                 plan,
                 bound=bound,
-                available=self.queries,
+                available=rows,
                 asked=asked,
                 given=in_votes(choice.given, self.file.teachers),
                 tested=choice.name is MechanismName.CONFIDENT,
                 untested=choice.name is MechanismName.GNMAX,
             )
             if asked is None:
-                _refuse_useless(chosen.mechanism, plan)
-            rows = chosen.rows
-            values = {name: Amount(each) for name, each in chosen.settings.parameters.items()}
+                _refuse_useless(found.mechanism, plan)
+            rows = found.rows
+            values = {name: Amount(each) for name, each in found.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
-        elif not rows_given:
-            votes = like(self.scored, rows=SEARCHED_ROWS)
-            rows = rows_for(votes, self.scored, plan, bound=bound, available=self.queries).rows
+        elif asked is None:
+            rows = rows_for(votes, self.scored, plan, bound=bound, available=rows).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)
@@ -147,96 +144,53 @@ class Request:
             beside: what else belongs to it: its seed, its record.
         """
         mechanism, names = self.mechanism, self.file.names
-        content = (
-            __version__,
-            settings,
-            [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()],
-            self.file.facts,
-            None
-            if names is None
-            else (names.names, names.normalise, sorted(names.aliases.items())),
-            beside,
-            self.rows.digest,
-        )
+        named = names and (names.names, names.normalise, sorted(names.aliases.items()))
+        private = [pickle.dumps(getattr(mechanism, name)) for name in mechanism.private_inputs()]
+        content = (__version__, settings, private, self.file.facts, named, beside, self.rows.digest)
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
 @contextlib.contextmanager
-def requested(
-    votes: Votes, mechanism: Mechanism | MechanismChoice | str, asked: Mapping[str, Any]
-) -> Iterator[Request]:
+def requested(votes: Votes, mechanism: Aggregator, asked: Mapping[str, Any]) -> Iterator[Request]:
     """Open the votes and put them to the mechanism, which must fit; `asked` as verbs take it.
+
+    A file of which no vote is a vote is refused before anything is made of it.
 
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
     """
-    choice: Mechanism | MechanismChoice
-    if isinstance(mechanism, Mechanism):
-        _refuse_settled(mechanism, asked)
-        choice = mechanism
-    else:
-        choice = mechanism_of(mechanism, asked)
-    with opened(votes, asked, any_name=not choice.listed) as (file, place):
-        if isinstance(choice, Mechanism):
-            _check_fits(choice, file)
+    choice = mechanism_of(mechanism, asked)
+    # Votes that are open say themselves whether their names are listed.
+    unlisted = not choice.listed and not isinstance(votes, VoteFile)
+    with (
+        engine_of(asked["engine"], workers=asked["workers"]) as engine,
+        open_votes(votes, any_name=unlisted, **only(ReadingWords, asked)) as file,
+    ):
+        if choice.listed:
+            file.refuse_unlisted("what is asked")
+        file.refuse_unmatched()
         choice = choice.with_student(lambda given: student(given, file))
         queries = file.rows_for("max_queries", asked["max_queries"])
-        file = with_prior(file, asked, queries)
+        file = _with_prior(file, asked, queries)
         if isinstance(choice, MechanismChoice):
-            choice = replace(choice, prior_weight=weight_of(file))
-        elif choice.prior_weight != weight_of(file):
-            raise ParameterError(
-                f"the mechanism is for a prior of weight {choice.prior_weight}; give `prior`, and "
-                "`prior_weight` the same"
-            )
+            choice = replace(choice, prior_weight=_weight(file))
+        else:
+            _check_fits(choice, file)
         cap = min(queries, file.rows_for("max_answers", asked.get("max_answers")))
-        yield Request(file, choice, queries, cap, asked["delta"], place)
+        yield Request(file, choice, queries, cap, asked["delta"], engine)
 
 
 def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
     """ParameterError for a mechanism that was built for other votes."""
-    for name in ("teachers", "classes"):
-        if getattr(mechanism, name) != getattr(file, name):
+    shape = {"teachers": file.teachers, "classes": file.classes, "prior_weight": _weight(file)}
+    if file.groups:
+        shape["teachers_per_record"] = max(group.votes_per_record for group in file.groups)
+        shape["votes_together"] = mechanism.votes_together and file.votes_together
+    for name, value in shape.items():
+        if getattr(mechanism, name) != value:
             raise ParameterError(
-                f"the mechanism is for {getattr(mechanism, name)} {name}, the votes have "
-                f"{getattr(file, name)}"
+                f"the mechanism is for {name} {getattr(mechanism, name)}, the votes for {value}"
             )
-    if not file.groups:
-        return
-    moved = max(group.votes_per_record for group in file.groups)
-    apart = mechanism.votes_together and not file.votes_together
-    if mechanism.teachers_per_record != moved or apart:
-        raise ParameterError(
-            f"the mechanism is not for these `groups`: build it with teachers_per_record={moved}, "
-            "the most votes that one record moves"
-        )
-
-
-@contextlib.contextmanager
-def opened(
-    votes: Votes, asked: Mapping[str, Any], *, any_name: bool = False
-) -> Iterator[tuple[VoteFile, Engine]]:
-    """Open the votes, and where the work on them is done.
-
-    A file of which no vote is a vote is refused before anything is made of it.
-
-    Args:
-        votes: as the verbs take them.
-        asked: keywords of the verb.
-        any_name: as `open_votes` has it, where it opens them.
-    """
-    work, reading = only(WorkWords, asked), only(ReadingWords, asked)
-    unlisted = any_name and not isinstance(votes, VoteFile)  # which says so itself
-    with (
-        engine_of(work["engine"], workers=work["workers"]) as place,
-        open_votes(votes, any_name=unlisted, **reading) as file,
-    ):
-        if file.prior is not None and "prior" not in asked:
-            raise UsageError("votes with a prior do not go with this; give `file.without_prior`")
-        if not any_name:
-            file.refuse_unlisted("what is asked")
-        file.refuse_unmatched()
-        yield file, place
 
 
 def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
@@ -275,38 +229,38 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         RunKey.from_seed(asked["seed"])
 
 
-def mechanism_of(mechanism: MechanismChoice | str, asked: Mapping[str, Any]) -> MechanismChoice:
+def mechanism_of(mechanism: Aggregator, asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
+    """Return a mechanism that is given, or the one of a name as `chosen` has it.
+
+    UsageError for a parameter beside a mechanism that is given, which settles it.
+    """
+    if not isinstance(mechanism, Mechanism | MechanismChoice):
+        return chosen(mechanism, asked)
+    for name in _parameters(asked):
+        raise UsageError(f"{name} is settled by the mechanism that is given")
+    if asked["teachers_per_record"] not in (1, mechanism.teachers_per_record):
+        raise UsageError("teachers_per_record is settled by the mechanism that is given")
+    return mechanism
+
+
+def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoice:
     """Return the mechanism of a name with the parameters that are given; others have defaults."""
-    if isinstance(mechanism, MechanismChoice):
-        _refuse_settled(mechanism, asked)
-        return mechanism
-    return MechanismChoice(
-        MechanismName(mechanism), _parameters(asked), asked["teachers_per_record"]
-    )
+    return MechanismChoice(MechanismName(name), _parameters(asked), asked["teachers_per_record"])
 
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in only(ParameterWords, asked).items() if value is not None}
 
 
-def _refuse_settled(given: Mechanism | MechanismChoice, asked: Mapping[str, Any]) -> None:
-    """UsageError for what would be passed over: a mechanism that is given settles it."""
-    beside = list(_parameters(asked))
-    if asked["teachers_per_record"] not in (1, given.teachers_per_record):
-        beside.append("teachers_per_record")
-    if beside:
-        raise UsageError(f"{beside[0]} is settled by the mechanism that is given")
-
-
-def with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
+def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
     """Return the votes with those of a prior, if one is given."""
     prior, weight = asked["prior"], asked["prior_weight"]
-    if prior is None:
-        if weight is not None:
-            raise UsageError("`prior_weight` goes with `prior`")
-        return file
-    votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
-    return with_votes_of_prior(file, prior, votes).guessed(queries)
+    if prior is not None:
+        votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
+        return with_votes_of_prior(file, prior, votes).guessed(queries)
+    if weight is not None:
+        raise UsageError("`prior_weight` goes with `prior`")
+    return file
 
 
 def prior_votes(weight: Amount | float | str, teachers: int) -> int:
@@ -325,7 +279,7 @@ def prior_votes(weight: Amount | float | str, teachers: int) -> int:
     return int(votes)
 
 
-def weight_of(file: VoteFile) -> int:
+def _weight(file: VoteFile) -> int:
     """Return how many votes a guess of the prior has; 0 without one."""
     return 0 if file.prior is None else file.prior.weight
 

@@ -27,19 +27,19 @@ from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
-from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.record import RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record import Run, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.settings import StopRule
+from pate_cli.disclosure.settings import Settings, StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import Mechanism
-from pate_cli.run.labelling import DrawLabels
+from pate_cli.run.labelling import DrawLabels, round_of
 from pate_cli.verbs.keywords import SessionWords, budget_of, takes_keywords
-from pate_cli.verbs.session_answers import Answer, Answers, Id
+from pate_cli.verbs.promise import record_of
+from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening
 from pate_cli.votes.ballot import Ballot, Votes
 from pate_cli.votes.unmatched import Unmatched
@@ -122,41 +122,25 @@ class Session:
         """
         if max_epsilon is not None:
             check_positive("`max_epsilon`", max_epsilon)
-        seed = asked["seed"]
-        self._key = RunKey.fresh() if seed is None else RunKey.from_seed(seed)
-        self._opening = opening = Opening.of(
-            mechanism,
-            asked,
-            target_epsilon=target_epsilon,
-            max_queries=max_queries,
-            prior_weight=prior_weight,
-            private=self._key.private,
-        )
+        stop = {"target_epsilon": target_epsilon, "max_queries": max_queries}
+        told = {**asked, **stop, "prior_weight": prior_weight}
+        self._key, self._answers = RunKey.of(asked["seed"]), Answers()
+        self._opening = opening = Opening.of(mechanism, told)
         names = opening.ballots.names
-        self._answers = Answers()
         self._unmatched = Unmatched() if names is None else Unmatched(names)
         self._lock, self._process = threading.RLock(), os.getpid()
-        place = RecordPlace.of(
-            "-",
-            record=asked["record"],
-            ensemble=asked["ensemble"],
-            seeded=seed is not None,
-            accept_lost=asked["accept_lost_record"],
-        )
-        if place.file is None and asked["record"] is not False and seed is None:
+        place = record_of("-", asked, seeded=not opening.private)
+        if place.file is None and asked["record"] is not False and opening.private:
             raise UsageError(
                 "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
                 "keeps nothing, and what is asked again is then paid for again"
             )
-        self._file = place.file
-        if self._file is None:
-            self._run = opening.run(self._key, max_epsilon=max_epsilon)
-        else:
-            self._run = self._entered(self._file, place, budget_of(asked), max_epsilon)
-        if self._run.asked is None or self._run.asked.rule is None:
+        self._file, self._unkept = place.file, list[dict[str, Any]]()
+        self._run = self._entered(place, budget_of(asked), max_epsilon)
+        rule = None if self._run.asked is None else self._run.asked.rule
+        if rule is None:
             raise LedgerError("the record does not say when this session stops")
-        self._rule = self._run.asked.rule
-        self._row = self.asked
+        self._rule, self._row = rule, self.asked
 
     def __enter__(self) -> Self:
         return self
@@ -205,8 +189,7 @@ class Session:
         A session that was opened again also has what was answered before.
         """
         with self._lock:
-            settings = self._opening.settings(self._rule, self._answers.counts)
-            return self._answers.labels(settings, self._opening.names)
+            return labels_of(self._lines, self._settings, self._opening.names)
 
     def ask(
         self,
@@ -287,11 +270,10 @@ class Session:
         with self._lock:
             if not self.asked:
                 raise UsageError("nothing was asked yet, so there is nothing to report")
-            run, file = self._run, self._file
-            settings = self._opening.settings(self._rule, self._answers.counts)
+            run, file, settings = self._run, self._file, self._settings
             facts = run_facts(
                 settings,
-                Round.of(settings, id=run.id, answers=self.answers, groups=settings.groups),
+                round_of(settings, run.id, self.answers),
                 spent=None if file is None else Spent.of(file.record.runs),
                 label_names=self._opening.names or None,
                 run=run.id,
@@ -304,40 +286,48 @@ class Session:
         with self._lock:
             self._process = -1
 
-    def _entered(
-        self, file: RecordFile, place: RecordPlace, budget: Budget | None, max_epsilon: float | None
-    ) -> Run:
+    @property
+    def _settings(self) -> Settings:
+        return self._opening.settings(self._rule, self._answers.counts)
+
+    @property
+    def _lines(self) -> list[dict[str, Any]]:
+        """Return what was asked, in order, as the record has it."""
+        return self._unkept if self._file is None else self._file.asked(self._run)
+
+    def _entered(self, place: RecordPlace, budget: Budget | None, max_epsilon: float | None) -> Run:
         """Return the session as its record has it, entered unless it stands there."""
+        file, found_in = place.file, self._opening.found_in
 
         def refuse_known(record: SpendRecord) -> None:
-            if self._opening.found_in(record) is not None:
+            if found_in(record) is not None:
                 raise _EnteredError
 
-        if self._opening.found_in(file.record) is None:
+        if file is None or found_in(file.record) is None:
             new = self._opening.run(self._key, max_epsilon=max_epsilon)
             with contextlib.suppress(_EnteredError):  # by another process, in this instant
                 Entry(place, new, budget=budget, refuse=refuse_known).enter()
+            if file is None:
+                return new
         note("the record of what was spent", file.path)
         with held([file]):
-            run = self._opening.found_in(file.record)
+            run = found_in(file.record)
             if run is None:
                 raise LedgerError(f"{file.name}: the session was struck out of the record")
-            self._take_up(file, run)
+            self._run = run
+            self._learn()
             return run
 
-    def _take_up(self, file: RecordFile, run: Run) -> None:
+    def _learn(self) -> None:
         """Learn what this session, in whatever sitting, asked since."""
-        for line in file.asked(run)[self.asked :]:
+        for line in self._lines[self.asked :]:
             self._answers.add(line)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
         """Hold the record, from what others asked to what is asked now."""
-        if self._file is None:
-            yield
-            return
-        with held([self._file]):
-            self._take_up(self._file, self._run)
+        with contextlib.nullcontext() if self._file is None else held([self._file]):
+            self._learn()
             yield
 
     def _looked_at(self, ask: Ask, place: int) -> Ballot:
@@ -380,10 +370,11 @@ class Session:
     def _pay(self, lines: Sequence[dict[str, Any]]) -> None:
         """Note on disk what was asked and comes out; nothing has left yet."""
         try:
-            if self._file is not None and lines:
+            if self._file is None:
+                self._unkept += lines
+            elif lines:
                 self._file.ask(self._run, lines)
-            for line in lines:
-                self._answers.add(line)
+            self._learn()
         except OutputError as error:
             raise OutputError(f"{error}; nothing was answered") from None
         except BaseException:

@@ -1,4 +1,4 @@
-"""Answers of a session so far, in order, and by the ids of their queries."""
+"""Answers of a session so far: by the ids of their queries, and as labels."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NUMBER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
 class Answers:
-    """Answers of a session, taken line by line as its record has them.
+    """Answers of a session by the ids of their queries, as the lines of its record tell them.
 
     Attributes:
         counts: how many queries were asked and answered, and the guesses that came with them.
@@ -40,15 +40,13 @@ class Answers:
         """Begin with no answer."""
         self.counts = SessionAsks()
         self.known: dict[str | int, Answer] = {}
-        self._given: list[tuple[Id, Answer]] = []
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take one more query: its `id` if it has one, its `label`, its `prior` if it has one."""
         self.counts.add(line)
-        name, label = line.get("id"), line.get("label")
-        self._given.append((name, label))
+        name = line.get("id")
         if name is not None:
-            self.known[name] = label
+            self.known[name] = line.get("label")
 
     def fresh(self, ids: Iterable[Id]) -> list[int]:
         """Return the places of queries that were not asked before, each id once.
@@ -74,37 +72,39 @@ class Answers:
             seen.add(name)
         return found
 
-    def labels(self, settings: Settings, names: Sequence[str] | None) -> Labels:
-        """Return all answers as labels, by the ids of their queries, or by numbers that are free.
 
-        Args:
-            settings: of the session; they go with the labels.
-            names: what the classes are called, before those that came out and nobody listed; None
-                where classes are numbers.
-        """
-        answers = [label for _, label in self._given]
-        said = tuple(dict.fromkeys(label for label in answers if isinstance(label, str)))
-        places = {name: place for place, name in enumerate(said)}
-        codes = [
-            NO_LABEL if label is None else places[label] if isinstance(label, str) else label
-            for label in answers
-        ]
-        given = np.array(codes, dtype=np.int32)
-        sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
-        known = Facts(label_names=None if names is None else (*names, *said))
-        return Drawn(self._ids(), given, sources).table(settings.texts(), known)
+def labels_of(
+    lines: Sequence[Mapping[str, Any]], settings: Settings, names: Sequence[str] | None
+) -> Labels:
+    """Return all answers as labels, by the ids of their queries, or by numbers that are free.
 
-    def _ids(self) -> NDArray[Any]:
-        """Return the ids: whole numbers if all are, else texts."""
-        taken = {str(name) for name in self.known}
-        ids: list[str | int] = []
-        for place, (name, _) in enumerate(self._given):
-            free = (number for number in itertools.count(place) if str(number) not in taken)
-            ids.append(next(free) if name is None else name)
-            taken.add(str(ids[-1]))
-        if all(isinstance(name, int) for name in ids):
-            return np.array(ids, dtype=np.int64)
-        return np.array([str(name) for name in ids])
+    Args:
+        lines: queries with their answers, as a record has them.
+        settings: of the session; they go with the labels.
+        names: what the classes are called, before those that came out and nobody listed; None
+            where classes are numbers.
+    """
+    answers = [line.get("label") for line in lines]
+    said = tuple(dict.fromkeys(label for label in answers if isinstance(label, str)))
+    places = {None: NO_LABEL} | {name: place for place, name in enumerate(said)}
+    given = np.array([places.get(label, label) for label in answers], dtype=np.int32)
+    sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+    known = Facts(label_names=None if names is None else (*names, *said))
+    ids = _ids([line.get("id") for line in lines])
+    return Drawn(ids, given, sources).table(settings.texts(), known)
+
+
+def _ids(names: Sequence[Id]) -> NDArray[Any]:
+    """Return the ids, with a free number for each that is none: whole numbers if all are."""
+    taken = {str(name) for name in names if name is not None}
+    ids: list[str | int] = []
+    for place, name in enumerate(names):
+        free = (number for number in itertools.count(place) if str(number) not in taken)
+        ids.append(next(free) if name is None else name)
+        taken.add(str(ids[-1]))
+    if all(isinstance(name, int) for name in ids):
+        return np.array(ids, dtype=np.int64)
+    return np.array([str(name) for name in ids])
 
 
 def _check_id(name: str | int) -> None:

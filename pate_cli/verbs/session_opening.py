@@ -5,28 +5,28 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pate_cli.core.checks import MOST_CLASSES, check_delta, check_whole
 from pate_cli.core.clock import now
-from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError, UsageError
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import CEILING, MechanismName
-from pate_cli.disclosure.figures import nats
+from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.record import Run, SessionAsks, SessionSettings, SpendRecord
 from pate_cli.disclosure.settings import Settings, StopRule
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.verbs.request import among_groups, mechanism_of, prior_votes
+from pate_cli.verbs.limits import refuse_cost
+from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import BallotReader
 from pate_cli.votes.facts import Group
-from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import ClassNames
 
+_CHEAPER: Final = "Ask fewer, take more noise, or state a smaller `target_epsilon`"
 _NOT_ONE_BY_ONE: Final = {
     MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
     "`prior`",
@@ -53,31 +53,25 @@ class Opening:
     until: SessionSettings
 
     @classmethod
-    def of(
-        cls,
-        mechanism: MechanismName | str,
-        asked: Mapping[str, Any],
-        *,
-        target_epsilon: float | None,
-        max_queries: int | None,
-        prior_weight: Any,
-        private: bool,
-    ) -> Opening:
+    def of(cls, mechanism: MechanismName | str, asked: Mapping[str, Any]) -> Opening:
         """Return what keywords open, `asked` as `Session` takes them.
 
         Raises:
             PateError: they contradict each other, or open nothing that goes query by query.
         """
-        delta = check_delta(asked["delta"])
+        delta, epsilon = check_delta(asked["delta"]), asked["target_epsilon"]
         ballots = _ballots(MechanismName(mechanism), asked)
-        choice = among_groups(mechanism_of(mechanism, asked), _public(ballots))
-        if prior_weight is not None:
-            weight = prior_votes(prior_weight, ballots.teachers)
+        choice = among_groups(chosen(mechanism, asked), _public(ballots))
+        if asked["prior_weight"] is not None:
+            weight = prior_votes(asked["prior_weight"], ballots.teachers)
             choice = replace(choice, prior_weight=weight)
-        built = _built(choice, ballots, max_queries, target_epsilon, delta)
-        epsilon = None if target_epsilon is None else float(target_epsilon)
-        until = SessionSettings(epsilon, max_queries, _digest(ballots.names))
-        return cls(ballots, built, delta, private, until)
+        built = _built(choice, ballots, asked["max_queries"], epsilon, delta)
+        until = SessionSettings(
+            None if epsilon is None else float(epsilon),
+            asked["max_queries"],
+            _digest(ballots.names),
+        )
+        return cls(ballots, built, delta, asked["seed"] is None, until)
 
     @functools.cached_property
     def names(self) -> tuple[str, ...] | None:
@@ -94,24 +88,19 @@ class Opening:
             UnreachableError: not one query is paid for, or all cost more than `max_epsilon`.
             CeilingError: all of them promise practically nothing, and nobody asked for it so.
         """
-        until = self.until
-        rule = stop_rule(
-            self.mechanism, epsilon=until.epsilon, delta=self.delta, asks=until.max_queries
-        )
-        _refuse_dear(rule, max_epsilon, private=self.private)
+        until, delta = self.until, self.delta
+        rule = stop_rule(self.mechanism, epsilon=until.epsilon, delta=delta, asks=until.max_queries)
+        if max_epsilon is not None or self.private:
+            what = f"a session of {rule.asks} queries"
+            refuse_cost(what, rule.epsilon, delta, max_epsilon, _CHEAPER)
         name = key.run_id if key.private else key.name("session")
         settings = self.settings(rule, SessionAsks())
         return Run.of(settings, id=name, time=now(), session=until)
 
     def found_in(self, record: SpendRecord) -> Run | None:
         """Return the session in a record that was opened with the same; None for none."""
-        mine = (
-            self.until,
-            self.mechanism.parameters(),
-            self.delta,
-            _public(self.ballots),
-            self.private,
-        )
+        parameters, groups = self.mechanism.parameters(), _public(self.ballots)
+        mine = (self.until, parameters, self.delta, groups, self.private)
         return next((run for run in record.runs if run.opened_with == mine), None)
 
     def settings(self, rule: StopRule, asks: SessionAsks) -> Settings:
@@ -140,36 +129,35 @@ def _ballots(mechanism: MechanismName, asked: Mapping[str, Any]) -> BallotReader
     if mechanism in _NOT_ONE_BY_ONE:
         raise UsageError(f"{mechanism} does not go one by one: {_NOT_ONE_BY_ONE[mechanism]}")
     groups = teacher_groups(asked["groups"])
-    teachers = _teachers(asked["teachers"], groups)
+    teachers = _count("teachers", asked["teachers"], groups, "groups")
+    if groups is not None:
+        teachers = int(groups.total)
     given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
     if mechanism_class(mechanism).listed:
         names = names_of(given, normalise=normalise, aliases=aliases)
-        return BallotReader(teachers, _classes(asked["classes"], names), names, groups)
-    if asked["classes"] is not None or given is not None:
-        raise UsageError(f"{mechanism} knows no classes; leave out `classes` and `label_names`")
-    if aliases is not None:
-        raise UsageError(f"{mechanism} knows no names that `aliases` could stand for")
+        known = None if names is None else names.names
+        classes = _count("classes", asked["classes"], known, "label_names")
+        return BallotReader(teachers, classes, names, groups)
+    for name in ("classes", "label_names", "aliases"):
+        if asked[name] is not None:
+            raise UsageError(f"{mechanism} knows no classes; leave out `{name}`")
     return BallotReader(teachers, None, ClassNames((), normalise=normalise, listed=False), groups)
 
 
-def _teachers(teachers: int | None, groups: TeacherGroups | None) -> int:
-    if groups is None:
-        return check_whole("`teachers`", 0 if teachers is None else teachers)
-    if teachers not in (None, len(groups)):
-        raise ParameterError(f"`teachers` is {teachers}, but `groups` has {len(groups)} teachers")
-    return int(groups.total)
+def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
+    """Return how many there are, as it is said or as the keyword `where` lists them.
 
-
-def _classes(classes: int | None, names: ClassNames | None) -> int:
-    if names is not None:
-        if classes not in (None, len(names.names)):
-            raise ParameterError(
-                f"`classes` {classes} is not the number of `label_names`, {len(names.names)}"
-            )
-        return len(names.names)
-    if classes is None:
-        raise UsageError("say `classes`, how many there are, or `label_names`")
-    return check_whole("`classes`", classes)
+    Raises:
+        UsageError: neither is given.
+        ParameterError: the two differ, or it is no count.
+    """
+    if known is None:
+        if said is None:
+            raise UsageError(f"say `{name}`, how many there are, or `{where}`")
+        return check_whole(f"`{name}`", said)
+    if said not in (None, len(known)):
+        raise ParameterError(f"`{name}` is {said}, but `{where}` has {len(known)}")
+    return len(known)
 
 
 def _built(
@@ -180,18 +168,19 @@ def _built(
     delta: float,
 ) -> ScoredMechanism | ComposedMechanism:
     """Return the mechanism; δ of one query follows from how many there may be."""
-    teachers, classes, given = ballots.teachers, ballots.classes, choice.given
+    classes, given = ballots.classes, choice.given
     if classes is not None and choice.composed and not (queries or "query_delta" in given):
         raise UsageError(f"{choice.name} divides delta among queries: say `max_queries`")
     if classes is None and not (queries or "threshold" in given) and target_epsilon is not None:
         # As many as there would be if names took half of delta, which they do then.
-        like, half = choice.among(MechanismName.GNMAX), delta / 2.0
-        closed = like.build(teachers=teachers, classes=3, queries=1, delta=half)
-        queries = stop_rule(_charged(closed), epsilon=target_epsilon, delta=half).asks
-    return _charged(
-        choice.build(
-            teachers=teachers, classes=classes or MOST_CLASSES, queries=queries or 1, delta=delta
+        half = delta / 2.0
+        closed = choice.among(MechanismName.GNMAX).build(
+            teachers=ballots.teachers, classes=3, queries=1, delta=half
         )
+        queries = stop_rule(_charged(closed), epsilon=target_epsilon, delta=half).asks
+    known = classes or MOST_CLASSES
+    return _charged(
+        choice.build(teachers=ballots.teachers, classes=known, queries=queries or 1, delta=delta)
     )
 
 
@@ -199,23 +188,6 @@ def _charged(mechanism: Mechanism) -> ScoredMechanism | ComposedMechanism:
     if not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
         raise UsageError(f"{mechanism.name} has no cost that a session could stop at")
     return mechanism
-
-
-def _refuse_dear(rule: StopRule, max_epsilon: float | None, *, private: bool) -> None:
-    named = nats(rule.epsilon)
-    price = f"{rule.asks} queries cost epsilon {named}"
-    if max_epsilon is not None and rule.epsilon > max_epsilon:
-        raise UnreachableError(
-            f"{price}, above `max_epsilon` {max_epsilon:g}; ask fewer, take more noise, or state "
-            "a smaller `target_epsilon`"
-        )
-    if max_epsilon is None and private and rule.epsilon > CEILING:
-        raise CeilingError(
-            f"{price}, and above {CEILING:g} practically nothing is promised; ask fewer, take more "
-            "noise, or state a smaller `target_epsilon`. To have it all the same, ask for it by "
-            f"name: `max_epsilon` {named}",
-            epsilon=float(named),
-        )
 
 
 def _digest(names: ClassNames | None) -> str | None:

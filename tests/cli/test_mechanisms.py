@@ -13,7 +13,7 @@ from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.noise import RunKey
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.published import gnss_rdp as published_gnss_rdp
+from pate_cli.paper.conversion import gnss_rdp as published_gnss_rdp
 
 STUDENT = ["--mechanism", "interactive", "--student", "student.parquet"]
 

@@ -170,7 +170,7 @@ def test_a_store_that_takes_nothing_is_known_before_anything_is_paid(store, pate
     words = ["-o", address("new/l.csv"), "--report", "r.json", "--max-epsilon", 500, *NOISE[:-2]]
     done = pate("aggregate", parts, *words)
     assert done.exit_code == 6
-    said = f"s3://{bucket}/new/l.csv: cannot be reached: AWS Error ACCESS_DENIED"
+    said = f"cannot write s3://{bucket}/new/l.csv: AWS Error ACCESS_DENIED"
     assert said in done.stderr
     assert not list(parts.parent.rglob("*.spent.json"))
 

@@ -25,7 +25,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.published.account import PublishedPlan
+from pate_cli.paper.analysis import PublishedAnalysis
 from refusals import refusal
 from runs import Given, charged, round_of, told
 from slices import some
@@ -207,7 +207,7 @@ def test_a_ledger_of_another_delta_order_or_analysis_is_refused():
     assert refusal(LedgerError, release, ledger, other, noise) == (
         "order 5 was not charged; this ledger holds 4, 9"
     )
-    paper = PublishedPlan.of(plan_of(UPPER, delta=1e-5))
+    paper = PublishedAnalysis().plan(plan_of(UPPER, delta=1e-5))
     assert refusal(ParameterError, release, ledger, paper, noise) == (
         "the ledger holds the tight analysis, the release asks for paper"
     )

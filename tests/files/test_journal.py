@@ -79,14 +79,6 @@ def test_lines_left_out_exchanged_or_repeated_are_refused(place, whole, order):
         read(place)
 
 
-def test_a_line_of_another_journal_does_not_follow(place, whole, tmp_path):
-    other = Journal(tmp_path / "other.json", "some")
-    other.append({"enter": {"id": "b"}}, LINES[1])
-    place.write_bytes(whole + (tmp_path / "other.json").read_bytes().splitlines(True)[-1])
-    with pytest.raises(LedgerError, match="line 5 does not follow"):
-        read(place)
-
-
 @pytest.mark.parametrize("content", [b"{}\n", b"[" * 9999, b"\x93NUMPY\n", b'{"kind": "some"}\n'])
 def test_another_file_is_no_journal(place, content):
     place.write_bytes(content)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
@@ -80,19 +79,6 @@ def test_they_appear_in_the_order_in_which_they_were_reserved_each_on_disk(tmp_p
     ]
 
 
-def test_what_was_reserved_and_never_written_does_not_appear(tmp_path, drafts):
-    with Outputs() as out:
-        out.reserve(tmp_path / "a")
-    assert names(tmp_path) == []
-
-
-def test_the_longest_name_and_a_bare_one(tmp_path, monkeypatch, drafts):
-    monkeypatch.chdir(tmp_path)
-    longest = "n" * os.pathconf(tmp_path, "PC_NAME_MAX")
-    write(Path(), longest, "bare")
-    assert names(tmp_path) == ["bare", longest]
-
-
 def test_room_that_was_kept_is_given_back(tmp_path):
     with Outputs() as out:
         out.reserve(tmp_path / "a")
@@ -131,7 +117,7 @@ def test_a_link_stays_and_what_it_names_is_made_or_replaced(tmp_path):
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize(
     ("mask", "mode", "expected"),
-    [(0o022, 0o644, 0o644), (0o077, 0o644, 0o600), (0, 0o600, 0o600), (0o027, 0o644, 0o640)],
+    [(0o027, 0o644, 0o640), (0, 0o600, 0o600)],
 )
 def test_permissions_are_the_wish_less_the_umask(
     tmp_path, drafts, umask, mask, mode, expected, force
@@ -187,12 +173,11 @@ def test_places_that_take_no_file_are_refused(tmp_path, fails):
     assert names(tmp_path) == ["file", "loop"]
 
 
-@pytest.mark.parametrize("number", [errno.EACCES, errno.EROFS, errno.EDQUOT])
-def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch, number, fails):
+def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch, fails):
     def refuse(*_args, **_rest):
-        raise OSError(number, os.strerror(number))
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
 
-    path, reason = tmp_path / "a", os.strerror(number)
+    path, reason = tmp_path / "a", os.strerror(errno.EROFS)
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
         text = unreserved(fails, path)
@@ -228,12 +213,6 @@ def test_a_file_is_replaced_under_force_alone(tmp_path, fails, drafts):
     write(tmp_path, "a", force=True)
     assert path.read_bytes() == b"new"
     assert names(tmp_path) == ["a"]
-
-
-def test_a_file_without_content_makes_way_for_anything(tmp_path):
-    (tmp_path / "a").touch()
-    write(tmp_path, "a", force=True)
-    assert (tmp_path / "a").read_bytes() == b"new"
 
 
 KEPT = {
@@ -348,9 +327,8 @@ def test_an_error_in_the_block_leaves_nothing(tmp_path, error, fails, drafts):
     assert out.released is False
 
 
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EIO])
-def test_a_disk_that_fails_releases_nothing(tmp_path, monkeypatch, number, fails, drafts):
-    real, calls = os.fsync, []
+def test_a_disk_that_fails_releases_nothing(tmp_path, monkeypatch, fails, drafts):
+    real, calls, number = os.fsync, [], errno.EIO
 
     def fail(descriptor):
         calls.append(descriptor)
@@ -384,48 +362,6 @@ def test_nothing_is_released_even_if_the_failure_is_swallowed(tmp_path, monkeypa
                 out.write(tmp_path / "b", b"x")
     assert names(tmp_path) == []
     assert out.released is False
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-@pytest.mark.parametrize(("told", "size"), [(True, 1), (True, 1 << 20), (False, 1)])
-def test_a_disk_that_fills_is_told_of_whatever_is_made_of_it(
-    tmp_path, monkeypatch, fails, size, told
-):
-    """At the first byte that finds no room, or at the end where the writer held it back."""
-    opened = os.fdopen
-
-    def full(descriptor, mode):
-        opened(descriptor, mode).close()
-        return Path("/dev/full").open("r+b")
-
-    def body(out):
-        monkeypatch.setattr(os, "fdopen", full)
-        out.reserve(tmp_path / "a")
-        monkeypatch.undo()
-        with out.open(tmp_path / "a") as file, contextlib.suppress(*[] if told else [OSError]):
-            file.write(bytes(size))
-            file.write(b"1")
-
-    text, _ = fails(OutputError, body)
-    assert text == f"cannot write {tmp_path / 'a'}: No space left on device; nothing was released"
-    assert names(tmp_path) == []
-
-
-def test_a_disk_without_room_is_told_before_anything_is_spent(tmp_path, run_child):
-    """The kernel, not a stand-in, says that there is none."""
-    body = [
-        "import resource",
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))",
-        "out.reserve('a')",
-        "out.try_out({'a': 1 << 21})",
-        "print('spent')",
-    ]
-    child = run_child(body, cwd=tmp_path, stdout=subprocess.PIPE)
-    assert child.stdout == ""
-    assert child.stderr == (
-        f"False cannot write a: {os.strerror(errno.EFBIG)}: it will have 2097152 bytes or more\n"
-    )
-    assert names(tmp_path) == []
 
 
 def test_a_real_full_disk(tmp_path):
@@ -487,19 +423,6 @@ def test_a_last_step_that_fails_says_what_stays(tmp_path, monkeypatch, fails, st
     assert out.released is True
     assert (tmp_path / "b").read_bytes() == (b"new" if step == "fsync" else b"old")
     assert names(tmp_path) == ["a", "b"]
-
-
-def test_a_folder_whose_system_has_no_sync_is_fine(tmp_path, monkeypatch):
-    real = os.fsync
-
-    def fsync(descriptor):
-        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
-            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    write(tmp_path, "a")
-    assert names(tmp_path) == ["a"]
 
 
 # --- ended at every call ---------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,13 +72,6 @@ def test_a_report_has_the_hash_of_its_file(run, suffix, tmp_path):
     }
     assert hash_agrees(report, path)
     assert digest_of(path).sha256 == report["labels"]["sha256"]
-
-
-def test_a_report_has_the_hash_of_labels_on_stdout(run):
-    done = run("-o", "-", "--format", "csv", "--report", "report.json")
-    labels = json.loads(Path("report.json").read_text())["labels"]
-    assert labels["sha256"] == hashlib.sha256(done.stdout_bytes).hexdigest()
-    assert labels["bytes"] == len(done.stdout_bytes)
 
 
 def test_what_cannot_be_hashed_is_named(tmp_path):

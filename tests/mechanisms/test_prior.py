@@ -30,7 +30,6 @@ from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class, score
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
-from pate_cli.published import account as published
 from pate_cli.votes.join import shared_out, with_prior
 from pate_cli.votes.opening import open_votes
 from slices import some
@@ -344,21 +343,6 @@ def test_draws_by_votes_have_room_for_those_of_the_prior():
     assert it.pick(counts, np.full((1, 7), 1 << 62, dtype=np.uint64)).shape == (1,)
     with pytest.raises(ParameterError, match="votes for 5 classes"):
         replace(it, prior_weight=2).pick(counts, np.full((1, 6), 1 << 62, dtype=np.uint64))
-
-
-@pytest.mark.parametrize("name", ["gnmax", "confident"])
-def test_the_published_analysis_takes_them_for_teachers_too(name):
-    test = {"threshold": 200.0, "sigma1": 150.0} if name == "confident" else {}
-    it = mechanism_class(name)(250, 10, sigma2=40.0, prior_weight=60, **test)
-    more = replace(it, teachers=310, prior_weight=0)
-    counts = np.array([[300, 10, *[0] * 8], [31] * 10, [120, 100, 90, *[0] * 7]])
-    known = published._KNOWN[it.name]
-    curves = [known.sensitivity(each, counts, 14.0) for each in (it, more)]
-    np.testing.assert_array_equal(*curves)
-    assert curves[0].shape == (310,)
-
-
-# ---------------------------------------------------------------- votes of the paper
 
 
 @pytest.fixture(scope="session")

@@ -10,13 +10,16 @@ from scipy.special import ndtr
 
 import pate_cli as pate
 from beside import a_student
-from pate_cli import published
 from pate_cli.accounting.threshold import threshold_rdp
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.paper.analysis import PublishedCost
+from pate_cli.paper.conversion import TABLE_ORDERS
+from pate_cli.paper.expected import confident_steps
+from pate_cli.paper.threshold import threshold_rdp as published_threshold_rdp
 from pate_cli.planning.cost import (
     MOMENT_ORDERS,
     TIGHT_ORDERS,
@@ -24,7 +27,6 @@ from pate_cli.planning.cost import (
     measure_cost,
     rows_at,
 )
-from pate_cli.published.account import PublishedCost
 from refusals import refusal
 from runs import cut
 from slices import some
@@ -109,19 +111,16 @@ def test_the_selecting_coin_is_priced_alone():
 
 def test_the_published_cost_is_an_expectation_over_the_coin():
     found = PAPER.steps(CONFIDENT, COUNTS, ORDERS)
-    total = published.confident_expected_cost(
-        COUNTS, threshold=12.0, sigma1=6.0, sigma2=3.0, orders=ORDERS
-    )
-    np.testing.assert_allclose(sum(found.values()), total, rtol=1e-12)
-    alone = published.gnmax_rdp(COUNTS, 3.0, ORDERS)
-    answer = CONFIDENT.answer_chance(COUNTS)
-    np.testing.assert_allclose(found["argmax"], answer * alone, rtol=1e-12)
+    noise = {"threshold": 12.0, "sigma1": 6.0, "sigma2": 3.0}
+    known = confident_steps(COUNTS, COUNTS.max(axis=1), noise, ORDERS)
+    np.testing.assert_allclose(found["threshold"], known["threshold"], rtol=1e-12)
+    np.testing.assert_allclose(found["argmax"], known["argmax"], rtol=1e-12)
     # Interactive is judged by the same formula at its own score.
     scores = MECHANISMS[1].test_score(COUNTS)
     other = PAPER.steps(MECHANISMS[1], COUNTS, ORDERS)
     np.testing.assert_allclose(
         other["threshold"],
-        published.threshold_rdp(scores, threshold=5.0, sigma=6.0, orders=ORDERS),
+        published_threshold_rdp(scores, threshold=5.0, sigma=6.0, orders=ORDERS),
         rtol=1e-12,
     )
 
@@ -224,7 +223,7 @@ def test_numbers_out_of_range(change, message):
 def test_mnist_costs_what_the_paper_says(mnist_votes):
     mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
     counts = mnist_votes[:640].astype(np.int64)
-    found = measured(mechanism, counts, orders=np.asarray(published.TABLE_ORDERS), analysis=PAPER)
+    found = measured(mechanism, counts, orders=np.asarray(TABLE_ORDERS), analysis=PAPER)
     assert found.order == 14.0
     assert found.epsilon == pytest.approx(1.999, abs=5e-4)
     assert found.expected_answers == pytest.approx(282.72, abs=5e-3)

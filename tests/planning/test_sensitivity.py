@@ -5,16 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pate_cli import published
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.errors import UsageError, ValidityError
 from pate_cli.core.words import Analysis, ReleaseKind
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.paper.analysis import PublishedAnalysis
+from pate_cli.paper.expected import expected_local_sensitivity
 from pate_cli.planning.sensitivity import price_votes
-from pate_cli.published.account import PublishedPlan, published_price
 from refusals import refusal
 from runs import CountsRows, charged, cut
 
@@ -27,8 +28,8 @@ def measured(mechanism, counts=COUNTS, *, size=70, order=4.0, beta=0.05, analysi
     passes = cut(counts, size)
     if analysis is Analysis.TIGHT:
         return price_votes(passes, mechanism, order=order, beta=beta)[0]
-    plan = PublishedPlan(ReleaseKind.UPPER, delta=1e-5, order=order, beta=beta, sigma=9.0)
-    return published_price(passes, mechanism, plan)
+    plan = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=order, beta=beta, sigma=9.0)
+    return PublishedAnalysis().sensitivity(passes, mechanism, plan, queries=len(counts)).price
 
 
 @pytest.mark.parametrize("mechanism", TIGHT, ids=lambda one: one.name)
@@ -85,9 +86,9 @@ def test_the_published_curve_stops_at_the_number_of_teachers():
     found = measured(CONFIDENT, analysis=Analysis.PAPER)
     assert found.curve.shape == (20,)
     assert found.ceiling == found.curve[-1]
-    wanted = published.expected_local_sensitivity(
-        COUNTS, threshold=12.0, sigma1=6.0, sigma2=5.0, order=4.0, teachers=20
-    )
+    noise = {"threshold": 12.0, "sigma1": 6.0, "sigma2": 5.0}
+    scores = COUNTS.max(axis=1)
+    wanted = expected_local_sensitivity(COUNTS, scores, noise, order=4.0, teachers=20)
     np.testing.assert_allclose(found.curve, wanted, rtol=1e-12)
     assert np.all(np.diff(found.curve) >= 0.0)
 

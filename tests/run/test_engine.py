@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
-from pate_cli.run.engine import Processes, cores, engine_of, here
+from pate_cli.run.engine import Processes, engine_of, here
 from refusals import refusal
 from tasks import Dying, refused, squared
 
@@ -150,11 +150,3 @@ def test_another_word_is_no_engine():
     message = refusal(UsageError, entered)
     assert message.startswith("`engine` must be local, dask or the address of a scheduler")
     assert "secret" not in message
-
-
-def test_cores_are_those_that_may_be_used(monkeypatch):
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 5, 7}, raising=False)
-    assert cores() == 3
-    monkeypatch.delattr(os, "sched_getaffinity")
-    monkeypatch.setattr(os, "cpu_count", lambda: None)
-    assert cores() == 1

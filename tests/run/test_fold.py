@@ -26,8 +26,8 @@ from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.paper.analysis import PublishedCost
 from pate_cli.planning.cost import TightCost, measure_cost, rows_at
-from pate_cli.published.account import PublishedCost
 from pate_cli.run import fold
 from pate_cli.run.accounts import release_test
 from pate_cli.run.engine import Processes, here
@@ -208,13 +208,14 @@ def test_every_row_that_is_asked_is_seen_once_and_in_order(rows, queries, folder
     small(rows)
     for name in ("whole.parquet", "parts", "counts.npy"):
         with open_votes(folder / name) as file:
-            seen, asked = [], AskedRows(file, queries)
-            for reading in (asked.read, asked.over):
-                done = list(reading(CONFIDENT, batch_of, progress=seen.append))
-                counts = np.concatenate([batch.counts for batch in done])
-                np.testing.assert_array_equal(counts, COUNTS[:queries])
-                ends = np.cumsum([0, *(len(batch.counts) for batch in done)])
-                assert [batch.first_row for batch in done] == ends[:-1].tolist()
+            seen = []
+            asked = AskedRows(file, queries, progress=seen.append)
+            asked.read(CONFIDENT)
+            done = list(asked.over(CONFIDENT, batch_of))
+            counts = np.concatenate([batch.counts for batch in done])
+            np.testing.assert_array_equal(counts, COUNTS[:queries])
+            ends = np.cumsum([0, *(len(batch.counts) for batch in done)])
+            assert [batch.first_row for batch in done] == ends[:-1].tolist()
             assert sum(seen) == 2 * queries
 
 
@@ -229,7 +230,7 @@ def test_votes_that_change_after_they_were_read_are_refused(row, tmp_path, small
     assert np.any(changed != COUNTS)
     with open_votes(path) as file:
         rows = AskedRows(file, ROWS)
-        list(rows.read(CONFIDENT, batch_of))
+        rows.read(CONFIDENT)
         looked(rows)
         with unseen(path):
             saved(path, changed)
@@ -248,7 +249,7 @@ def test_votes_are_digested_only_where_they_are_read_twice(folder, monkeypatch):
     with open_votes(folder / "whole.parquet") as file:
         looked(AskedRows(file, ROWS))
         assert digested == []
-        list(AskedRows(file, ROWS).read(CONFIDENT, batch_of))
+        AskedRows(file, ROWS).read(CONFIDENT)
         assert sum(len(batch.counts) for batch in digested) == ROWS
 
 
@@ -257,7 +258,7 @@ def test_a_digest_is_that_of_the_votes_and_ids_that_are_asked(tmp_path):
         saved(tmp_path / "v.parquet", counts, ids, group=group)
         with open_votes(tmp_path / "v.parquet") as file:
             rows = AskedRows(file, queries)
-            list(rows.read(CONFIDENT, batch_of))
+            rows.read(CONFIDENT)
             return rows.digest
 
     found = [digest(), digest(COUNTS[::-1]), digest(ids=IDS[::-1]), digest(queries=ROWS - 1)]
@@ -271,7 +272,7 @@ def test_workers_refuse_a_file_that_another_took_the_place_of(what, tmp_path, sm
     path = saved(tmp_path / "v.parquet", COUNTS)
     with open_votes(path) as file:
         rows = AskedRows(file, ROWS, Processes(2))
-        assert len(list(rows.read(CONFIDENT, where))) > 3
+        rows.read(CONFIDENT)
         if what == "votes":
             saved(path, np.roll(COUNTS, 1, axis=1))
         else:

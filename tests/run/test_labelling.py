@@ -14,10 +14,8 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL
-from pate_cli.core.errors import ParameterError, UnreachableError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.door import quote
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import ComposedMechanism
@@ -137,13 +135,6 @@ def test_the_cap_stops_answers_and_not_the_tally(mechanism, size, cap):
         same_tally(tally, whole)
 
 
-def test_nothing_is_answered_after_the_last_refusal():
-    refused = np.flatnonzero(ran(SPARSE).labels.labels == NO_LABEL)
-    seventh = refused[6]
-    assert seventh < 80
-    np.testing.assert_array_equal(refused[6:], np.arange(seventh, ROWS))
-
-
 # ---------------------------------------------------------------- charges
 
 
@@ -234,14 +225,6 @@ def test_the_ledger_remembers_the_draw_of_its_own_report():
     assert ran(MECHANISM, plan=quiet).ledger.draws == ()
 
 
-def test_an_impossible_delta_is_refused_before_any_label():
-    """The run has no price, so that no vote is read."""
-    with pytest.raises(UnreachableError):
-        Cost.of(told(STABILITY, queries=ROWS, delta=1e-4))
-    with pytest.raises(ParameterError):
-        Cost.of(told(STABILITY, queries=ROWS, delta=1.0))
-
-
 # ---------------------------------------------------------------- what a run says of itself
 
 
@@ -257,26 +240,9 @@ def test_a_seeded_run_repeats_and_says_that_it_is_not_private(mechanism):
         assert one.ledger.rounds[0].id != two.ledger.rounds[0].id
 
 
-def test_a_run_from_entropy_is_private_and_never_the_same():
-    one, two = (ran(MECHANISM, key=RunKey.fresh()) for _ in range(2))
-    assert one.report.private
-    assert one.ledger.private
-    assert one.labels.metadata["private"] == "true"
-    # All 90 labels agree by chance with probability far below 1e-6.
-    assert one.labels.labels.tolist() != two.labels.labels.tolist()
-
-
-@pytest.mark.parametrize(("epsilon", "warned"), [(0.05, False), (5.0, True)])
-def test_an_epsilon_that_promises_nothing_is_warned_of(epsilon, warned):
-    mechanism = Stability(100, 3, query_epsilon=epsilon, query_delta=1e-4)
-    report = ran(mechanism).report
-    assert (report.epsilon > 20.0) is warned
-    vacuous = [text for text in report.warnings if text.startswith("This epsilon promises pra")]
-    assert len(vacuous) == warned
-
-
 @by_name([MECHANISM, *COMPOSED])
 def test_progress_counts_every_row_once(mechanism):
-    seen = []
-    ran(mechanism, size=40, cap=1, progress=seen.append)
+    seen, rows = [], cut(votes_for(mechanism), 40)
+    rows.progress = seen.append
+    list(drawn(rows, mechanism, RunKey.from_seed(3), max_answers=1))
     assert seen == [40, 40, 10]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from contextlib import nullcontext
@@ -19,7 +18,6 @@ from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, ParameterError, UsageError, VoteError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.delivery import File
-from pate_cli.files.outputs import Outputs
 from pate_cli.run import fold
 from pate_cli.votes import vote_file
 
@@ -92,35 +90,6 @@ def test_the_library_publishes_what_the_command_line_does(tmp_path):
     assert stat.S_IMODE((tmp_path / "s2.json").stat().st_mode) == 0o600
 
 
-def test_what_is_there_stays_and_nothing_else_comes(tmp_path):
-    (tmp_path / "l.report.json").write_text("mine")
-    with pytest.raises(OutputError, match=r"l\.report\.json exists already"):
-        pate.aggregate(VOTES, **GIVEN, into="l.csv")
-    forced = pate.Destination("l.csv", force=True)
-    with pytest.raises(UsageError, match="not even `force`"):
-        pate.aggregate(VOTES, **GIVEN, into=forced)
-    assert names(tmp_path) == ["l.report.json"]
-    (tmp_path / "l.report.json").unlink()
-    for _ in range(2):
-        pate.aggregate(VOTES, **GIVEN, into=forced)
-    assert json.loads((tmp_path / "l.report.json").read_text())["queries"] == 60
-
-
-def test_a_failure_at_the_last_moment_leaves_nothing(tmp_path, monkeypatch):
-    real = Outputs.write
-
-    def full(self, path, data):
-        if str(path).endswith("report.json"):
-            raise OutputError("the disk is full")
-        real(self, path, data)
-
-    monkeypatch.setattr(Outputs, "write", full)
-    np.save("votes.npy", VOTES)
-    with pytest.raises(OutputError, match="the disk is full"):
-        pate.aggregate("votes.npy", **GIVEN, into=pate.Destination("l.csv", ledger="s.json"))
-    assert names(tmp_path) == ["votes.npy"]
-
-
 def test_a_refusal_publishes_its_report_and_no_labels(tmp_path):
     # Far above what the votes cost at this noise, so that the coin is all but never for them.
     asked = {"target_epsilon": 0.5, "max_queries": 40, "sigma2": 20.0, "bound": "two-tail"}
@@ -155,19 +124,6 @@ def test_a_destination_that_makes_no_sense(asked, error, text):
     with pytest.raises(error) as refused:
         pate.Destination(**asked)
     assert text in str(refused.value)
-
-
-def test_where_labels_go_tells_their_format():
-    assert pate.Destination("a.npy").label_format is LabelFormat.NPY
-    assert pate.Destination("s3://bucket/labels.csv").label_format is LabelFormat.CSV
-
-
-@pytest.mark.parametrize("labels", ["labels/", "there"])
-def test_labels_go_to_a_file_and_to_no_folder(tmp_path, labels):
-    (tmp_path / "there").mkdir()
-    with pytest.raises(OutputError, match="folder"):
-        pate.aggregate(VOTES, **GIVEN, into=pate.Destination(labels, label_format="csv"))
-    assert names(tmp_path) == ["there"]
 
 
 @pytest.mark.parametrize(

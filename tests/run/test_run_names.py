@@ -10,7 +10,6 @@ import pate_cli as pate
 import reports
 from pate_cli.core.clock import now
 from pate_cli.core.errors import UsageError
-from pate_cli.core.noise import RunKey
 
 CHEAP = {"mechanism": "lnmax", "max_epsilon": 20.0, **reports.SHAPE}
 
@@ -34,20 +33,6 @@ def test_a_run_that_goes_on_keeps_its_name(tmp_path):
     assert (again.labels.labels == first.labels.labels).all()
     again.checkpoint.end()
     assert run(checkpoint=tmp_path / "kept").report.run != first.report.run
-
-
-def test_a_name_tells_nothing_of_the_key():
-    key = RunKey.fresh()
-    assert key.run_id == key.run_id
-    assert key.run_id not in (key.secret.hex(), key.name("round"))
-    assert bytes.fromhex(key.run_id) not in key.secret
-
-
-def test_a_release_and_a_refusal_have_names_and_times():
-    for kind in ("refused", "rounds"):
-        report, _ = reports.made(kind)
-        assert re.fullmatch("[0-9a-f]{32}", report.run)
-        assert report.time == "2018-02-24T00:00:00Z"
 
 
 def test_time_is_that_of_the_source_or_now(monkeypatch):

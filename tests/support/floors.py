@@ -11,7 +11,7 @@ FLOORS = [
     ["disclosure"],
     ["run"],
     ["planning"],
-    ["published"],
+    ["paper"],
     ["verbs"],
-    ["cli", "reproduction"],
+    ["cli"],
 ]

@@ -9,10 +9,11 @@ import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
 from pate_cli.disclosure.facts import report_of
-from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism
-from pate_cli.run.accounts import TightAccount, charge
+from pate_cli.run.accounts import TightAccount
+from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import Publication
 from pate_cli.verbs.aggregate import Aggregation
@@ -58,11 +59,12 @@ class Batches:
         self.queries = sum(len(batch.counts) for batch in self.votes)
         # All of them are asked.
         self.file = SimpleNamespace(queries=self.queries, ids_after=lambda _rows: iter(()))
+        self.progress = nothing_seen
 
-    def over(self, mechanism, look, *, progress=lambda _rows: None, **_how):
+    def over(self, mechanism, look, **_how):
         for batch in self.votes:
             yield look(mechanism.for_rows(batch.ids, batch.first_row), batch)
-            progress(len(batch.counts))
+            self.progress(len(batch.counts))
 
     read = over
 
@@ -108,8 +110,8 @@ def aggregated(rows, mechanism, plan=None, *, max_answers, key, delta=1e-5, **ho
         sanitizer=plan,
     )
     account = None if plan is None else TightAccount(mechanism, plan)
-    settled = run(rows, mechanism, account, settings, key=key, into=kept, **how)
-    return Aggregation(kept.labels, report_of(settled.facts), settled.ledger)
+    facts, ledger = run(rows, mechanism, account, settings, key=key, into=kept, **how)
+    return Aggregation(kept.labels, report_of(facts), ledger)
 
 
 def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):
@@ -122,13 +124,19 @@ def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", dr
 
 
 def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, **done):
-    """The ledger of a run over these histograms, without its labels."""
-    return charge(
-        mechanism,
-        {order: mechanism.tally(counts, mechanism.cost_table(order).grid) for order in orders},
-        round_of(mechanism, queries=len(counts), **done),
+    """The ledger of a run over these histograms at some orders, without its labels."""
+    orders, prices = sorted(orders), []
+    for order in orders:
+        table = mechanism.cost_table(order)
+        prices.append(table.price(mechanism.tally(counts, table.grid), np.arange(distances)))
+    return Ledger(
+        analysis="tight",
         delta=delta,
-        distances=distances,
+        orders=np.array(orders),
+        rdp=np.array([price.rdp for price in prices]),
+        sensitivity=np.stack([price.curve for price in prices]),
+        ceiling=np.array([price.ceiling for price in prices]),
+        rounds=(round_of(mechanism, queries=len(counts), **done),),
         private=private,
     )
 

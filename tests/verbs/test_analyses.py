@@ -21,9 +21,9 @@ def test_the_published_one_is_loaded_where_it_is_asked_for():
         "import sys, pate_cli.verbs.measure, pate_cli.verbs.aggregate, pate_cli.verbs.verify",
         "from pate_cli.verbs.analyses import analysis_of as of",
         "of('tight')",
-        "print('pate_cli.published' in sys.modules)",
+        "print('pate_cli.paper' in sys.modules)",
         "of('paper')",
-        "print('pate_cli.published' in sys.modules)",
+        "print('pate_cli.paper' in sys.modules)",
     )
     done = subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True, check=True

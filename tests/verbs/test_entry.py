@@ -34,8 +34,8 @@ from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
 from pate_cli.disclosure.record import Outcome, RecordFile, Run, RunKind, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
+from pate_cli.run import labelling
 from pate_cli.run.accounts import release_test
-from pate_cli.verbs import aggregate as verb
 from slices import some
 
 PACKAGE = str(Path(pate.__file__).parent)
@@ -206,7 +206,7 @@ def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
             record_files.unlink(RECORD)
             raise
 
-    monkeypatch.setattr(verb, "release_test", test)
+    monkeypatch.setattr(labelling, "release_test", test)
     walk = Walk(monkeypatch)
     under(KEYS[Outcome.LABELLED])
     walk.run()

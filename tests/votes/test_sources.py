@@ -357,7 +357,7 @@ def test_every_file_that_is_opened_is_known_as_an_input(fill, memory, tmp_path):
         with watched() as inputs, open_votes(source, **ASKED) as votes:
             assert refused(inputs, file)
         with watched() as inputs:
-            inputs.include(votes.inputs)
+            inputs.add(votes.inputs.read)
             assert refused(inputs, file)
     with (folder / "a.csv").open("rb") as stdin, open_votes("-", stdin=stdin, **ASKED) as votes:
         assert refused(votes.inputs, folder / "a.csv")

@@ -1,0 +1,274 @@
+"""The published analysis in the place of the sound one, for `analysis` paper. Never a bound.
+
+Costs are expectations over the aggregator's own coins, as in Table 2: a Jensen gap below a Rényi
+divergence. Everything is a sum over queries, so batches add up. Nothing sound imports this room;
+one verb looks it up by its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, Final, TypeAlias
+
+import numpy as np
+
+from pate_cli.accounting.cost_table import Price
+from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
+from pate_cli.core.errors import UsageError, ValidityError
+from pate_cli.core.words import Analysis, MechanismName, OrderChoice
+from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.paper.conditions import check_conditions
+from pate_cli.paper.conversion import TABLE_ORDERS, gnss_rdp, to_epsilon
+from pate_cli.paper.distances import gnmax_local_sensitivity
+from pate_cli.paper.expected import confident_steps, expected_local_sensitivity
+from pate_cli.paper.gnmax import gnmax_rdp
+from pate_cli.paper.laplace import laplace_rdp
+from pate_cli.planning.cost import MOMENT_ORDERS, Priced, price_rows
+from pate_cli.planning.sensitivity import Sensitivity
+from pate_cli.run.accounts import LedgerAccount
+from pate_cli.run.fold import AskedRows, OnCounts
+
+Kept: TypeAlias = tuple[float, Floats]
+"""Expected cost and local sensitivity by distance, summed over some queries. SECRET."""
+
+
+@dataclass(frozen=True)
+class PublishedPlan(ReleasePlan):
+    """A release that is converted to ε as the paper does.
+
+    A draw scaled by the published sensitivity is not known to be as smooth as claimed, so nothing
+    drawn by this plan is sound. The draw is charged what it costs, not by the published theorem,
+    which is false for most β.
+    """
+
+    analysis: ClassVar[Analysis] = Analysis.PAPER
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.publishes_draw:
+            _ = self.claimed_rdp  # whose range of β is narrower
+
+    @property
+    def sound(self) -> bool:
+        """Only where nothing is drawn."""
+        return not self.publishes_draw
+
+    @property
+    def claimed_rdp(self) -> float:
+        """RDP cost of the draw by the paper's theorem, nats."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
+
+    @property
+    def caveats(self) -> tuple[str, ...]:
+        """Caveats about a data-dependent ε of the published analysis."""
+        if self.sound:
+            return ()
+        exact, claimed = self.release_rdp, self.claimed_rdp
+        caveats = [
+            "The published analysis charges the expected cost over the aggregator's coins, which "
+            "is below a Renyi divergence; sanitized.epsilon is for comparison with the paper, not "
+            "a bound."
+        ]
+        if claimed < exact:
+            caveats.append(
+                "The published theorem on the sanitized release fails for order x beta = "
+                f"{self.order * self.beta:.3g}: it claims {claimed:.6g}, the draw costs "
+                f"{exact:.6g}."
+            )
+        return tuple(caveats)
+
+    def conversion(self, delta: float) -> float:
+        """log(1/δ)/(λ − 1), nats: Theorem 5."""
+        return float(to_epsilon([0.0], orders=[self.order], delta=delta)[0])
+
+
+def _noise(mechanism: Any) -> dict[str, float]:
+    return {name: getattr(mechanism, name) for name in ("threshold", "sigma1", "sigma2")}
+
+
+def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
+    """Expected cost by step, [orders, queries] each; UsageError where the papers know none."""
+    if mechanism.name == MechanismName.LNMAX:
+        return {"argmax": laplace_rdp(counts, mechanism.laplace_scale, orders)}
+    if mechanism.name == MechanismName.GNMAX:
+        return {"argmax": gnmax_rdp(counts, mechanism.sigma2, orders)}
+    if mechanism.name in _SMOOTH:
+        scores = mechanism.test_score(counts)
+        return confident_steps(counts, scores, _noise(mechanism), orders)
+    raise UsageError(
+        f"the published analysis does not cover {mechanism.name}; use `analysis` tight"
+    )
+
+
+def _sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
+    """Expected local sensitivity by distance, [most votes]; a prior's votes count as teachers'."""
+    teachers = mechanism.most_votes
+    if mechanism.name == MechanismName.GNMAX:
+        alike = np.ones(len(counts))
+        return gnmax_local_sensitivity(
+            counts, sigma=mechanism.sigma2, order=order, teachers=teachers, weights=alike
+        )
+    scores = mechanism.test_score(counts)
+    return expected_local_sensitivity(
+        counts, scores, _noise(mechanism), order=order, teachers=teachers
+    )
+
+
+_SMOOTH: Final = (MechanismName.GNMAX, MechanismName.CONFIDENT, MechanismName.INTERACTIVE)
+"""Mechanisms whose smooth sensitivity the paper gives."""
+
+
+def _require_covered(mechanism: Mechanism) -> None:
+    """Refuse records that reached several teachers, priors and many classes.
+
+    Raises:
+        UsageError: the paper knows none of them.
+    """
+    unknown = None
+    if mechanism.teachers_per_record != 1:
+        unknown = "knows disjoint teachers only; `teachers_per_record` goes with `analysis` tight"
+    elif mechanism.prior_weight:
+        unknown = "knows no prior; `prior` goes with `analysis` tight"
+    elif mechanism.classes > DENSE_CLASSES:
+        unknown = f"is for at most {DENSE_CLASSES} classes; use `analysis` tight"
+    if unknown:
+        raise UsageError(f"the published analysis {unknown}")
+
+
+class PublishedCost:
+    """Expected costs of queries, and the published conversion."""
+
+    name = Analysis.PAPER
+
+    def steps(
+        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
+    ) -> dict[str, Floats]:
+        """Expected cost of each query by step, [orders, queries], nats.
+
+        Raises:
+            UsageError: a mechanism that the papers do not know, or shared records.
+        """
+        _require_covered(mechanism)
+        return _steps(mechanism, dense(counts), orders)
+
+    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
+        """Price queries by two readings: published costs depend on more of one than its cell."""
+        return price_rows(self, votes, mechanism, orders)
+
+    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
+        """ε at each order by Theorem 5, [orders], nats."""
+        return to_epsilon(rdp, orders=orders, delta=delta)
+
+
+@dataclass(frozen=True)
+class _Charge:
+    """From histograms to their expected cost and local sensitivity at one order."""
+
+    order: float
+
+    def __call__(self, mechanism: Mechanism, counts: Histograms) -> Kept:
+        counts = dense(counts)
+        steps = _steps(mechanism, counts, np.array([self.order]))
+        rdp = sum(float(cost.sum()) for cost in steps.values())
+        return rdp, _sensitivity(mechanism, counts, self.order)
+
+
+class PublishedAccount(LedgerAccount):
+    """Expected cost and expected local sensitivity at the order of a plan. SECRET."""
+
+    def __init__(self, mechanism: ScoredMechanism, plan: PublishedPlan) -> None:
+        """Start at nothing.
+
+        Raises:
+            UsageError: a mechanism without a published smooth sensitivity, or shared records.
+            ValidityError: C5 or C6 fails for this mechanism and order.
+        """
+        super().__init__(mechanism, plan)
+        if mechanism.name not in _SMOOTH:
+            raise UsageError(
+                f"the published analysis has no smooth sensitivity for {mechanism.name}; "
+                "use `analysis` tight"
+            )
+        _require_covered(mechanism)
+        self.verdict = check_conditions(
+            sigma=mechanism.parameters()["sigma2"], classes=mechanism.classes, order=plan.order
+        )
+        if not self.verdict.holds:
+            raise ValidityError(
+                f"smooth sensitivity is not valid at order {plan.order:g}: {self.verdict.reason}; "
+                "try another `order` or `analysis` tight"
+            )
+        # The paper's distances end with the number of teachers; a prior's votes are as good.
+        self._rdp, self._curve = 0.0, np.zeros(mechanism.most_votes)
+
+    @property
+    def keep(self) -> Callable[[Mechanism, Histograms], Kept]:
+        """Turns a batch into its expected cost and local sensitivity by distance."""
+        return _Charge(self._plan.order)
+
+    def add(self, kept: Kept) -> None:
+        """Add what was kept of a batch."""
+        self._rdp += kept[0]
+        self._curve = self._curve + kept[1]
+
+    @property
+    def price(self) -> Price:
+        """Expected cost and sensitivity so far; the last distance is the ceiling."""
+        distances = np.arange(self._curve.size)
+        return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
+
+    def ledger(self, done: Round, *, private: bool) -> Ledger:
+        """Return the ledger of all rows, which holds expectations."""
+        return Ledger(
+            analysis="paper",
+            delta=self._plan.delta,
+            orders=np.array([self._plan.order]),
+            rdp=np.array([self._rdp]),
+            sensitivity=self._curve[np.newaxis],
+            ceiling=self._curve[-1:],
+            rounds=(done,),
+            private=private,
+        )
+
+
+class PublishedAnalysis:
+    """The analysis of the 2018 paper, for comparison with it."""
+
+    name, cost = Analysis.PAPER, PublishedCost()
+
+    def orders(self, choice: OrderChoice) -> Floats:
+        """Rényi orders of Tables 1 and 2, or of the 2017 paper's moments."""
+        return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else TABLE_ORDERS)
+
+    def plan(self, plan: ReleasePlan) -> PublishedPlan:
+        """Return a sound plan with the published conversion in place of its own."""
+        return PublishedPlan(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma)
+
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> PublishedAccount:
+        """Return what a run keeps of the votes; errors as of `PublishedAccount`."""
+        return PublishedAccount(mechanism, self.plan(plan))
+
+    def sensitivity(
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+    ) -> Sensitivity:
+        """How far one record could move the cost of the votes, by Algorithms 3 to 5. SECRET.
+
+        Args:
+            votes: over the queries.
+            mechanism: the aggregator.
+            plan: a sound one.
+            queries: how many there are.
+
+        Raises:
+            UsageError: a mechanism without a published smooth sensitivity, or shared records.
+            ValidityError: C5 or C6 fails.
+        """
+        own = self.plan(plan)
+        account = PublishedAccount(mechanism, own)
+        for kept in votes.over(mechanism, OnCounts(account.keep)):
+            account.add(kept)
+        verdicts = (asdict(account.verdict),)
+        return Sensitivity.of(account.price, own, mechanism, queries=queries, conditions=verdicts)

@@ -1,0 +1,154 @@
+"""The rows of Tables 1 and 2: as the paper prints them, and the like for votes it does not know.
+
+The printed figures, and the votes and parameters they are said to come from, are data
+(printed_tables.json, whose keys are the fields here).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from typing import Any
+
+from pate_cli.core.words import LAPLACE_SHARE, SIGMA1_SHARE, SIGMA2_SHARE, THRESHOLD_SHARE
+
+_SAMPLE_DELTA = 1e-5
+# As many as the paper's longest run.
+_MOST_SAMPLE_ROWS = 12_000
+
+SAMPLE_NOTE = (
+    "Sample votes, not the authors': no published figures to compare. "
+    f"T = {THRESHOLD_SHARE:g}, sigma1 = {SIGMA1_SHARE:g}, sigma2 = {SIGMA2_SHARE:g} and the "
+    f"Laplace scale {LAPLACE_SHARE:g} times the number of teachers, delta {_SAMPLE_DELTA:g}, at "
+    f"most {_MOST_SAMPLE_ROWS} rows; for the published lines order, beta and sigma_SS are chosen "
+    "on the votes, as in the paper."
+)
+
+
+@dataclass(frozen=True)
+class RoundOfRow:
+    """One run of an aggregator on the first rows of a vote file.
+
+    Attributes:
+        votes: name of the vote file.
+        noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes; empty where the
+            paper does not say. Of a sample, times the number of teachers.
+        queries: how many of the first rows are asked; None for all. Of a sample, the most.
+        student: name of the file of the student's predictions, None where there is no student.
+        sample: whether these are votes that the paper does not know.
+    """
+
+    votes: str
+    noise: Mapping[str, float]
+    queries: int | None = None
+    student: str | None = None
+    sample: bool = False
+
+
+@dataclass(frozen=True)
+class PrintedRelease:
+    """Figures that Table 2 prints of one release; a value of β, SS and σ_SS per round."""
+
+    order: float
+    expected_epsilon: float
+    betas: tuple[float, ...]
+    smooth: tuple[float, ...]
+    sigmas: tuple[float, ...]
+    epsilon: float
+    sd: float
+
+
+@dataclass(frozen=True, eq=False)
+class TableRow:
+    """A row of Table 1 or of Table 2.
+
+    Attributes:
+        dataset: name of the data in the paper.
+        aggregator: name of the aggregator in the paper.
+        rounds: its runs, composed.
+        delta: δ.
+        answered, epsilon: as Table 1 prints them; None in Table 2 and of samples.
+        release: what Table 2 prints; None in Table 1 and of samples.
+        note: what a reader has to know about the printed figures.
+    """
+
+    dataset: str
+    aggregator: str
+    rounds: tuple[RoundOfRow, ...]
+    delta: float
+    answered: int | None = None
+    epsilon: float | None = None
+    release: PrintedRelease | None = None
+    note: str = ""
+
+    @property
+    def name(self) -> str:
+        """Dataset and aggregator, and which of several runs on LNMax."""
+        runs = f" {self.answered}" if self.answered and self.aggregator == "LNMax" else ""
+        return f"{self.dataset}, {self.aggregator}{runs}"
+
+    @property
+    def printed(self) -> tuple[str, ...]:
+        """The cells that the paper prints, of which something is computed again."""
+        if self.release is not None:
+            return (f"{self.release.epsilon:.2f} ± {self.release.sd:.3f}",)
+        return () if self.epsilon is None else (str(self.answered), f"{self.epsilon:#.3g}")
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Every file that the row needs."""
+        names = [name for each in self.rounds for name in (each.votes, each.student) if name]
+        return tuple(dict.fromkeys(names))
+
+
+@dataclass(frozen=True)
+class PrintedTables:
+    """Both tables, and where the authors keep their votes.
+
+    Attributes:
+        archive: address of the archive of vote files.
+        sha256: hex digests of the files whose digest is known.
+        table1, table2: rows in printed order.
+    """
+
+    archive: str
+    sha256: Mapping[str, str]
+    table1: tuple[TableRow, ...]
+    table2: tuple[TableRow, ...]
+
+
+def printed_tables() -> PrintedTables:
+    """Read the tables that come with the package."""
+    text = resources.files(__package__).joinpath("printed_tables.json").read_text(encoding="utf-8")
+    data = json.loads(text)
+    tables = (tuple(_row(**row) for row in data[name]) for name in ("table1", "table2"))
+    return PrintedTables(data["archive"], data["sha256"], *tables)
+
+
+def sample_rows(names: Iterable[str]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
+    """Rows of Table 1 and of Table 2 for vote files, at the paper's MNIST proportions."""
+    confident = {"threshold": THRESHOLD_SHARE, "sigma1": SIGMA1_SHARE, "sigma2": SIGMA2_SHARE}
+    noises = {"LNMax": {"laplace_scale": LAPLACE_SHARE}, "Confident-GNMax": confident}
+    table1 = []
+    for name in names:
+        for aggregator, noise in noises.items():
+            asked = RoundOfRow(name, noise, _MOST_SAMPLE_ROWS, sample=True)
+            table1.append(TableRow(name, aggregator, (asked,), _SAMPLE_DELTA))
+    return tuple(table1), tuple(table1[1::2])
+
+
+def _row(
+    *,
+    rounds: Iterable[Mapping[str, Any]],
+    release: Mapping[str, Any] | None = None,
+    accuracies: object = None,
+    **row: Any,
+) -> TableRow:
+    """Make a row of the data; accuracies need training and are not recomputed."""
+    del accuracies
+    if release is not None:
+        each = {name: tuple(release[name]) for name in ("betas", "smooth", "sigmas")}
+        row["release"] = PrintedRelease(**{**release, **each})
+    return TableRow(rounds=tuple(RoundOfRow(**each) for each in rounds), **row)

@@ -1,0 +1,151 @@
+"""The published bounds against arbitrary precision, exact probabilities and their own domains."""
+
+from __future__ import annotations
+
+import math
+
+import mpmath as mp
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pate_cli.core.errors import ParameterError
+from pate_cli.paper.conversion import gnss_rdp, to_epsilon
+from pate_cli.paper.expected import confident_steps
+from pate_cli.paper.gnmax import data_dependent_rdp, gnmax_log_q, gnmax_rdp
+from pate_cli.paper.laplace import laplace_log_q, laplace_rdp
+from pate_cli.paper.threshold import threshold_rdp
+
+HISTOGRAMS = st.lists(st.integers(0, 300), min_size=2, max_size=6)
+ORDERS = st.sampled_from([1.5, 2.0, 7.5, 14.0, 50.0])
+SIGMAS = st.sampled_from([5.0, 20.0, 40.0, 150.0])
+
+
+def theorem_6(log_q, sigma, order):
+    """Theorem 6 and Proposition 10 as printed, in 450 digits (1 − q needs them), or None."""
+    with mp.workdps(450):
+        q, sigma, order = mp.exp(log_q), mp.mpf(sigma), mp.mpf(order)
+        mu2 = sigma * mp.sqrt(mp.log(1 / q))
+        mu1 = mu2 + 1
+        eps1, eps2 = mu1 / sigma**2, mu2 / sigma**2
+        if not (q < 1 and mu1 >= order and mu2 > 1):
+            return None
+        if q > mp.exp((mu2 - 1) * eps2) / (mu1 / (mu1 - 1) * mu2 / (mu2 - 1)) ** mu2:
+            return None
+        a = (1 - q) / (1 - (q * mp.exp(eps2)) ** ((mu2 - 1) / mu2))
+        b = mp.exp(eps1) / q ** (1 / (mu1 - 1))
+        return mp.log((1 - q) * a ** (order - 1) + q * b ** (order - 1)) / (order - 1)
+
+
+@given(log_q=st.floats(-500, -1e-3), sigma=SIGMAS, order=ORDERS)
+def test_theorem_6_in_arbitrary_precision(log_q, sigma, order):
+    found = data_dependent_rdp([log_q], sigma=sigma, orders=order)[0, 0]
+    expected = theorem_6(log_q, sigma, order)
+    if expected is None:
+        assert np.isinf(found)
+    else:
+        assert found == pytest.approx(float(expected), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize("counts", [[60, 30, 10], [9, 8, 8, 5], [200, 0], [5, 5]])
+def test_log_q_is_the_union_bound_of_proposition_7(counts):
+    for sigma in (2.0, 15.0):
+        with mp.workdps(40):
+            top = max(counts)
+            rest = sorted(counts)[:-1]
+            union = sum(mp.erfc((top - n) / (2 * mp.mpf(sigma))) for n in rest) / 2
+            expected = float(mp.log(min(union, 1 - mp.mpf(1) / len(counts))))
+        found = gnmax_log_q([counts], sigma=sigma)[0]
+        assert found == pytest.approx(expected, rel=1e-12)
+
+
+def laplace_above(x):
+    return mp.exp(-x) / 2 if x > 0 else 1 - mp.exp(x) / 2
+
+
+@pytest.mark.parametrize("gap", [0.3, 1.0, 7.0])
+def test_lnmax_q_is_exact_for_two_classes(gap):
+    # The loser wins when one Laplace variable beats another by more than the gap.
+    tail = mp.quad(
+        lambda y: mp.exp(-abs(y)) / 2 * laplace_above(y + gap), [-mp.inf, -gap, 0, mp.inf]
+    )
+    found = laplace_log_q([[20.0 * gap, 0.0]], scale=20.0)[0]
+    assert math.exp(found) == pytest.approx(float(tail), rel=1e-10)
+
+
+@given(counts=HISTOGRAMS, sigma=SIGMAS, order=ORDERS)
+def test_data_dependent_never_exceeds_data_independent(counts, sigma, order):
+    assert 0 <= gnmax_rdp([counts], sigma, order)[0, 0] <= order / sigma**2
+    ceiling = min(2 / sigma, 2 * order / sigma**2)
+    assert 0 <= laplace_rdp([counts], sigma, order)[0, 0] <= ceiling * (1 + 1e-15)
+
+
+@given(v=st.floats(-50, 300), order=ORDERS)
+def test_threshold_is_symmetric_and_costs_two_class_gnmax(v, order):
+    where = {"threshold": 125.0, "sigma": 30.0}
+    plain = threshold_rdp([v], orders=order, **where)
+    mirrored = threshold_rdp([250.0 - v], orders=order, **where)
+    np.testing.assert_allclose(plain, mirrored, rtol=1e-9)
+    gap = abs(v - 125.0)
+    # √2·σ1 in GNMax puts the gap at gap/(√2·√2·σ1): twice the margin has the same q.
+    twin = gnmax_rdp([[2 * gap, 0.0]], math.sqrt(2) * 30.0, order)
+    np.testing.assert_allclose(plain, twin, rtol=1e-9)
+
+
+def test_unanimous_votes_with_vanishing_noise_cost_nothing():
+    assert gnmax_log_q([[250, 0]], sigma=1e-300)[0] == -np.inf
+    assert data_dependent_rdp([-np.inf], sigma=1e-3, orders=14)[0, 0] == 0.0
+
+
+@pytest.mark.parametrize("sigma", [1e-300, 1e-100, 1e100, 1e300])
+def test_absurd_noise_is_priced_without_a_warning(sigma):
+    counts = [[3, 2], [5, 0]]
+    assert (gnmax_rdp(counts, sigma, [2.0, 50.0]) >= 0).all()
+    assert (laplace_rdp(counts, sigma, [2.0, 50.0]) >= 0).all()
+    rdp = threshold_rdp([3.0, 5.0], threshold=3.0, sigma=sigma, orders=2.0)
+    assert (rdp >= 0).all()
+
+
+def test_expected_cost_weighs_the_answer_by_its_probability():
+    counts = np.array([[90, 5, 5], [40, 30, 30]])
+    scores = counts.max(axis=1)
+    noise = {"threshold": 60.0, "sigma1": 20.0, "sigma2": 10.0}
+    found = confident_steps(counts, scores, noise, [2.0, 8.0])
+    check = threshold_rdp(scores, threshold=60.0, sigma=20.0, orders=[2.0, 8.0])
+    np.testing.assert_array_equal(found["threshold"], check)
+    chance = np.array([0.5 * math.erfc((60.0 - v) / 20.0 / math.sqrt(2)) for v in scores])
+    answer = gnmax_rdp(counts, 10.0, [2.0, 8.0])
+    np.testing.assert_allclose(found["argmax"], chance * answer, rtol=1e-12)
+    # A student's scores replace the highest count in the check alone.
+    student = confident_steps(counts, np.array([-200.0, 40.0]), noise, [2.0, 8.0])
+    assert (student["argmax"][:, 0] < found["argmax"][:, 0]).all()
+    np.testing.assert_array_equal(student["argmax"][:, 1], found["argmax"][:, 1])
+
+
+def test_conversion_is_the_classical_one():
+    found = to_epsilon([0.5, 1.0], orders=[11.0, 3.0], delta=math.exp(-10))
+    np.testing.assert_allclose(found, [0.5 + 10 / 10, 1.0 + 10 / 2], rtol=1e-14)
+
+
+def test_gnss_domain_is_named():
+    with pytest.raises(ParameterError, match=r"order < 1/\(2 beta\) = 10 .*got order 10 with beta"):
+        gnss_rdp(beta=0.05, sigma=3.0, order=10)
+
+
+def test_gnss_as_published_is_below_the_true_divergence_where_table_2_uses_it():
+    # D_λ(N(a, s²) ‖ N(b, t²)) by quadrature on a path the theorem covers: SS falls by e^{−β}.
+    beta, sigma, order = 0.0329, 6.23, 14
+    small = mp.exp(-beta)
+    s, t, shift = sigma, sigma * small, small
+    integral = mp.quad(
+        lambda x: mp.npdf(x, 0, s) ** order * mp.npdf(x, shift, t) ** (1 - order),
+        [-400, -250, -180, -140, -108, -80, -40, 0, 100],
+    )
+    truth = float(mp.log(integral) / (order - 1))
+    assert truth == pytest.approx(1.6070558, rel=1e-4)
+    assert gnss_rdp(beta=beta, sigma=sigma, order=order) < 0.33 * truth
+    # At λβ well below ¼ the same path stays under the theorem.
+    gentle = gnss_rdp(beta=0.01, sigma=5.0, order=14)
+    w = 1 - 13 * math.expm1(0.02)
+    assert 14 / (2 * 25 * w) - 0.01 - math.log(w) / 26 < gentle

@@ -1,0 +1,186 @@
+"""Algorithms 3 and 4 against their own text, and against every histogram of small ensembles."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from pate_cli.paper import distances
+from pate_cli.paper.conditions import check_conditions
+from pate_cli.paper.distances import gnmax_local_sensitivity
+from pate_cli.paper.expected import smooth_sensitivity
+from pate_cli.paper.gnmax import gnmax_log_q, gnmax_rdp
+from pate_cli.paper.plateau import find_plateau
+from slices import some, tries
+
+
+def curve_of(counts, *, weights=None, **where):
+    """Local sensitivity by distance; all queries count alike unless there are weights."""
+    weights = np.ones(len(counts)) if weights is None else weights
+    return gnmax_local_sensitivity(np.array(counts), weights=weights, **where)
+
+
+def literal_algorithm_4(counts, teachers, shape):
+    """Vote by vote, as the pseudocode reads; rows whose votes run out jump to the plateau."""
+
+    def height(histogram):
+        return shape.local_sensitivity(log_q(histogram))[0]
+
+    def log_q(histogram):
+        return gnmax_log_q([histogram], sigma=shape.sigma)
+
+    start = sorted(counts, reverse=True)
+    if shape.log_q1 <= log_q(start)[0] <= shape.log_q0:
+        return np.full(teachers, shape.height)
+    curve, settled = [], False
+    for d in range(teachers):
+        moved = list(start)
+        if settled:
+            curve.append(shape.height)
+        elif log_q(start)[0] < shape.log_q1:
+            moved[0], moved[1] = moved[0] - d, moved[1] + d
+            settled = start[0] - start[1] < 2 * d or log_q(moved)[0] > shape.log_q1
+            curve.append(shape.height if settled else height(moved))
+        else:
+            losing = sum(start[1:])
+            if d > losing:
+                curve.append(shape.height)
+                continue
+            moved[0] += d
+            for _ in range(d):
+                runner_up = max(range(1, len(moved)), key=lambda i: moved[i])
+                moved[runner_up] -= 1
+            settled = log_q(moved)[0] < shape.log_q0
+            curve.append(shape.height if settled else height(moved))
+    return np.array(curve)
+
+
+@settings(max_examples=tries(60))
+@given(
+    counts=st.lists(st.integers(0, 60), min_size=2, max_size=7),
+    sigma=st.sampled_from([6.0, 12.0, 25.0]),
+    order=st.sampled_from([1.5, 3.0, 6.0]),
+)
+def test_vectorised_is_the_pseudocode(counts, sigma, order):
+    assume((len(counts), sigma, order) != (2, 6.0, 6.0))  # where alone the conditions fail
+    teachers = max(sum(counts), 1)
+    shape = find_plateau(sigma=sigma, classes=len(counts), order=order)
+    found = curve_of([counts], sigma=sigma, order=order, teachers=teachers)
+    expected = literal_algorithm_4(counts, teachers, shape)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-18)
+
+
+def every_curve(histograms, **where):
+    """The curve of every query by itself, [queries, teachers]; permuted rows have one."""
+    rows, place = np.unique(np.sort(histograms, axis=1), axis=0, return_inverse=True)
+    curves = [curve_of([row], **where) for row in rows]
+    return np.array(curves)[place.reshape(-1)]
+
+
+def all_histograms(teachers, classes):
+    for cuts in itertools.combinations(range(teachers + classes - 1), classes - 1):
+        edges = (-1, *cuts, teachers + classes - 1)
+        yield tuple(b - a - 1 for a, b in itertools.pairwise(edges))
+
+
+@pytest.mark.parametrize(
+    ("teachers", "classes", "sigma"),
+    some([(12, 3, 2.0), (16, 3, 2.5), (11, 4, 2.0), (30, 2, 5.0)], 2),
+)
+def test_theorem_20_on_every_histogram(teachers, classes, sigma):
+    """Algorithm 4 is max LS̃ over the ball; never below it, whatever happens at its edge."""
+    order = 2.0
+    assert check_conditions(sigma=sigma, classes=classes, order=order).holds
+    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    histograms = np.array(list(all_histograms(teachers, classes)))
+    height = shape.local_sensitivity(gnmax_log_q(histograms, sigma=sigma))
+    distance = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) // 2
+    ball = np.stack(
+        [np.where(distance <= d, height, 0.0).max(axis=1) for d in range(teachers)], axis=1
+    )
+    # Not vacuous: histograms on both sides of the plateau, some with a small LS̃ of their own.
+    assert len(np.unique(height.round(12))) > 4
+    where = {"sigma": sigma, "order": order, "teachers": teachers}
+    curves = every_curve(histograms, **where)
+    assert (curves >= ball * (1 - 1e-12)).all()
+    # Sharp too, until the losing votes run out and the curve jumps to the plateau.
+    losing = histograms.sum(axis=1) - histograms.max(axis=1)
+    before = np.arange(teachers) <= losing[:, np.newaxis]
+    assert (curves <= ball * (1 + 1e-12))[before].mean() > 0.7
+    # And it is smooth: neighbours' bounds are within e^β of each other.
+    neighbours = np.argwhere(distance == 1)
+    for beta in (0.05, 0.5):
+        smooth = (curves * np.exp(-beta * np.arange(teachers))).max(axis=1)
+        ratio = smooth[neighbours[:, 0]] / smooth[neighbours[:, 1]]
+        assert ratio.max() <= np.exp(beta) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("sigma", [2.0, 2.5])
+def test_local_sensitivity_covers_every_neighbour(sigma):
+    teachers, classes, order = 12, 3, 2.0
+    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    histograms = np.array(list(all_histograms(teachers, classes)))
+    log_q = gnmax_log_q(histograms, sigma=sigma)
+    cost = gnmax_rdp(histograms, sigma, order)[0]
+    near = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) == 2
+    change = np.where(near, np.abs(cost[:, np.newaxis] - cost), 0.0).max(axis=1)
+    assert (shape.local_sensitivity(log_q) >= change * (1 - 1e-12)).all()
+    pairs = np.argwhere(near)
+    above = shape.above(log_q)
+    below = shape.below(log_q)
+    assert (log_q[pairs[:, 1]] <= above[pairs[:, 0]] + 1e-12).all()
+    assert (log_q[pairs[:, 1]] >= below[pairs[:, 0]] - 1e-12).all()
+
+
+def test_proposition_19_finds_the_extreme_q_in_the_ball():
+    teachers, classes, sigma = 10, 4, 3.0
+    histograms = np.array(list(all_histograms(teachers, classes)))
+    log_q = gnmax_log_q(histograms, sigma=sigma)
+    distance = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) // 2
+    runs = distances.Runs.of(histograms, sigma=sigma, moves=teachers)
+    row = np.arange(len(histograms))
+    capped = np.log1p(-1 / classes)
+    for moves in range(teachers):
+        ball = distance <= moves
+        d = np.full(len(row), moves)
+        can_close = 2 * moves <= runs.gap
+        largest = np.where(ball, log_q, -np.inf).max(axis=1)
+        found = runs.closer(row[can_close], d[can_close])
+        uncapped = found < capped - 1e-9  # C7 asks for q below B_U(q0)
+        np.testing.assert_allclose(
+            found[uncapped], largest[can_close][uncapped], rtol=1e-10, atol=1e-12
+        )
+        can_part = moves <= runs.losing
+        smallest = np.where(ball, log_q, np.inf).min(axis=1)
+        found = runs.apart(row[can_part], d[can_part])
+        np.testing.assert_allclose(found, smallest[can_part], rtol=1e-10, atol=1e-12)
+
+
+def test_weights_and_repeated_rows_add_up():
+    rows = np.array([[30, 10, 2], [14, 14, 14], [2, 30, 10], [41, 1, 0], [25, 9, 8]])
+    where = {"sigma": 12.0, "order": 3.0, "teachers": 42}
+    single = np.array([curve_of([row], **where) for row in rows])
+    np.testing.assert_array_equal(single[0], single[2])
+    weights = np.array([0.5, 1.0, 0.25, 0.0, 2.0])
+    found = curve_of(rows, weights=weights, **where)
+    np.testing.assert_allclose(found, weights @ single, rtol=1e-12)
+    empty = curve_of(np.zeros((0, 3), dtype=int), **where)
+    np.testing.assert_array_equal(empty, np.zeros(42))
+
+
+def test_a_run_of_rows_may_be_cut_anywhere(monkeypatch):
+    rows = np.random.default_rng(1).multinomial(60, [0.6, 0.2, 0.1, 0.1], 40)
+    where = {"sigma": 15.0, "order": 3.0, "teachers": 60}
+    whole = curve_of(rows, **where)
+    monkeypatch.setattr(distances, "CELLS", 16)
+    np.testing.assert_allclose(curve_of(rows, **where), whole, rtol=1e-12)
+
+
+def test_theorem_24_needs_the_running_maximum_and_beta_smoothness():
+    curve = np.array([1.0, 3.0, 3.0])
+    assert smooth_sensitivity(curve, beta=0.1) == pytest.approx(3 * np.exp(-0.1))
+    assert smooth_sensitivity(curve, beta=5.0) == 1.0

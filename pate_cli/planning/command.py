@@ -10,13 +10,26 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.tuning import Tuning
 
 
-def in_votes(value: float) -> str:
-    """An amount as the command line reads it back as votes: it takes amounts below 1 for shares."""
-    return repr(value).removesuffix(".0") if value >= 1.0 else f"{value:g}votes"
+def keywords_of(settings: Tuning, rows: int, target: TargetPlan) -> dict[str, Any]:
+    """Return the keywords of `aggregate` that run settings over so many queries at a target.
+
+    Amounts below one vote are texts, because `aggregate` takes such numbers for shares.
+    """
+    found: dict[str, Any] = {"mechanism": settings.mechanism_name}
+    for name, value in settings.parameters.items():
+        found[name] = value if value >= 1.0 else f"{value:g}votes"
+    if settings.prior_weight:
+        found["prior_weight"] = settings.prior_weight
+    return found | {
+        "max_queries": rows,
+        "delta": target.delta,
+        "target_epsilon": target.epsilon,
+        "refusal_epsilon": target.refusal_epsilon,
+    }
 
 
 def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> str:
-    """The `pate aggregate` line with these keywords of `aggregate`.
+    """Return the `pate aggregate` line with these keywords of `aggregate`.
 
     Args:
         votes: the file of votes.
@@ -28,34 +41,3 @@ def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> st
         text = repr(value).removesuffix(".0") if isinstance(value, int | float) else str(value)
         line += [f"--{name.replace('_', '-')}", text]
     return shlex.join(line)
-
-
-def aggregate_command(
-    settings: Tuning,
-    rows: int,
-    target: TargetPlan,
-    *,
-    votes: str = "VOTES",
-    words: Sequence[str] = (),
-    prior: str = "PRIOR",
-) -> str:
-    """The `pate aggregate` line for settings, rows and a target.
-
-    Args:
-        settings: threshold, noise and weight of the prior.
-        rows: how many queries are asked.
-        target: ε, δ and the price of failing.
-        votes: the file of votes.
-        words: more options, such as `--teachers-per-record 2`.
-        prior: the file of the prior's guesses.
-    """
-    line = ["pate", "aggregate", votes, *words]
-    if settings.threshold is None:
-        line += ["--mechanism", settings.mechanism_name.value]
-    for name, value in settings.parameters.items():
-        line += [f"--{name}", in_votes(value)]
-    if settings.prior_weight:
-        line += ["--prior", prior, "--prior-weight", str(settings.prior_weight)]
-    line += ["--max-queries", str(rows), "--delta", repr(target.delta)]
-    line += ["--target-epsilon", f"{target.epsilon:g}"]
-    return shlex.join([*line, "--refusal-epsilon", f"{target.refusal_epsilon:g}"])

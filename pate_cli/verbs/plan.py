@@ -10,7 +10,6 @@ from pate_cli.disclosure.report import Report
 from pate_cli.mechanisms import RULED, scored_from_parameters
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning import plan as planning
-from pate_cli.planning.command import aggregate_command
 from pate_cli.planning.plan import Plan, Question
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, agreement_levels
 from pate_cli.votes.groups import TeacherGroups
@@ -131,5 +130,4 @@ def elsewhere(report: Report, available: int) -> tuple[str, float] | None:
     least = min(rule.by_level.values())
     if not rule.likely or least <= _MUCH_MORE * max(report.answers, 1):
         return None
-    rows = max(rule.rows // labels, 1)
-    return aggregate_command(rule.settings, rows, known.target, words=known.words), least
+    return known.command(rule.settings, rule.rows), least

@@ -27,7 +27,7 @@ def test_expectations_are_those_of_the_forecast_and_a_command_comes_with_them(pl
     low, middle, high = planned.by_agreement
     assert low["answers"] <= middle["answers"] <= high["answers"]
     assert planned.answers == middle["answers"] > 10
-    assert planned.command.startswith("pate aggregate VOTES --threshold ")
+    assert planned.command.startswith("pate aggregate VOTES --mechanism confident --threshold ")
     assert json.loads(planned.to_json())["found"] == "answers"
     assert "about" in repr(planned)
 

@@ -29,11 +29,17 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.report import RefusedError as RefusedError
     from pate_cli.disclosure.report import Report as Report
     from pate_cli.labels.labels import Labels as Labels
-    from pate_cli.mechanisms import *  # noqa: F403 - whichever there are
-    from pate_cli.mechanisms.coordinated import coordinated_choice as coordinated_choice
-    from pate_cli.mechanisms.synthetic import SyntheticEnsemble as SyntheticEnsemble
+    from pate_cli.mechanisms.confident import ConfidentGNMax as ConfidentGNMax
+    from pate_cli.mechanisms.gnmax import GNMax as GNMax
+    from pate_cli.mechanisms.interactive import InteractiveGNMax as InteractiveGNMax
+    from pate_cli.mechanisms.lnmax import LNMax as LNMax
+    from pate_cli.mechanisms.open_vocabulary import OpenVocabulary as OpenVocabulary
+    from pate_cli.mechanisms.sparse_vector import SparseVector as SparseVector
+    from pate_cli.mechanisms.stability import Stability as Stability
+    from pate_cli.planning.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.run.publication import Destination as Destination
     from pate_cli.verbs.aggregate import aggregate as aggregate
+    from pate_cli.verbs.coordinated import coordinated_choice as coordinated_choice
     from pate_cli.verbs.explain import explain as explain
     from pate_cli.verbs.measure import compare as compare
     from pate_cli.verbs.measure import cost as cost
@@ -61,11 +67,11 @@ _HOMES = {
     "Report": "disclosure.report",
     "Session": "verbs.session",
     "SpendRecord": "disclosure.record",
-    "SyntheticEnsemble": "mechanisms.synthetic",
+    "SyntheticEnsemble": "planning.synthetic",
     "TeacherGroups": "votes.groups",
     "aggregate": "verbs.aggregate",
     "compare": "verbs.measure",
-    "coordinated_choice": "mechanisms.coordinated",
+    "coordinated_choice": "verbs.coordinated",
     "cost": "verbs.measure",
     "dp_event": "disclosure.exchange",
     "explain": "verbs.explain",
@@ -78,7 +84,10 @@ _HOMES = {
     "spent": "verbs.spent",
     "tune": "verbs.tune",
     "verify": "verbs.verify",
-    **{home.partition(".")[2]: "mechanisms" for home in mechanisms.CLASSES.values()},
+    **{
+        name: f"mechanisms.{home}"
+        for home, _, name in (each.partition(".") for each in mechanisms.CLASSES.values())
+    },
 }
 
 __all__ = sorted(_HOMES)

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 
 RECIPE = SyntheticEnsemble(teachers=250, classes=10, queries=1000, agreement=0.9, spread=0.3)
 SEED = 1

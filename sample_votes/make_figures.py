@@ -15,7 +15,7 @@ import prior
 import tokens
 from ensembles import FOLDER
 
-from pate_cli.planning.pictures import encode_figure
+from pate_cli.planning.pictures import encode_picture
 
 PICTURES = {
     "adult_cost.png": "cost adult --threshold 300 --sigma1 200 --sigma2 40 --max-queries 1500",
@@ -54,7 +54,7 @@ def main() -> None:
         sys.stdout.write(f"{folder / name}: {told}\n")
     for name, script in (("digits_prior.svg", prior), ("tokens.svg", tokens)):
         path = folder / name
-        path.write_bytes(encode_figure(script.figure(script.curves()), path))
+        path.write_bytes(encode_picture(script.picture(script.curves()), path))
         sys.stdout.write(f"{path}: drawn\n")
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from ensembles import FOLDER, counts_table, keep, truth_table
 from numpy.typing import NDArray
 
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 
 TEACHERS, CLASSES, QUERIES = 5000, 150, 12_000
 MISLABELLED = 0.1

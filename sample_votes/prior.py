@@ -82,12 +82,15 @@ def alone() -> float:
     return float(np.mean(found[:QUERIES] == truth[:QUERIES]))
 
 
-def figure(points: dict[int, list[Point]]) -> Any:
+def picture(points: dict[int, list[Point]]) -> Any:
     """The share of right labels against epsilon, a curve a weight, and the guesses alone."""
-    from pate_cli.planning.pictures import legend_below, new_figure
+    from pate_cli.planning.pictures import new_axes, styled, with_legend
 
     title = "Digits: public guesses that the teachers correct"
-    with new_figure(title, secret=False) as (drawing, (axes,)):
+
+    @styled
+    def drawn() -> Any:
+        (axes,) = new_axes(title)
         for (weight, curve), look in zip(points.items(), _LOOKS, strict=True):
             colour, line, marker = look
             axes.plot(
@@ -104,8 +107,9 @@ def figure(points: dict[int, list[Point]]) -> Any:
         axes.set_xlim(left=0.0)
         axes.set_xlabel(f"smallest ε that could be promised, δ = {DELTA:g} (left is more private)")
         axes.set_ylabel(f"labels of {QUERIES} queries\nthat are right (%)")
-        legend_below(drawing, axes.get_legend_handles_labels()[0], columns=2)
-    return drawing
+        return with_legend(axes, columns=2)
+
+    return drawn()
 
 
 def main() -> None:

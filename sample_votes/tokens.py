@@ -147,15 +147,18 @@ def price(sigma: float) -> float:
     return pate.quote(votes, "gnmax", **asked, delta=_DELTA, max_epsilon=1e6).epsilon
 
 
-def figure(points: list[Point]) -> Any:
+def picture(points: list[Point]) -> Any:
     """Shares of votes and of asks against how far teachers are apart, both ways to draw."""
-    from pate_cli.planning.pictures import legend_below, new_figure
+    from pate_cli.planning.pictures import new_axes, styled, with_legend
 
     title = f"{TEACHERS} teachers, {VOCABULARY:,} tokens: who votes alike, and what is released"
     distances = [one.apart for one in points]
     looks = (("shared", "#0072B2", "-", "o"), ("alone", "#D55E00", "--", "s"))
     named = {"shared": "clocks that all share", "alone": "each teacher by itself"}
-    with new_figure(title, secret=False, below=2) as (drawing, (upper, lower)):
+
+    @styled
+    def drawn() -> Any:
+        upper, lower = new_axes(title, below=2)
         for way, colour, line, marker in looks:
             found = [getattr(one, way) for one in points]
             for axes, values in (
@@ -177,8 +180,9 @@ def figure(points: list[Point]) -> Any:
         for axes in (upper, lower):
             axes.set_xlim(-0.02, 1.0)
             axes.set_ylim(-4.0, 104.0)
-        legend_below(drawing, upper.get_legend_handles_labels()[0])
-    return drawing
+        return with_legend(upper)
+
+    return drawn()
 
 
 def main() -> None:

@@ -61,7 +61,8 @@ _KEPT = {
     "adjacency": None,
     "covers": None,
     "data_independent": {"epsilon"},
-    "tested": {"passed", "target", "refusal_epsilon"},
+    "tested": {"target", "refusal_epsilon"},
+    "passed": None,
 }
 
 

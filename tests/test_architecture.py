@@ -147,7 +147,7 @@ def test_nothing_sound_knows_the_published_analysis():
     assert {name for name in knowing if room(name) == "verbs"} == {"pate_cli.verbs.analyses"}
 
 
-@pytest.mark.parametrize(("public", "home"), [("Report", "facts"), ("Quote", "door")])
+@pytest.mark.parametrize(("public", "home"), [("Report", "facts"), ("Quote", "quote")])
 def test_what_is_public_is_written_in_one_place(public, home):
     """What was read back from a file was written there before."""
     calls = [

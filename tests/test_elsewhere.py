@@ -19,7 +19,7 @@ from pate_cli.cli.options import EngineOptions
 from pate_cli.cli.terminal import stoppable
 from pate_cli.files import delivery
 from pate_cli.files.journal import locked
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import checkpoint, engine
 from pate_cli.run.engine import Processes
 from tasks import squared

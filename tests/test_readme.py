@@ -22,7 +22,7 @@ from pate_cli.cli.app import app
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import LabelFormat, Layout
 from pate_cli.disclosure.report import report_schema
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import EVERY, some, whole
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -251,7 +251,7 @@ class _CommandLine:
                 kept = public_name(engine.checkpoint)
                 output.note(f"goes on with the run in {kept}, which had come to row {row}")
             available = file.queries
-            self.report.refuse_unclaimed(file.read_off)
+            self.report.refuse_unclaimed(file.facts.read_off)
 
             def aggregated(**named: float) -> Aggregation:
                 with output.progress("aggregating", rows) as advance:

@@ -122,6 +122,7 @@ def cost(
     tight sums the Renyi cost of every query; paper repeats the published expected cost.
     """
     import pate_cli as pate
+    from pate_cli.planning.pictures import draw_cost
 
     question.refuse_beside(target, view)
     choice = described.choice()
@@ -138,22 +139,7 @@ def cost(
             told = target.patience(file, choice, reading.rows(file))
             if told is not None:
                 output.note(f"{told} at a time")
-            by_query = question.per_query is not None
-            found = pate.cost(file, choice, per_query=by_query, **asked, **target.keywords)
+            found = pate.cost(file, choice, **asked, **target.keywords)
             question.write(out, found)
-            view.draw(out, lambda: _picture(found))
+            view.draw(out, lambda: draw_cost(found))
     view.show(found.to_dict(), print_cost)
-
-
-def _picture(found: VoteCost) -> Any:
-    """The figure of queries by plurality."""
-    from pate_cli.planning.pictures import cost_figure
-
-    teachers = int(found.mechanism["teachers"])
-    return cost_figure(
-        found.series,
-        mechanism=found.mechanism["name"],
-        order=found.order,
-        teachers=teachers,
-        prior_weight=found.most_votes - teachers,
-    )

@@ -62,8 +62,9 @@ from pate_cli.files.existing import PICTURE, REPORT
 
 if TYPE_CHECKING:
     from pate_cli.core.words import PublicFact
+    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record_place import RecordPlace
-    from pate_cli.disclosure.report import Quote, Report
+    from pate_cli.disclosure.report import Report
     from pate_cli.files.outputs import Outputs
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.votes.vote_file import VoteFile
@@ -921,13 +922,13 @@ class ViewOptions:
         check_plot(self.plot)
         out.reserve(self.plot, mode=mode, replaces=PICTURE)
 
-    def draw(self, out: Outputs, figure: Callable[[], Any]) -> None:
-        """Write the picture, where one is wanted; only then is it drawn."""
+    def draw(self, out: Outputs, picture: Callable[[], Any]) -> None:
+        """Write the Axes of a picture, where one is wanted; only then is it drawn."""
         if self.plot is None:
             return
-        from pate_cli.planning.pictures import encode_figure
+        from pate_cli.planning.pictures import encode_picture
 
-        out.write(self.plot, encode_figure(figure(), self.plot))
+        out.write(self.plot, encode_picture(picture(), self.plot))
 
     def show(self, result: dict[str, Any], print_table: Callable[[dict[str, Any]], None]) -> None:
         """JSON for a pipe or on request, a table for a person."""

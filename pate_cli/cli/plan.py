@@ -140,18 +140,17 @@ def plan(
             mechanism=asked.mechanism,
         )
         if view.plot is not None:
-            from pate_cli.planning.pictures import plan_figure
+            from pate_cli.planning.pictures import draw_plan
 
             with output.progress("drawing", POINTS) as progress:
                 around = points(planned, lambda done: progress(done, POINTS))
-            figure = plan_figure(
+            axes = draw_plan(
                 around,
                 levels=[row["agreement"] for row in planned.by_agreement],
                 teachers=planned.known.teachers or 1,
                 epsilon=planned.known.epsilon or 1.0,
                 answers=planned.answers,
-                wanted=planned.question.answers or max(planned.answers, 1.0),
                 delta=planned.known.delta,
             )
-            view.draw(out, lambda: figure)
+            view.draw(out, lambda: axes)
     view.show(planned.to_dict(), print_plan)

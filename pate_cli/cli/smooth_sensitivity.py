@@ -39,7 +39,7 @@ def smooth_sensitivity(
     paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
     """
     import pate_cli as pate
-    from pate_cli.planning.pictures import sensitivity_figure
+    from pate_cli.planning.pictures import draw_sensitivity
 
     choice = described.choice()
     with output.outputs() as out, reading.open(votes, output, any_name=not choice.listed) as file:
@@ -55,15 +55,5 @@ def smooth_sensitivity(
             **engine.keywords,
             **prior.keywords,
         )
-        view.draw(
-            out,
-            lambda: sensitivity_figure(
-                found.price.curve,
-                found.discounted,
-                found.within,
-                mechanism=choice.name,
-                order=found.plan.order,
-                beta=found.plan.beta,
-            ),
-        )
+        view.draw(out, lambda: draw_sensitivity(found))
     view.show(found.to_dict(), print_smooth)

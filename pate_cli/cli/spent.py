@@ -85,11 +85,11 @@ def spent(
             reports=verify,
         )
         if picture is not None:
-            from pate_cli.planning.pictures import encode_figure, spent_figure
+            from pate_cli.planning.pictures import draw_spent, encode_picture
 
             limit = None if found.budget is None else found.budget.epsilon
-            figure = spent_figure(list(found.rows()), budget=limit)
-            out.write(picture, encode_figure(figure, picture))
+            axes = draw_spent(list(found.rows()), budget=limit)
+            out.write(picture, encode_picture(axes, picture))
     view.show(found.to_dict(), lambda _: print_bill(found))
     if not found.holds:
         wrong = [check for check in found.reports or () if check.outcome != "ok"]

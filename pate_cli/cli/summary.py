@@ -12,7 +12,8 @@ from pate_cli.cli.terminal import printer
 from pate_cli.core.errors import printable
 
 if TYPE_CHECKING:
-    from pate_cli.disclosure.report import PublicPrior, Quote, Report
+    from pate_cli.disclosure.quote import Quote
+    from pate_cli.disclosure.report import PublicPrior, Report
 
 _INDENT: Final = 12
 _LEAST_WIDTH: Final = 30

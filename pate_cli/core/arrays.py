@@ -162,14 +162,13 @@ class SparseCounts:
         padded[rows, place], found[rows, place] = labels, summed
         return cls(padded, found, shape[1])
 
-    def plus(self, votes: Ints) -> SparseCounts:
-        """Return these histograms with dense votes [queries, classes] added."""
+    def plus(self, rows: Ints, labels: Ints, votes: Ints) -> SparseCounts:
+        """Return these histograms with more votes by row and label, all [entries]."""
         own, place = np.nonzero(self.counts)
-        rows, labels = np.nonzero(votes)
         return SparseCounts.of_entries(
             np.concatenate([own, rows]),
             np.concatenate([self.labels[own, place], labels]),
-            np.concatenate([self.counts[own, place], votes[rows, labels]]),
+            np.concatenate([self.counts[own, place], votes]),
             self.shape,
         )
 

@@ -51,21 +51,6 @@ def column_of(values: NDArray[Any], gaps: NDArray[np.bool_] | None = None) -> An
     return pa.Array.from_buffers(pa.from_numpy_dtype(values.dtype), values.size, [valid, whole])
 
 
-def texts_at(texts: Sequence[str], places: NDArray[Any]) -> Any:
-    """Return some of a few texts, by their places, as an Arrow array.
-
-    No text holds a control character: so a place, as a byte, is none of their letters.
-    """
-    raw = [text.encode() for text in texts]
-    lengths = np.array([len(text) for text in raw], dtype=np.int32)
-    ends = np.zeros(places.size + 1, dtype=np.int32)
-    np.cumsum(lengths[places], out=ends[1:])
-    said = places.astype(np.uint8).tobytes()
-    for place, text in enumerate(raw):
-        said = said.replace(bytes([place]), text)
-    return pa.StringArray.from_buffers(places.size, pa.py_buffer(ends), pa.py_buffer(said))
-
-
 def texts_of(texts: Sequence[str]) -> Any:
     """Return texts as an Arrow array."""
     raw = [text.encode() for text in texts]

@@ -8,6 +8,12 @@ from typing import Final
 from pate_cli.core.words import CEILING
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
+PAPER: Final = (
+    "The published analysis charges the expected cost over the aggregator's coins, which is below "
+    "a Renyi divergence; sanitized.epsilon is for comparison with the paper, not a bound."
+)
+"""Caveat of a data-dependent ε of the published analysis."""
+
 _OVERRULED: Final = 0.9
 # Good settings may leave three unanimous queries of four without an answer, but not nearly all.
 _ANSWERED: Final = 0.1

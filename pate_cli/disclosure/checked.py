@@ -1,4 +1,8 @@
-"""Kinds of check: each field of a report declares how whoever holds the report can check it."""
+"""How a reader can check what a report states.
+
+A report has facts and what is computed from them. `verify` computes the second kind again. Each
+fact says in its declaration what else can tell whether it is true.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,10 @@ from typing import Final
 
 
 class Checked(enum.StrEnum):
-    """How a field of a report can be checked, and what `verify` calls that.
-
-    `verify` computes again what is COMPUTED. For each of the others that a report has it says what
-    the field was compared with, or why it was not.
+    """What tells whether a field of a report is true, and what `verify` calls that check.
 
     Attributes:
-        COMPUTED: it follows from other fields (`disclosure.facts.report_of`).
-        PARTS: its own fields declare how each is checked.
+        COMPUTED: it follows from the facts (`disclosure.facts.report_of`).
         LABELS: the file of labels tells, by its hash, its rows and the settings it carries.
         RECORD: only the record tells, which the holder of the votes keeps.
         RELEASE_TEST: it came out of a random draw whose chance follows from the votes.
@@ -24,7 +24,6 @@ class Checked(enum.StrEnum):
     """
 
     COMPUTED = "numbers and words"
-    PARTS = "parts"
     LABELS = "settings that the labels carry"
     RECORD = "whether runs are missing, and what earlier ones did"
     RELEASE_TEST = "the random draw of the release test"
@@ -34,9 +33,7 @@ class Checked(enum.StrEnum):
 
 
 CHECKED: Final = "checked"
-"""Name of the metadata of a dataclass field that says how it is checked."""
-COMPUTED: Final = {CHECKED: Checked.COMPUTED}
-PARTS: Final = {CHECKED: Checked.PARTS}
+"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
 LABELS: Final = {CHECKED: Checked.LABELS}
 RECORD: Final = {CHECKED: Checked.RECORD}
 RELEASE_TEST: Final = {CHECKED: Checked.RELEASE_TEST}

@@ -44,12 +44,11 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
-from pate_cli.disclosure.checked import COMPUTED
-from pate_cli.disclosure.external import External
+from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.settings import RowsAsked, Settings
+from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal. They have
 # three decimals, as a report should show them.
@@ -88,10 +87,10 @@ class Figure:
         order: the Rényi order it was found at, where there is one.
     """
 
-    epsilon: float = field(metadata=COMPUTED)
-    delta: float = field(metadata=COMPUTED)
-    method: str = field(metadata=COMPUTED)
-    order: float | None = field(default=None, metadata=SPARING | COMPUTED)
+    epsilon: float
+    delta: float
+    method: str
+    order: float | None = field(default=None, metadata=SPARING)
 
     def least(self, given: float) -> float:
         """Return the smaller of this ε and one for given votes, nats: both hold for them.
@@ -130,14 +129,14 @@ class Cost:
         delta: δ at which curves are converted, in (0, 1); 0 where nothing says one.
         rows: labels.
         draws: sanitized values.
-        external: mechanisms of others, added at every order; an (ε, δ) as randomised response.
+        stated: mechanisms of others, added at every order; an (ε, δ) as randomised response.
         pairs: the parts without a curve.
     """
 
     delta: float = 0.0
     rows: tuple[Rows, ...] = ()
     draws: tuple[Draw, ...] = ()
-    external: External = field(default_factory=External)
+    stated: tuple[Stated, ...] = ()
     pairs: tuple[Pair, ...] = ()
 
     @classmethod
@@ -148,25 +147,20 @@ class Cost:
             UnreachableError: a δ below what a composition amounts to.
             LedgerError: a mechanism that is none.
         """
-        tested, plan, delta = settings.tested, settings.sanitizer, settings.delta
+        tested, plan = settings.tested, settings.sanitizer
         if tested is not None:
-            return cls(pairs=(Pair(tested.epsilon, delta, "target", came=tested.epsilon),))
-        return replace(cls.of_rows(settings, delta), draws=() if plan is None else plan.draws)
+            return cls(pairs=(Pair(tested.epsilon, tested.delta, "target", came=tested.epsilon),))
+        return replace(cls.of_labels(settings), draws=() if plan is None else plan.draws)
 
     @classmethod
-    def of_rows(cls, asked: RowsAsked, delta: float) -> Cost:
-        """Return what labels cost at δ, without a test or a draw; of a session all it may say."""
-        mechanism = mechanism_from_parameters(asked.mechanism)
-        queries, answers, rule = asked.queries, asked.max_answers, asked.rule
-        if rule is not None:
-            queries = answers = rule.asks
-        if isinstance(mechanism, ComposedMechanism):
-            found = mechanism.privacy(queries, delta)
-            return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
-        if not isinstance(mechanism, ScoredMechanism):
-            raise LedgerError(f"{mechanism.name} has no cost")
-        cost = cls(delta, (Rows(mechanism, queries, answers),))
-        if rule is None or rule.beyond is None:
+    def of_labels(cls, settings: Settings) -> Cost:
+        """Return what labels cost without a test or a draw; of a session all that it may say."""
+        mechanism, delta = mechanism_from_parameters(settings.mechanism), settings.delta
+        rule = settings.rule
+        if rule is None:
+            return cls.of_rows(mechanism, settings.queries, settings.max_answers, delta)
+        cost = cls.of_rows(mechanism, rule.asks, rule.asks, delta)
+        if rule.beyond is None:
             return cost
         # What lies beyond has a proof for the session as a whole, and no curve.
         own = cost.own
@@ -174,21 +168,34 @@ class Cost:
             own = Figure(rule.epsilon, delta, "renyi", rule.beyond.order)
         return cls(pairs=(Pair(own.epsilon, own.delta, own.method, own.order),))
 
+    @classmethod
+    def of_rows(cls, mechanism: Mechanism, queries: int, answers: int, delta: float) -> Cost:
+        """Return what so many queries cost at δ, of which at most some are answered.
+
+        Raises:
+            UnreachableError: a δ below what a composition amounts to.
+            LedgerError: the mechanism has no cost of its own.
+        """
+        if isinstance(mechanism, ScoredMechanism):
+            return cls(delta, (Rows(mechanism, queries, answers),))
+        if not isinstance(mechanism, ComposedMechanism):
+            raise LedgerError(f"{mechanism.name} has no cost")
+        found = mechanism.privacy(queries, delta)
+        return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
+
     def __add__(self, other: Cost) -> Cost:
         return Cost(
             max(self.delta, other.delta),
             self.rows + other.rows,
             self.draws + other.draws,
-            External(self.external.parts + other.external.parts),
+            self.stated + other.stated,
             self.pairs + other.pairs,
         )
 
     @property
     def labels(self) -> Cost:
         """Cost of the labels alone: without draws and without mechanisms of others."""
-        if self.draws or self.external.parts:
-            return replace(self, draws=(), external=External())
-        return self
+        return replace(self, draws=(), stated=()) if self.draws or self.stated else self
 
     def moving(self, votes: int) -> Cost:
         """Return the cost for records that move so many votes of a query; pairs stay in full."""
@@ -208,7 +215,8 @@ class Cost:
     @cached_property
     def of_curves(self) -> Figure:
         """The least ε of the curves at δ by any route, nats, with all its digits; no pairs."""
-        curve, delta, flat = _Curve(self), self.delta, self.external.epsilon
+        curve, delta = _Curve(self), self.delta
+        flat = math.fsum(part.pair[0] for part in self.stated)
         place = curve.best_place(delta)
         epsilon = max(curve.epsilon(place, delta), 0.0)
         routes = [Figure(epsilon, delta, "renyi", float(curve.orders[place]))]
@@ -253,7 +261,7 @@ class Cost:
         found += sum(
             draw.rdp(order) if order < largest_order(draw.beta) else math.inf for draw in self.draws
         )
-        found += float(self.external.rdp(at)[0])
+        found += float(stated_rdp(self.stated, at)[0])
         return found + sum(
             float(randomised_response_rdp(epsilon=pair.epsilon, orders=at)[0])
             for pair in self.pairs
@@ -272,7 +280,7 @@ class Cost:
             mine = sum(
                 rows.mechanism.smallest_delta(rows.queries, epsilon=epsilon) for rows in self.rows
             )
-            return mine + self.external.least_delta
+            return mine + math.fsum(part.least_delta for part in self.stated)
 
         least = at(LARGEST_EPSILON)
         if not 0.0 < self.delta < least:
@@ -294,7 +302,7 @@ class Cost:
             ParameterError: a δ of 1 or more.
         """
         added = [pair.delta for pair in self.pairs]
-        if not (self.rows or self.draws or self.external.parts):
+        if not (self.rows or self.draws or self.stated):
             return self._of_pairs(added)
         delta = max(self.delta, self.least_delta)
         if delta <= 0.0:
@@ -314,7 +322,7 @@ class Cost:
         curve.charge([centre + step for step in _AROUND])
         at = np.array(sorted(curve.charged))
         rdp = np.array([curve.charged[place] for place in at.tolist()]) + curve.beside[at]
-        gaussian = not self.draws and not self.external.parts and self.mu > 0.0
+        gaussian = not self.draws and not self.stated and self.mu > 0.0
         return Curves(curve.orders[at], rdp, mu=self.mu if gaussian else None)
 
     def _of_pairs(self, added: Sequence[float]) -> Figure:
@@ -351,12 +359,15 @@ class _Curve:
 
     def __init__(self, cost: Cost) -> None:
         self._rows = cost.rows
-        highest = min([cost.external.highest, *(largest_order(draw.beta) for draw in cost.draws)])
+        limits = [part.highest for part in cost.stated]
+        highest = min(
+            [*limits, *(largest_order(draw.beta) for draw in cost.draws)], default=math.inf
+        )
         orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
         if orders.size == 0:  # a very large β leaves no more than a little above 1
             orders = np.array([(1.0 + highest) / 2.0])
         drawn = np.array([sum(draw.rdp(order) for draw in cost.draws) for order in orders.tolist()])
-        self.orders, self.beside = orders, drawn + cost.external.rdp(orders)
+        self.orders, self.beside = orders, drawn + stated_rdp(cost.stated, orders)
         self.charged: dict[int, float] = {}
 
     def charge(self, places: Iterable[int]) -> None:

@@ -2,50 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
-from typing import Final
+from collections.abc import Sequence
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.textbook import Bounded, Gaussian, Step, textbook
-from pate_cli.disclosure.report import Crosscheck, CrosscheckStep, DataIndependent
+from pate_cli.accounting.textbook import Gaussian, Step, textbook
+from pate_cli.disclosure.report import Crosscheck, DataIndependent
+from pate_cli.disclosure.settings import Settings
+from pate_cli.mechanisms import mechanism_from_parameters
 
-_KINDS: Final = {Gaussian: "gaussian", Bounded: "bounded"}
+
+def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
+    """Return all steps as a textbook composes them: of a session those it answers in any case."""
+    steps: list[Step] = []
+    for done in rounds:
+        queries, answers = done.queries, done.max_answers
+        if done.rule is not None:
+            queries = answers = done.rule.asks
+        mechanism = mechanism_from_parameters(done.mechanism)
+        steps += mechanism.textbook(queries=queries, answers=answers)
+    return steps
 
 
-def crosscheck(steps: Sequence[Step], *, delta: float, public: DataIndependent) -> Crosscheck:
-    """Return the figures of textbook accountants for steps, compared with the worst case here."""
+def crosscheck(rounds: Sequence[Settings], delta: float, public: DataIndependent) -> Crosscheck:
+    """Return the figures of textbook accountants for rounds, compared with the worst case here."""
+    steps = textbook_steps(rounds)
     found = textbook(steps, delta=delta)
-    numbers = {
-        name: None if value is None else round_up(value)
-        for name, value in (
-            ("rdp_epsilon", found.rdp),
-            ("exact_epsilon", found.exact),
-            ("basic_epsilon", found.basic),
-            ("advanced_epsilon", found.advanced),
-        )
-    }
-    numbered = Crosscheck(
-        delta=delta,
-        steps=tuple(CrosscheckStep(_KINDS[type(step)], **asdict(step)) for step in steps),
-        rdp_order=found.rdp_order,
-        compared="",
-        **numbers,
-    )
-    return reworded(numbered, public)
-
-
-def reworded(found: Crosscheck, public: DataIndependent) -> Crosscheck:
-    """Return figures with the sentence that compares them with the worst case here."""
-    numbers = (
-        found.rdp_epsilon, found.exact_epsilon, found.basic_epsilon, found.advanced_epsilon,
-    )  # fmt: skip
+    numbers = [
+        None if value is None else round_up(value)
+        for value in (found.rdp, found.exact, found.basic, found.advanced)
+    ]
     least = min((value for value in numbers if value is not None), default=None)
-    kinds = {step.kind for step in found.steps}
-    return replace(found, compared=_compared(kinds, least, public))
+    return Crosscheck(_compared({type(step) for step in steps}, least, public), *numbers)
 
 
-def _compared(kinds: Collection[str], least: float | None, public: DataIndependent) -> str:
+def _compared(kinds: set[type[Step]], least: float | None, public: DataIndependent) -> str:
     """Return which number is smaller, the textbook's or the worst case of the labels, and why."""
     ours = "The worst case of the labels (data_independent.labels_epsilon)"
     where = "accounting/THEORY.md, sections"
@@ -64,7 +54,7 @@ def _compared(kinds: Collection[str], least: float | None, public: DataIndepende
         return f"{ours} is larger than the least of these; both are bounds ({where} 9 and 18)."
     if public.labels_epsilon == least:
         return f"{ours} is as large ({where} 9, 14 and 18)."
-    if _KINDS[Gaussian] in kinds:
+    if Gaussian in kinds:
         return (
             f"{ours} is smaller: a textbook accountant assumes that all noisy counts are "
             "published, but only the winning class is, or that there is none "

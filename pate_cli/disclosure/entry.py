@@ -14,9 +14,11 @@ from typing import Any
 
 from pate_cli.core.errors import LedgerError, OutputError, UsageError, VoteError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.cost import Figure
+from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, held
-from pate_cli.disclosure.total import Spent, Total, refuse_beyond, total_of
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.total import Spent, refuse_beyond, total_of
 from pate_cli.files.inputs import note
 
 
@@ -60,7 +62,7 @@ class Entry:
         self._place, self._budget, self._refuse = place, budget, refuse
         self._run = run and replace(run, budget=budget, votes=place.votes)
         self._beside = SpendRecord() if beside is None else beside
-        self._priced: tuple[list[Any], Total] | None = None
+        self._priced: tuple[list[Any], Figure] | None = None
         self._fresh = False
         note("the record of what was spent", *place.paths)
         if place.file is None:
@@ -162,7 +164,7 @@ class Entry:
             refuse_beyond(self._budget, rest.runs, fresh, record=file.name)
         self._total()
 
-    def _total(self) -> Total:
+    def _total(self) -> Figure:
         """Return the total of all runs; found again only where a cost changed."""
         runs = self._all.runs
         costs = [(run.id, run.kind, run.counted, run.delta) for run in runs]
@@ -184,8 +186,7 @@ class Entry:
         with contextlib.suppress(OSError, OutputError, LedgerError):
             run = SpendRecord.read(file.path).known(run.id)
         if run is not None:
-            epsilon = "" if run.counted is None else f" at epsilon {run.counted:g}"
-            error.add_note(f"the run{epsilon} stays in {file.name} and counts")
+            error.add_note(f"the run at epsilon {run.counted:g} stays in {file.name} and counts")
         return run is not None
 
     def _withdrawn(self) -> bool:

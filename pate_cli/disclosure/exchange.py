@@ -15,9 +15,9 @@ rather than a verb or a second look at votes. There are two forms:
 a `GaussianDpEvent`, as replacing a record is there to add one and remove one. Our μ is of a teacher
 that changes its votes already, whether one of its records came, went or was replaced. So the votes'
 Gaussians, exported as they are, would be charged twice over: 5.607 in place of 2.529 for the
-paper's MNIST parameters. The events here cannot be: with the Gaussian comes a mixture of Gaussians
-without any shift, which costs nothing and is refused under `REPLACE_ONE`; and a zCDP event costs
-the same under every relation. What is composed with them must mean the accountant's relation.
+paper's MNIST parameters. The event here cannot be: with the Gaussian comes a mixture of Gaussians
+without any shift, which costs nothing and is refused under `REPLACE_ONE`. What is composed with it
+must mean the accountant's relation.
 
 What a tested target, a composition or a fixed seed yields has no such guarantee and is refused.
 """
@@ -25,26 +25,26 @@ What a tested target, a composition or a fixed seed yields has no such guarantee
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from os import PathLike
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.accounting.conversion import significant_up
-from pate_cli.accounting.gnss import largest_order, shift_quantile
+from pate_cli.accounting.gnss import largest_order
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
-from pate_cli.core.words import Adjacency, ReleaseKind
-from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.core.words import Adjacency
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.guarantee import covers, worded
-from pate_cli.disclosure.plan import Draw, failure_delta
+from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import covers
+from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.quote import Quote
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.report import Quote, Report
+from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.run_checks import check_size
-from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.mechanisms import scored_from_parameters
 
 Described = Report | Quote | str | PathLike[str]
 """A report or its file; or what a run would cost."""
@@ -105,11 +105,11 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     )
 
 
-def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") -> Any:
-    """The labels of a report as one event of Google's dp-accounting.
+def dp_event(report: Described) -> Any:
+    """The labels of a report as one event of Google's dp-accounting, for its `PLDAccountant`.
 
     Use it where other mechanisms on the same records are composed with that library, which has to
-    be installed: pip install 'pate-cli[accounting]'.
+    be installed: pip install 'pate-cli[accounting]'. For its `RdpAccountant` take `rdp_curve`.
 
         >>> price = pate.quote("sample_votes/demo.parquet", "gnmax", max_queries=300)
         >>> type(pate.dp_event(price)).__name__
@@ -117,30 +117,23 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
 
     Args:
         report: as in `rdp_curve`, without a sanitized value.
-        accountant: `pld` gives an event for `PLDAccountant` under `ADD_OR_REMOVE_ONE` (its
-            default) or `REPLACE_SPECIAL`, sharp and refused under `REPLACE_ONE`; `rdp` one for
-            `RdpAccountant` under any relation. Each is refused by the other accountant.
 
     Returns:
         A `dp_accounting.DpEvent`, N(0, 1) against N(μ, 1). It covers a teacher that changes its
-        votes in any way; other events that are composed with it must mean the accountant's own
-        relation. `rdp_curve` is sharper than the event for `RdpAccountant`; converted by
-        `dp_accounting.rdp.compute_epsilon`, it mostly is than either.
+        votes in any way; the accountant must be under `ADD_OR_REMOVE_ONE` (its default) or
+        `REPLACE_SPECIAL`, and other events that are composed with it must mean that relation.
 
     Raises:
         UsageError: dp-accounting is not installed; or what `rdp_curve` refuses, or a sanitized
             value, which is not Gaussian.
         ReportError: no report, or a damaged one.
     """
-    if accountant not in ("pld", "rdp"):
-        raise ParameterError(f"`accountant` must be pld or rdp, got {accountant!r}")
     try:
         # One of them is missing from versions whose accountants tell no relations apart.
         from dp_accounting.dp_event import (
             ComposedDpEvent,
             GaussianDpEvent,
             MixtureOfGaussiansDpEvent,
-            ZCDpEvent,
         )
     except ImportError:
         raise UsageError(
@@ -150,12 +143,10 @@ def dp_event(report: Described, *, accountant: Literal["pld", "rdp"] = "pld") ->
     cost, _ = _released(report)
     if cost.draws:
         raise UsageError("a sanitized epsilon is no Gaussian event; export the Renyi curve")
-    mu = cost.mu * (1.0 + 1e-12)
-    if accountant == "rdp":
-        return ZCDpEvent(rho=mu**2 / 2.0)
     refused_for_a_replacement = MixtureOfGaussiansDpEvent(
         standard_deviation=1.0, sensitivities=[0.0], sampling_probs=[1.0]
     )
+    mu = cost.mu * (1.0 + 1e-12)
     return ComposedDpEvent([GaussianDpEvent(1.0 / mu), refused_for_a_replacement])
 
 
@@ -165,22 +156,19 @@ def _released(report: Described) -> tuple[Cost, str]:
     Raises:
         UsageError, ReportError: as for `rdp_curve`.
     """
-    rounds: Sequence[RowsAsked]
-    earlier: tuple[Draw, ...] = ()
     if isinstance(report, Quote):
         if not report.sound:
             raise UsageError(report.warnings[0])
-        paired = report.target is not None or report.data_independent.method in _COMPOSED
-        rounds = [
-            RowsAsked(
-                mechanism=report.mechanism,
-                queries=report.queries,
-                max_answers=report.max_answers,
-            )
-        ]
-        drawn, failure = report.planned_release, failure_delta(report.delta)
-    elif isinstance(report, Report):
-        report = worded(report)  # a file may claim anything
+        cost, several = Cost.of(replace(report.settings, target=None)), ""
+        paired = report.target is not None or cost.pairs
+        covered = covers(ReportFacts(rounds=(Round.of(report.settings, answers=0),), drawn=0.0))
+    else:
+        found = report if isinstance(report, Report) else read_report(report)
+        check_size(found.rounds)
+        try:
+            report = report_of(found.facts)  # a file may claim anything
+        except (LedgerError, ParameterError, ReportError) as error:
+            raise ReportError(f"{report} is damaged: {error}") from None
         if not report.claims("all-votes"):
             raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
         if report.external:
@@ -188,35 +176,13 @@ def _released(report: Described) -> tuple[Cost, str]:
                 "the report holds external parts, which come from curves of their own; export "
                 "what is released without `external`"
             )
-        paired = report.tested is not None or report.analysis == "composition"
-        rounds, earlier, drawn = report.rounds, report.earlier_draws, asdict(report.sanitized)
-        failure = report.sanitized.delta_failure or 0.0
-    else:
-        try:
-            found = read_report(report)
-            check_size(found.rounds)
-            return _released(found)
-        except (LedgerError, ParameterError) as error:  # usage where it was typed, damage here
-            raise ReportError(f"{report} is damaged: {error}") from None
+        cost, covered = report.cost, covers(report)
+        paired = report.tested is not None or cost.pairs
+        several = "" if len(report.rounds) == 1 else ", if all rounds were fixed beforehand"
     if paired:
         raise UsageError(
             f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
             f'{{"epsilon": {report.epsilon!r}, "delta": {report.delta!r}, '
             '"adjacency": "replace-one"}'
         )
-    if not all(1 <= done.max_answers <= done.queries for done in rounds):
-        raise LedgerError("queries and max_answers do not fit")
-    rows = tuple(
-        Rows(scored_from_parameters(done.mechanism), done.queries, done.max_answers)
-        for done in rounds
-    )
-    kind, draws = ReleaseKind(drawn["release"]), earlier
-    if kind is not ReleaseKind.NONE:
-        sigma = float(drawn["sigma_release"])
-        shift = sigma * shift_quantile(failure)
-        draws = (*earlier, Draw(float(drawn["beta"]), sigma, shift))
-    fixed = "" if len(rows) == 1 else ", if all rounds were fixed beforehand"
-    return Cost(rows=rows, draws=draws), covers(kind, earlier=len(earlier)) + fixed
-
-
-_COMPOSED: Final = ("basic", "advanced", "optimal")
+    return cost, covered + several

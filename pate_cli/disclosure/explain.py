@@ -20,10 +20,10 @@ from pate_cli.core.errors import quoted
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import factor, in_a_thousand, pair, shown, verdict
-from pate_cli.disclosure.guarantee import RECORD, TOTAL, premise_of, teachers_per_record, unit_of
+from pate_cli.disclosure.guarantee import RECORD, premise_of, teachers_per_record, unit_of
 from pate_cli.disclosure.page import Section, page_of
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.settings import RowsAnswered
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
 from pate_cli.files.existing import PAGE, Replaces
 from pate_cli.files.results import Result
@@ -32,6 +32,8 @@ from pate_cli.files.results import Result
 _SHAPE: Final = frozenset(
     {"teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
+
+_WAYS: Final = ("by RDP", "exactly", "by basic composition", "by advanced composition")
 
 
 @dataclass(frozen=True, repr=False)
@@ -62,11 +64,8 @@ class Explanation(Result):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return a table with a row for every sentence: title, text."""
-        rows = list(self.preview())
-        return {
-            name: np.array([row[place] for row in rows])
-            for place, name in enumerate(("title", "text"))
-        }
+        rows = np.array(list(self.preview()))
+        return {"title": rows[:, 0], "text": rows[:, 1]}
 
     def preview(self) -> Iterator[tuple[str, str]]:
         """Yield every sentence with its title; all are shown, because they are there to be read."""
@@ -74,14 +73,14 @@ class Explanation(Result):
             yield from ((section.title, text) for text in section.texts)
 
     def to_html(self) -> str:
-        """Return the page: the same sections, with tables, and lines to sign a promise on."""
+        """Return the page: the same sections, the figures, and lines to sign a promise on."""
         return page_of(self.sections, self.report, promised=self.promised)
 
     def write(
         self, file: IO[bytes], path: str | PathLike[str], *, escape_formulas: bool = False
     ) -> None:
         """Write the content of a file named `path`: the page if it ends in .html or .htm."""
-        if PurePath(path).suffix.lower() not in (".html", ".htm"):
+        if not _is_page(path):
             super().write(file, path, escape_formulas=escape_formulas)
             return
         if escape_formulas:
@@ -90,12 +89,15 @@ class Explanation(Result):
 
     def _replaces(self, path: str) -> Replaces:
         """Return which files of this name make way for it under `force`."""
-        page = PurePath(path).suffix.lower() in (".html", ".htm")
-        return PAGE if page else super()._replaces(path)
+        return PAGE if _is_page(path) else super()._replaces(path)
 
     def headline(self) -> str:
         """Return the promise, or that there is none."""
         return self.sections[0].texts[0]
+
+
+def _is_page(path: str | PathLike[str]) -> bool:
+    return PurePath(path).suffix.lower() in (".html", ".htm")
 
 
 def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
@@ -148,9 +150,8 @@ def _nothing(report: Report) -> Iterator[str]:
 
 def _promised(report: Report) -> Iterator[str]:
     spent, kind = report.spent, report.epsilon_kind
-    alone = spent is None or spent.count == 1 or kind == TOTAL
     yield report.summary
-    if alone:
+    if spent is None or spent.count == 1 or report.total:
         yield f"That is {verdict(report.epsilon, report.delta, kind)}."
     yield from _likened(report)
     for group in report.groups:
@@ -160,25 +161,16 @@ def _promised(report: Report) -> Iterator[str]:
         yield f"Whatever the votes, epsilon is at most {worst}{premise_of(report)}."
     yield f"It covers {report.covers}."
     if spent is not None and report.claims("total"):
-        if not alone:
+        if spent.count > 1 and not report.total:
             yield f"The total is {verdict(spent.epsilon, spent.delta)}."
-        if spent.sum_epsilon is not None:
-            sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
-            yield f"However the runs were chosen, together they cost {sums}."
-    found = report.crosscheck
-    if found is not None and not _refused(report):
-        ways = {
-            "by RDP": found.rdp_epsilon,
-            "exactly": found.exact_epsilon,
-            "by basic composition": found.basic_epsilon,
-            "by advanced composition": found.advanced_epsilon,
-        }
-        told = [f"{shown(value)} ({way})" for way, value in ways.items() if value is not None]
-        if told:
-            yield (
-                f"For the labels alone, a textbook accountant gives epsilon {' and '.join(told)}. "
-                f"{found.compared}"
-            )
+        sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
+        yield f"However the runs were chosen, together they cost {sums}."
+    if report.crosscheck is not None and not report.refused:
+        compared, *numbers = vars(report.crosscheck).values()
+        ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
+        if ways:
+            told = " and ".join(ways)
+            yield f"For the labels alone, a textbook accountant gives epsilon {told}. {compared}"
 
 
 def _likened(report: Report) -> Iterator[str]:
@@ -191,10 +183,10 @@ def _likened(report: Report) -> Iterator[str]:
         versus = "with one record as with any other record in its place"
     most = f"at most e^{shown(report.epsilon)} = {times} times as likely {versus}"
     upper = report.epsilon_kind == "upper"
-    event = "a release with so small an epsilon" if upper else "the release"
-    if _refused(report):
+    if report.refused:
         yield f"A refusal is {most}."
         return
+    event = "a release with so small an epsilon" if upper else "the release"
     yield f"Whatever follows from {event} is {most}, plus delta = {shown(report.delta)}."
     if thousand is not None and not upper:
         yield f"So a chance of 1 in 1,000 becomes at most {thousand} in 1,000."
@@ -203,12 +195,11 @@ def _likened(report: Report) -> Iterator[str]:
 def _done(report: Report) -> Iterator[str]:
     began = "" if report.time is None else f", begun {report.time}"
     name = "" if report.run is None else f" (run {report.run}{began})"
-    if _refused(report):
+    if report.refused:
         yield f"{report.queries} {report.rows} were tested, and none was labelled{name}."
     else:
-        several = "" if len(report.rounds) == 1 else f" in {len(report.rounds)} rounds"
-        yield f"{report.answers} of {report.queries} {report.rows} were labelled{several}{name}."
-    yield from dict.fromkeys(_voted(report, done) for done in report.rounds)
+        yield f"{report.answers} of {report.queries} {report.rows} were labelled{name}."
+    yield from dict.fromkeys(map(_voted, report.rounds))
     for number, done in enumerate(report.rounds, 1):
         where = "" if len(report.rounds) == 1 else f" in round {number}"
         if done.prior is not None:
@@ -218,29 +209,26 @@ def _done(report: Report) -> Iterator[str]:
                 f"have SHA-256 {done.prior.sha256}."
             )
         if done.rule is not None:
-            most = done.rule.most
-            more = f", up to {most} if few are answered" if most > done.rule.asks else ""
+            more = f", up to {done.rule.most} if few are answered"
             yield (
                 f"Queries were asked one by one{where}: {done.rule.asks} may be asked in any "
-                f"case{more}. Epsilon pays for all of them, asked or not."
+                f"case{more if done.rule.most > done.rule.asks else ''}. Epsilon pays for all of "
+                "them, asked or not."
             )
     yield f"Written by pate {report.tool}."
 
 
-def _voted(report: Report, done: RowsAnswered) -> str:
+def _voted(done: Settings) -> str:
     """Return who voted, and with what noise."""
-    mechanism = done.mechanism
+    mechanism, votes = done.mechanism, done.mechanism["teachers"]
     numbers = ", ".join(
         f"{name} {value:.12g}"
         for name, value in mechanism.items()
         if isinstance(value, int | float) and name not in _SHAPE
     )
-    votes = mechanism["teachers"]
-    who = f"{votes} teachers"
-    if report.groups:
-        teachers = sum(group.teachers for group in report.groups)
-        who = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
-    elif mechanism.get("votes_together") and mechanism.get("teachers_per_record", 1) > 1:
+    teachers = sum(group.teachers for group in done.groups) or votes
+    who = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
+    if not done.groups and done.votes_together and done.teachers_per_record > 1:
         who = f"Teachers with {votes} votes"  # the report does not say how many teachers
     classes = mechanism.get("classes")
     among = "for names that nobody had listed" if classes is None else f"among {classes} classes"
@@ -267,8 +255,8 @@ def _premises(report: Report) -> Iterator[str]:
     listed = ", the classes" if any("classes" in each.mechanism for each in report.rounds) else ""
     if any(done.rule for done in report.rounds):
         yield (
-            "Queries and guesses came from what is public and from answers that are paid for. No "
-            f"private record shaped them otherwise{', nor the classes' if listed else ''}."
+            f"Queries and guesses{listed} came from what is public and from answers that are paid "
+            "for. No private record shaped them otherwise."
         )
     else:
         yield f"No private record shaped the queries{listed} or the number of teachers."
@@ -283,13 +271,10 @@ def _premises(report: Report) -> Iterator[str]:
         )
     if any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in report.rounds):
         yield "The student's predictions are public, or made from labels that are paid for."
-    yield (
-        "pate drew the noise from the system's random numbers, and nobody saw it. The votes and "
-        "the ledger stayed secret."
-    )
+    yield "The noise came from the system's random numbers, and nobody saw it."
     yield (
         "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
-        "trusted."
+        "trusted, and kept the votes and the ledger secret."
     )
     if report.prior is not None:
         yield report.prior.presupposed
@@ -304,7 +289,6 @@ def _not_covered(report: Report) -> Iterator[str]:
         "Runs that are not in the total, on these teachers or on others with the same records: "
         "each costs its own epsilon and delta."
     )
-    yield "Labels that were drawn several times to keep the best."
     yield "Anything else that shows the votes: counts, costs, a plot, the ledger, the noise."
 
 
@@ -314,14 +298,11 @@ def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
         for each in checks
         if each.outcome == OPEN
     )
-    if not _refused(report):
+    if not report.refused:
         yield "The labels: whether they are those of this report, and were made with its settings."
     labels = "" if report.labels is None else f" labels.{report.labels.format}"
     prior = "" if report.prior is None else " --prior guesses"
-    yield (
-        f"To check what can be checked, run: pate verify report.json{labels}{prior}. It exits with "
-        "0 if everything holds, and with 10 if something does not."
-    )
+    yield f"To check what can be checked, run: pate verify report.json{labels}{prior}"
 
 
 def _publishable(report: Report) -> Iterator[str]:
@@ -330,7 +311,7 @@ def _publishable(report: Report) -> Iterator[str]:
     labels = report.labels
     if labels is not None:
         yield f"Its labels: {labels.bytes} bytes of {labels.format}, SHA-256 {labels.sha256}."
-    elif not _refused(report):
+    elif not report.refused:
         yield "The labels that it pays for."
     yield "Never the votes, the ledger, or what pate cost and pate smooth-sensitivity print."
 
@@ -338,7 +319,3 @@ def _publishable(report: Report) -> Iterator[str]:
 def _exactly(report: Report) -> Iterator[str]:
     for reading in report.statements:
         yield f"Statement {reading.id}{'' if reading.holds else ', not claimed'}: {reading.text}"
-
-
-def _refused(report: Report) -> bool:
-    return report.tested is not None and not report.tested.passed

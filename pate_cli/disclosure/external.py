@@ -20,14 +20,12 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from decimal import Decimal
 from functools import cached_property
 from os import PathLike
 from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 
-from pate_cli.accounting.conversion import significant_up
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
@@ -128,10 +126,11 @@ class Stated:
         epsilon, delta = self.epsilon, self.delta
         if epsilon is None or delta is None:
             return math.inf, 0.0
-        if not 0.0 <= epsilon <= LARGEST:
-            raise ParameterError(f"epsilon must be between 0 and {LARGEST:g}, got {epsilon:g}")
-        if not 0.0 <= delta < 1.0:
-            raise ParameterError(f"delta must be at least 0 and below 1, got {delta:g}")
+        if not 0.0 <= epsilon <= LARGEST or not 0.0 <= delta < 1.0:
+            raise ParameterError(
+                f"epsilon must be between 0 and {LARGEST:g} and delta at least 0 and below 1, got "
+                f"{epsilon:g} and {delta:g}"
+            )
         if not self.twice:
             return epsilon, delta
         again = math.exp(min(epsilon + math.log(delta), 0.0)) if delta > 0.0 else 0.0
@@ -167,25 +166,6 @@ class Stated:
         plain = {name: value for name, value in encoded(self).items() if name != "name"}
         return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
 
-    def facts(self, order: float | None, total_order: float | None) -> ExternalFacts:
-        """Return what a report says of it, at the order of a draw and at that of the total."""
-        pure, delta = self.pair
-        drawn, total = (
-            None if at is None else significant_up(float(self.rdp_at(np.array([at]))[0]))
-            for at in (order, total_order)
-        )
-        return ExternalFacts(
-            name=self.name,
-            covers=self.covers,
-            adjacency=self.adjacency,
-            order=order,
-            rdp=drawn,
-            total_rdp=total,
-            epsilon=None if math.isinf(pure) else significant_up(pure),
-            delta=significant_up(delta),
-            stated=self,
-        )
-
     def to_dict(self) -> dict[str, Any]:
         """Return what a file of it holds."""
         return {**_FILE, **encoded(self)}
@@ -205,14 +185,10 @@ class Stated:
             data = parsed(file.read(_LARGEST_FILE + 1), _REFUSED, most=_LARGEST_FILE)
             if not isinstance(data, dict):
                 raise _REFUSED.of("it must be a JSON object")
-            kind, version = ({**_FILE, **data}[name] for name in _FILE)
-            if kind != _FILE["kind"]:
-                raise LedgerError(f"is a {quoted(kind)}, which states no external cost")
-            if type(version) is not int or version != _FILE["schema_version"]:
-                raise LedgerError(
-                    f"has schema version {shortened(str(version))}, this tool reads "
-                    f"{_FILE['schema_version']}"
-                )
+            for name, ours in _FILE.items():
+                theirs = data.get(name, ours)
+                if type(theirs) is not type(ours) or theirs != ours:
+                    raise _REFUSED.of(f"its {name} is {quoted(theirs)}, this tool reads {ours}")
             word = data.get("adjacency")
             spelt = word.lower().replace("_", "-") if isinstance(word, str) else ""
             if spelt not in list(Adjacency):
@@ -224,80 +200,16 @@ class Stated:
             return decoded(cls, said, _REFUSED)
 
 
-@dataclass(frozen=True)
-class ExternalFacts:
-    """Another mechanism on the same records, as its owner stated it, in a report.
-
-    Attributes:
-        name: what it is called, as a rule after its file; None where it has none.
-        covers: what it is, in its owner's words.
-        adjacency: what the stated cost compares; what is charged is for one record replaced.
-        order: at which the draw was made; None where nothing was drawn.
-        rdp: charged there, nats.
-        total_rdp: charged at `data_independent.order`, nats; None where that has none.
-        epsilon: the most it costs at any order, nats; None for a curve.
-        delta: what it adds to δ.
-        stated: its whole cost, as it was stated.
-    """
-
-    name: str | None
-    covers: str | None
-    adjacency: Adjacency
-    order: float | None
-    rdp: float | None
-    total_rdp: float | None
-    epsilon: float | None
-    delta: float
-    stated: Stated
-
-
 Other: TypeAlias = Stated | str | PathLike[str]
 """What another mechanism costs, or a file that states it."""
 
 
-@dataclass(frozen=True)
-class External:
-    """All of them together: costs of mechanisms with independent noise add up at every order."""
+def stated_rdp(parts: Iterable[Stated], orders: Floats) -> Floats:
+    """Return the RDP cost of all parts, but for δ's of pairs, [orders], nats.
 
-    parts: tuple[Stated, ...] = ()
-
-    @property
-    def highest(self) -> float:
-        """The order beyond which nothing is known of some part; inf without parts."""
-        return min((part.highest for part in self.parts), default=math.inf)
-
-    def rdp(self, orders: Floats) -> Floats:
-        """Return the RDP cost, but for δ's of pairs, [orders], nats; inf beyond the highest."""
-        return sum((part.rdp_at(orders) for part in self.parts), np.zeros(len(orders)))
-
-    @property
-    def epsilon(self) -> float:
-        """Cost at all orders at once, nats; inf with a curve among the parts."""
-        return math.fsum(part.pair[0] for part in self.parts)
-
-    @property
-    def least_delta(self) -> float:
-        """The δ that the parts ask for where curves are turned into an ε."""
-        return math.fsum(part.least_delta for part in self.parts)
-
-    def total(self, delta: float) -> float:
-        """Return δ with those of all parts, its own six digits, not below the sum.
-
-        Raises:
-            ParameterError: 1 or more.
-        """
-        added = [part.pair[1] for part in self.parts if part.pair[1] > 0.0]
-        if not added:
-            return delta
-        # In the digits they were stated with, so that 1e-5 and 1e-6 make 1.1e-5.
-        total = significant_up(sum((Decimal(repr(each)) for each in added), Decimal(repr(delta))))
-        if total >= 1.0:
-            raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
-        return total
-
-    def facts(self, order: float | None, total_order: float | None) -> tuple[ExternalFacts, ...]:
-        """Return what a report says of the parts."""
-        return tuple(part.facts(order, total_order) for part in self.parts)
+    Mechanisms with independent noise add up at every order; it is infinite beyond the highest.
+    """
+    return sum((part.rdp_at(orders) for part in parts), np.zeros(len(orders)))
 
 
 def refuse_short(given: Iterable[Stated], order: float) -> None:

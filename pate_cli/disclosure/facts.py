@@ -1,144 +1,78 @@
-"""A report is facts and what follows from them: `report_of` computes the second from the first.
+"""`report_of` computes a report from its facts; nothing else writes one.
 
-Nothing else writes a report. So whoever holds one can read its facts (`facts_of`), have the report
-written again, and compare every other field; `verify` does.
+So whoever holds a report can have it computed again from the facts that it states, and compare
+every other field; `verify` does.
 """
 
 from __future__ import annotations
 
-import functools
-import operator
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.textbook import Step
-from pate_cli.core.errors import LedgerError, ReportError
-from pate_cli.core.version import __version__
+from pate_cli.core.errors import LedgerError, ParameterError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
-from pate_cli.disclosure.cautions import cautions, vacuous_warnings
-from pate_cli.disclosure.cost import Cost, Figure
+from pate_cli.disclosure.cautions import PAPER, cautions, vacuous_warnings
+from pate_cli.disclosure.cost import Cost, Figure, delta_sum
 from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import External
-from pate_cli.disclosure.guarantee import (
-    DRAWS,
-    GAPS,
-    INPUTS,
-    TOTAL,
-    rounds_of,
-    worded,
-)
-from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.plan import Draw, ReleasePlan
-from pate_cli.disclosure.record import Outcome, Run
+from pate_cli.disclosure.external import Stated
+from pate_cli.disclosure.guarantee import DRAWS, GAPS, INPUTS, TOTAL, worded
+from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
-    Crosscheck,
     DataIndependent,
     GroupGuarantee,
-    LabelFile,
     Report,
+    ReportFacts,
     Sanitized,
     Tested,
 )
-from pate_cli.disclosure.settings import RowsAnswered, RowsAsked, Settings
-from pate_cli.disclosure.stopping import rule_fault
+from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import Spent, in_full
+from pate_cli.disclosure.total import in_full
 from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.votes.facts import Group
 
-Planned: TypeAlias = Callable[[ReleasePlan], ReleasePlan]
-"""Gives a sound plan as an analysis charges it."""
-_CONVERSIONS: Final = {
-    "tight": "Canonne-Kamath-Steinke 2020, Proposition 12",
-    "paper": "Mironov 2017, Proposition 3 (log(1/delta)/(order - 1))",
-    "composition": "Kairouz-Oh-Viswanath 2015 and others, by data_independent.method",
-}
 
-
-@dataclass(frozen=True, kw_only=True)
-class ReportFacts:
-    """Facts that a report states; `report_of` computes the rest.
-
-    Attributes:
-        rounds: what was asked and answered.
-        private: whether the noise was unpredictable.
-        delta: δ at which everything is charged, without what external parts add.
-        target: the (ε, δ) stated in advance, where there was one.
-        passed: whether labels passed the test of a target; None where nothing was tested.
-        plan: of a release, how an ε is sanitized if it is, and at which order a ledger has costs.
-        drawn: the sanitized ε; None where none is published.
-        prior: draws that were made from the same votes before.
-        external: other mechanisms on the same records.
-        recorded: whether `prior` is known to be all; nothing is promised if not.
-        total: whether it is of all runs in `spent`, and no run by itself.
-        spent: all runs of the record, with what they cost; None where no record is kept.
-        label_names: what the classes are called.
-        run, time: the name of the run, and when it began (UTC).
-        labels: the file of its labels.
-        tool: the version of pate that wrote the report.
-    """
-
-    rounds: Sequence[Round]
-    private: bool
-    delta: float
-    target: TargetPlan | None = None
-    passed: bool | None = None
-    plan: ReleasePlan | None = None
-    drawn: float | None = None
-    prior: tuple[Draw, ...] = ()
-    external: External = field(default_factory=External)
-    recorded: bool = True
-    total: bool = False
-    spent: Spent | None = None
-    label_names: tuple[str, ...] | None = None
-    run: str | None = None
-    time: str | None = None
-    labels: LabelFile | None = None
-    tool: str = __version__
-
-    def __post_init__(self) -> None:
-        if not self.rounds:
-            raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
-
-    @cached_property
-    def cost(self) -> Cost:
-        """Worst-case cost of everything that is released, if there were no test."""
-        cost = functools.reduce(
-            operator.add, (Cost.of_rows(done, self.delta) for done in self.rounds)
-        )
-        own = () if self.plan is None else self.plan.draws
-        return replace(cost, draws=(*self.prior, *own), external=self.external)
-
-    @property
-    def tested(self) -> TargetPlan | None:
-        """The target, where labels leave only if they pass its test."""
-        return None if self.passed is None else self.target
-
-
-def run_facts(settings: Settings, done: Round, **came: Any) -> ReportFacts:
+def run_facts(done: Round, **came: Any) -> ReportFacts:
     """Return the facts of one run by itself.
 
     Args:
-        settings: what it was told.
-        done: what was asked and answered.
+        done: what it was told, and what was answered.
         **came: other fields of `ReportFacts`: `passed` of a test, `drawn` of a draw.
     """
-    return ReportFacts(
-        rounds=[done],
-        private=settings.private,
-        delta=settings.delta,
-        target=settings.target,
-        plan=settings.sanitizer,
-        **came,
+    return ReportFacts(rounds=(stated(done),), **came)
+
+
+def stated(done: Round) -> Round:
+    """Return a round as reports have it: without its name, or a plan that drew nothing."""
+    return Round.of(done.published, answers=done.answers)
+
+
+def run_of(facts: ReportFacts) -> Run:
+    """Return the run that a report is of, as a record has it: of one round, or a draw from ledgers.
+
+    Raises:
+        ReportError: it is of several rounds, and nothing was drawn of them.
+    """
+    name, plan = facts.run or f"report {facts.time}", facts.sanitizer
+    if plan is not None:
+        promised = not facts.seeded and all(done.private for done in facts.rounds)
+        return Run.of(
+            id=name, outcome=Outcome.RELEASED, time=facts.time, delta=plan.delta, draw=plan.draw,
+            promised=promised,
+        )  # fmt: skip
+    if len(facts.rounds) != 1:
+        raise ReportError("a report of several rounds is of no run by itself")
+    outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
+    answers = None if facts.refused else facts.rounds[0].answers
+    return Run.of(
+        id=name, outcome=outcome, time=facts.time, settings=facts.rounds[0], answers=answers
     )
 
 
 def worst_case(cost: Cost) -> DataIndependent:
-    """Return the ε for all votes of everything and of the labels alone, as reports have them."""
+    """Return the worst-case ε of everything and of the labels alone, as reports have them."""
     return _stated(cost.own, cost.labels.own)
 
 
@@ -176,307 +110,146 @@ def group_guarantees(
 
 
 def report_of(facts: ReportFacts) -> Report:
-    """Return the report that follows from facts, every number and sentence of it."""
+    """Return the report that follows from facts, every number and sentence of it.
+
+    Raises:
+        LedgerError: there is no round.
+        ReportError: facts that contradict each other.
+    """
+    if not facts.rounds:
+        raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
+    for fault in _contradictions(facts):
+        raise ReportError(fault)
     rounds, plan, target, spent = facts.rounds, facts.plan, facts.target, facts.spent
-    read_off = tuple(fact for fact in PublicFact if any(fact in done.read_off for done in rounds))
     mechanisms = [mechanism_from_parameters(done.mechanism) for done in rounds]
-    named: dict[str, Any] = {"name": "composition", "rounds": len(rounds)}
-    label_sets = {done.label_set for done in rounds}
-    analysis = "tight" if plan is None else plan.analysis.value
-    prior, external, verified = facts.prior, facts.external, True
-    if facts.total:
-        if spent is None:
-            raise ReportError("a total of no runs")
-        public, delta, labels_delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
+    if facts.total and spent is not None:
+        public, labels_delta, delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
         epsilon, kind = round_up(spent.epsilon), TOTAL
-        prior = tuple(run.draw for run in spent.runs if run.draw is not None)
-        external = External(tuple(run.external for run in spent.runs if run.external is not None))
-        verified = all(run.claimed for run in spent.runs)
     else:
         public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
-        delta, (epsilon, kind) = external.total(labels_delta), _headline(facts, public)
-        if isinstance(mechanisms[0], ComposedMechanism):
-            analysis = "composition"
-    met = None if target is None or facts.tested is not None else target.epsilon
-    unsettled = (
-        *(fact.value for fact in read_off),
-        *(() if facts.recorded else (DRAWS,)),
-        *(() if verified else (INPUTS,)),
-    )
-    found = Report(
-        epsilon=epsilon,
-        epsilon_kind=kind,
-        delta=delta,
-        private=facts.private,
-        sound=False,
-        analysis=analysis,
-        conversion=_CONVERSIONS[analysis],
-        mechanism=dict(rounds[0].mechanism) if len(rounds) == 1 else named,
-        queries=sum(done.queries for done in rounds),
-        answers=sum(done.answers for done in rounds),
-        max_answers=sum(done.max_answers for done in rounds),
-        sanitized=_sanitized(facts),
-        data_independent=public,
-        rounds=tuple(RowsAnswered.of(done, answers=done.answers) for done in rounds),
-        warnings=(
-            *(GAPS[word] for word in unsettled),
-            *(() if plan is None else plan.caveats),
-            *cautions(*mechanisms, delta=labels_delta),
-            *vacuous_warnings(epsilon, composed=analysis == "composition"),
-        ),
-        tested=_tested(facts, mechanisms[0]),
-        spent=spent,
-        label_set=next(iter(label_sets)) if len(label_sets) == 1 else None,
-        label_names=facts.label_names,
-        groups=group_guarantees(
-            rounds[0].groups,
-            None if facts.total or facts.tested is not None else facts.cost,
+        delta, (epsilon, kind) = _with_others(labels_delta, facts.external), _head(facts, public)
+    met = target.epsilon if target is not None and facts.passed is None else None
+    if met is not None and epsilon > met:
+        raise ReportError(f"epsilon {epsilon:g} does not meet the target {met:g} untested")
+    unsettled = tuple(_unsettled(facts))
+    composed, named = rounds[0].analysis == "composition", dict(rounds[0].mechanism)
+    return worded(
+        Report(
+            **{name: getattr(facts, name) for name in ReportFacts.__dataclass_fields__},
             epsilon=epsilon,
+            epsilon_kind=kind,
             delta=delta,
-        ),
-        earlier_draws=prior,
-        external=external.facts(None if plan is None else plan.order, public.order),
-        met_target=met,
-        unsettled=unsettled,
-        crosscheck=None if facts.total else _textbook(rounds, mechanisms, labels_delta, public),
-        labels=facts.labels,
-        run=facts.run,
-        time=facts.time,
-        tool=facts.tool,
+            private=not facts.seeded and all(done.private for done in rounds),
+            sound=not unsettled and (plan is None or rounds[0].analysis != "paper"),
+            mechanism=named if len(rounds) == 1 else {"name": "composition", "rounds": len(rounds)},
+            queries=sum(done.queries for done in rounds),
+            answers=sum(done.answers for done in rounds),
+            max_answers=sum(done.max_answers for done in rounds),
+            sanitized=_sanitized(facts),
+            data_independent=public,
+            tested=None if target is None else _tested(target, facts, mechanisms[0]),
+            groups=group_guarantees(
+                rounds[0].groups,
+                None if facts.total or facts.passed is not None else facts.cost,
+                epsilon=epsilon,
+                delta=delta,
+            ),
+            met_target=met,
+            unsettled=unsettled,
+            crosscheck=None if facts.total else crosscheck(rounds, labels_delta, public),
+            warnings=(
+                *(GAPS[word] for word in unsettled),
+                *((PAPER,) if plan is not None and rounds[0].analysis == "paper" else ()),
+                *cautions(*mechanisms, delta=labels_delta),
+                *vacuous_warnings(epsilon, composed=composed),
+            ),
+        )
     )
-    return worded(found)
 
 
-def _headline(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
+def _with_others(delta: float, external: Sequence[Stated]) -> float:
+    """Return δ with those of all external parts; ParameterError where it says nothing."""
+    added = [part.pair[1] for part in external if part.pair[1] > 0.0]
+    total = delta_sum([delta, *added]) if added else delta
+    if total >= 1.0:
+        raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
+    return total
+
+
+def _unsettled(facts: ReportFacts) -> Iterator[str]:
+    """Yield the words of `GAPS` for why nothing can be promised."""
+    yield from (fact for fact in PublicFact if any(fact in done.read_off for done in facts.rounds))
+    if not facts.recorded:
+        yield DRAWS
+    if facts.total and facts.spent is not None and not all(r.claimed for r in facts.spent.runs):
+        yield INPUTS
+
+
+def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
     """Return the ε that a report opens with, and its kind.
 
     It is the target of labels that were tested, what their refusal costs, or the smaller of the
     worst case and the sanitized ε.
     """
-    tested = facts.tested
-    if tested is not None:
-        if facts.passed:
-            return tested.epsilon, "target"
-        return tested.refusal_epsilon, "refusal"
-    if facts.plan is None or facts.drawn is None or public.epsilon <= facts.drawn:
+    target, plan, drawn = facts.target, facts.plan, facts.drawn
+    if target is not None and facts.passed is not None:
+        return (target.epsilon, "target") if facts.passed else (target.refusal_epsilon, "refusal")
+    if plan is None or drawn is None or public.epsilon <= drawn:
         return public.epsilon, "worst-case"
-    return facts.drawn, facts.plan.kind.value
+    return drawn, plan.kind.value
 
 
 def _sanitized(facts: ReportFacts) -> Sanitized:
     plan = facts.plan
-    if plan is None or facts.drawn is None:
+    if plan is None:
         return Sanitized(ReleaseKind.NONE)
-    return Sanitized(
-        release=plan.kind,
-        epsilon=facts.drawn,
-        order=plan.order,
-        beta=plan.beta,
-        sigma_release=plan.sigma,
-        delta_failure=plan.delta_shift,
-        release_rdp=plan.release_rdp,
-        release_rdp_published=plan.claimed_rdp,
-    )
+    numbers = (plan.order, plan.beta, plan.sigma, plan.delta_shift, plan.release_rdp)
+    return Sanitized(plan.kind, facts.drawn, *numbers)
 
 
-def _tested(facts: ReportFacts, mechanism: Mechanism) -> Tested | None:
-    target = facts.tested
-    if target is None or facts.passed is None or not isinstance(mechanism, ScoredMechanism):
+def _tested(target: TargetPlan, facts: ReportFacts, mechanism: Mechanism) -> Tested | None:
+    if facts.passed is None or not isinstance(mechanism, ScoredMechanism):
         return None
-    return Tested(
-        passed=facts.passed,
-        target=target.epsilon,
-        delta=target.delta,
-        refusal_epsilon=target.refusal_epsilon,
-        orders=target.test_orders(mechanism),
-        distances=target.distances,
-        bound=target.bound,
-    )
+    orders = target.test_orders(mechanism)
+    return Tested(target.epsilon, target.refusal_epsilon, orders, target.bound)
 
 
-def facts_of(report: Report, planned: Planned) -> ReportFacts:
-    """Return the facts that a report states; nothing else of the report is looked at.
-
-    Args:
-        report: written by anybody.
-        planned: gives the release plan as the analysis of the report has it.
-
-    Raises:
-        PateError: facts that no run has, or that contradict each other.
-    """
-    rounds, spent, total = rounds_of(report), report.spent, report.epsilon_kind == TOTAL
-    refused = report.tested is not None and not report.tested.passed
-    for done in rounds:
-        if refused and done.answers:
-            raise ReportError(f"{done.answers} answers, though the labels did not pass")
-        # A total tells of runs that were refused or are pending, too.
-        fault = next(round_faults(done, labelled=not refused and not total), None)
-        if fault is not None:
-            raise ReportError(fault)
-    facts = ReportFacts(
-        rounds=rounds,
-        private=report.private,
-        delta=_labels_delta(report),
-        total=total,
-        recorded=DRAWS not in report.unsettled,
-        spent=None if spent is None else Spent.of(spent.runs),
-        label_names=report.label_names,
-        run=report.run,
-        time=report.time,
-        labels=report.labels,
-        tool=report.tool,
-    )
-    return facts if total else _with_charges(facts, report, planned)
-
-
-def run_of(report: Report) -> Run:
-    """Return the run that a report of one round is of, as a record has it.
-
-    Raises:
-        ReportError: a report of several rounds.
-        LedgerError: numbers that no run has.
-    """
-    if len(report.rounds) != 1:
-        raise ReportError("a report of several rounds is of no run by itself")
-    tested = report.tested
-    refused = tested is not None and not tested.passed
-    return Run.of(
-        settings_of(report),
-        id=report.run or f"report {report.time}",
-        outcome=Outcome.REFUSED if refused else Outcome.LABELLED,
-        time=report.time,
-        # As the report states them, to be held against the record.
-        epsilon=report.data_independent.epsilon if tested is None else tested.target,
-        answers=None if refused else report.answers,
-        claimed=report.claims("all-votes"),
-    )
-
-
-def settings_of(report: Report) -> Settings:
-    """Return what the run of a report of one round was told."""
-    (done,) = rounds_of(report)
-    plan = plan_of(report)
-    return Settings.of(
-        done,
-        private=report.private,
-        delta=plan.delta,
-        analysis=report.analysis,
-        target=_target(report),
-        sanitizer=plan if plan.publishes_draw else None,
-        read_off=done.read_off,
-        groups=done.groups,
-    )
-
-
-def _target(report: Report) -> TargetPlan | None:
-    """Return the target that was stated in advance, if there was one."""
-    tested, met, delta = report.tested, report.met_target, _labels_delta(report)
-    if tested is not None:
-        return TargetPlan(tested.target, delta, tested.refusal_epsilon, tested.bound)
-    return None if met is None else replace(TargetPlan.of(met, delta=delta), tested=False)
-
-
-def round_faults(done: Round, *, labelled: bool) -> Iterator[str]:
-    """Yield what a round says that no run could say of itself.
-
-    Args:
-        done: a round of a report, or the rows of a run.
-        labelled: whether labels left, so that answers are known.
-    """
-    mechanism = mechanism_from_parameters(done.mechanism)
-    if mechanism.parameters() != dict(done.mechanism):
-        yield "the parameters of the mechanism are not as a run writes them"
-    if labelled and mechanism.answers_all and done.answers != done.max_answers:
-        yield f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
-    if len({group.group for group in done.groups}) < len(done.groups):
-        yield "two groups have the same name"
-    votes = sum(group.total_weight for group in done.groups)
-    if done.groups and mechanism.teachers != votes:
-        yield f"the groups have {votes} votes, {mechanism.teachers} were charged"
-
-
-def _labels_delta(report: Report) -> float:
-    """Return δ without what external parts add to it."""
-    if not report.external or report.crosscheck is None:
-        return report.delta
-    return report.crosscheck.delta
-
-
-def _with_charges(facts: ReportFacts, report: Report, planned: Planned) -> ReportFacts:
-    """Return the facts with how they are charged; ReportError for what no run is charged so."""
-    tested, done, cost = report.tested, facts.rounds[0], facts.cost
-    if len(facts.rounds) != 1 and (
-        tested is not None or cost.pairs or any(each.rule for each in facts.rounds)
-    ):
-        raise ReportError("a report of several rounds is of their ledgers")
-    if done.rule is not None:
-        check_rule(done, facts.delta)
-    target = _target(report)
-    if tested is not None and target is not None:
-        if not target.reachable:
-            raise ReportError(f"no run tests the target {target.epsilon:g}: nothing passes it")
-        if cost.pairs or cost.own.epsilon <= target.epsilon:
-            raise ReportError(
-                f"the labels cost at most {target.epsilon:g} for all votes, so no test was needed"
-            )
-        return replace(facts, target=target, passed=tested.passed)
-    if not cost.pairs and done.rule is None:
-        parts = [each.stated for each in report.external]
-        facts = replace(
-            facts,
-            plan=planned(plan_of(report)),
-            drawn=report.sanitized.epsilon,
-            prior=report.earlier_draws,
-            external=External(tuple(parts)),
+def _contradictions(facts: ReportFacts) -> Iterator[str]:
+    """Yield what no run and no release could state together."""
+    rounds, spent = facts.rounds, facts.spent
+    if facts.total:
+        draws = tuple(run.draw for run in spent.runs if run.draw is not None) if spent else ()
+        parts = (
+            tuple(run.external for run in spent.runs if run.external is not None) if spent else ()
         )
-    if target is not None:
-        epsilon, _ = _headline(facts, worst_case(facts.cost))
-        if epsilon > target.epsilon:
-            raise ReportError(
-                f"epsilon {epsilon:g} does not meet the target {target.epsilon:g} untested"
-            )
-    return replace(facts, target=target)
+        if spent is None or not spent.runs:
+            yield "a total of no runs"
+        if (facts.earlier_draws, facts.external) != (draws, parts):
+            yield "the draws and external parts of a total are those of its runs"
+        if (facts.passed, facts.sanitizer, facts.drawn) != (None, None, None):
+            yield "a total has no test and no draw of its own"
+        return
+    check_alike(rounds)
+    if any(done.id for done in rounds):
+        yield "the name of a round is its ledger's alone"
+    plan = facts.plan
+    if (facts.drawn is None) != (plan is None or not plan.publishes_draw):
+        yield "a sanitized epsilon stands there without its parameters, or they without it"
+    if (facts.passed is None) == any(done.tested for done in rounds):
+        yield "a release test stands there without its outcome, or an outcome without a test"
+    if facts.refused and any(done.answers for done in rounds):
+        yield f"{rounds[0].answers} answers, though the labels did not pass"
+    if not facts.refused:
+        yield from (fault for done in rounds for fault in answer_faults(done))
+    whole = facts.passed is not None or facts.cost.pairs or any(done.rule for done in rounds)
+    if whole and (len(rounds) > 1 or facts.draws or facts.external):
+        yield "only runs with a Renyi cost go into one report with others, or with a draw"
+    if len(rounds) > 1 and any(done.target for done in rounds):
+        yield "a report of several rounds is of their ledgers"
 
 
-def check_rule(done: RowsAsked, delta: float | None) -> None:
-    """Raise ReportError where the rule of a session costs more than it says.
-
-    Args:
-        done: rows of a session.
-        delta: δ that is said beside them; None where none is.
-    """
-    rule, mechanism = done.rule, mechanism_from_parameters(done.mechanism)
-    if rule is None or not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
-        raise ReportError(f"{mechanism.name} is not asked one by one")
-    if rule.delta != delta:
-        raise ReportError(f"a rule at delta {rule.delta:g} for {delta}")
-    fault = rule_fault(rule, mechanism)
-    if fault is not None:
-        raise ReportError(f"the rule of the session says {rule.epsilon:g}, but {fault}")
-
-
-def plan_of(report: Report) -> ReleasePlan:
-    """Return the plan of the release; where nothing is drawn only its order is of any account.
-
-    External parts say what they cost at the order of the ledgers.
-    """
-    drawn, kind = report.sanitized, report.sanitized.release
-    beside = next((part.order for part in report.external if part.order), 2.0)
-    order, beta, sigma = drawn.order or beside, drawn.beta or 1e-3, drawn.sigma_release or 1.0
-    return ReleasePlan(kind, _labels_delta(report), order, beta, sigma)
-
-
-def _textbook(
-    rounds: Sequence[Round],
-    mechanisms: Sequence[Mechanism],
-    delta: float,
-    public: DataIndependent,
-) -> Crosscheck:
-    """Return what a textbook makes of all steps: of a session those it answers in any case."""
-    steps: list[Step] = []
-    for done, mechanism in zip(rounds, mechanisms, strict=True):
-        queries, answers = done.queries, done.max_answers
-        if done.rule is not None:
-            queries = answers = done.rule.asks
-        steps += mechanism.textbook(queries=queries, answers=answers)
-    return crosscheck(steps, delta=delta, public=public)
+def answer_faults(done: Round) -> Iterator[str]:
+    """Yield why labels that left are not all that a mechanism gives, where it answers all."""
+    mechanism = mechanism_from_parameters(done.mechanism)
+    if mechanism.answers_all and done.answers != done.max_answers:
+        yield f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"

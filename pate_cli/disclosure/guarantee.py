@@ -1,7 +1,7 @@
 """The guarantee in words: who is protected, what is promised, and which readings of ε are true.
 
-All sentences of a report follow from its own numbers, both when it is written and when it is read:
-nobody can put other words to the same numbers.
+All sentences of a report follow from its facts and numbers, both when it is written and when it is
+read: nobody can put other words to the same numbers.
 """
 
 from __future__ import annotations
@@ -10,13 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
-from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
-from pate_cli.disclosure.crosscheck import reworded
 from pate_cli.disclosure.figures import pair, shown
-from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.report import PublicPrior, Report, Statement
-from pate_cli.disclosure.settings import RowsAsked
-from pate_cli.votes.facts import Group
+from pate_cli.disclosure.report import PublicPrior, Report, ReportFacts, Statement
+from pate_cli.disclosure.settings import Settings
 
 TOTAL: Final = "total"
 """The kind of a headline ε that covers all runs of a record."""
@@ -53,87 +49,64 @@ PRESUPPOSED: Final = (
 )
 RECORD: Final = "each record"
 TEACHER: Final = "all that one teacher was trained on"
-UNTRACKED: Final = "; earlier runs are not tracked"
 
 
 def _ex_post(value: str, delta: str) -> str:
+    """Return the statement that an ε holds together with what was released at so small an ε."""
     return (
         "For all neighbouring vote files D, D', every event S and every number e: "
         f"Pr_D[S and {value} <= e] <= exp(e) * Pr_D'[S and {value} <= e] + {delta}"
     )
 
 
-_ALL_VOTES: Final = (
-    "Everything released is (data_independent.epsilon, delta)-differentially private, whatever the "
-    "votes"
-)
-_THIS_FILE: Final = (
-    "For this vote file and each of its neighbours, in both directions, what was released is (eps, "
-    "delta - delta_failure)-indistinguishable for an exact eps, and sanitized.epsilon is at least "
-    "that eps except with probability delta_failure."
-)
-_RELEASED: Final = f"{_ex_post('sanitized.epsilon', 'delta')}."
-_NOT_FOR_ALL: Final = (
-    "(sanitized.epsilon, delta)-differential privacy whatever the votes: not claimed, since "
-    "sanitized.epsilon describes this vote file."
-)
-_BY_GROUP: Final = (
-    "For vote files that differ in a record of a group, everything released is (epsilon of that "
-    "group in groups, delta)-differentially private, whatever the votes"
-)
-_BY_GROUP_DRAWN: Final = (
-    "For vote files that differ in a record of a group, with g its epsilon in groups. "
-    + _ex_post("g", "delta")
-)
-_EXTERNAL: Final = (
-    "The numbers include the external parts as their files state them. This presupposes that each "
-    "part protects every record that the teachers were trained on, at the stated cost; that its "
-    "noise is independent of all other noise; and, for all-votes, that its cost was fixed "
-    "beforehand. What it does may depend on whatever was released before it."
-)
-_TESTED: Final = (
-    "What is released, labels or the refusal, is (tested.target, delta)-differentially private, "
-    "whatever the votes."
-)
-_REFUSAL: Final = (
-    "For all neighbouring vote files D, D': Pr_D[refused] <= exp(tested.refusal_epsilon) * "
-    "Pr_D'[refused]. If what follows a refusal is (e, d)-differentially private, all of it "
-    "together is (max(tested.target, tested.refusal_epsilon + e), delta + d)-differentially "
-    "private."
-)
-_TOTAL: Final = (
-    f"{_ex_post('spent.epsilon', 'spent.delta')}, where S is an event of all that the runs in "
-    "spent.runs released. If no refusal lowers spent.epsilon, this is (spent.epsilon, spent.delta)"
-    "-differential privacy. It presupposes that no run and no setting followed from what earlier "
-    "runs released."
-)
-_SUM: Final = (
-    f"{_ex_post('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is a bound on "
-    "spent.sum_delta that was fixed beforehand."
-)
+_STATEMENTS: Final = {
+    "tested": "What is released, labels or the refusal, is (tested.target, delta)-differentially "
+    "private, whatever the votes.",
+    "refusal": "For all neighbouring vote files D, D': Pr_D[refused] <= "
+    "exp(tested.refusal_epsilon) * Pr_D'[refused]. If what follows a refusal is (e, d)-"
+    "differentially private, all of it together is (max(tested.target, tested.refusal_epsilon + "
+    "e), delta + d)-differentially private.",
+    "all-votes": "Everything released is (data_independent.epsilon, delta)-differentially private, "
+    "whatever the votes",
+    "released-epsilon": f"{_ex_post('sanitized.epsilon', 'delta')}. Rounds may have been chosen "
+    "after seeing earlier labels.",
+    "by-group": "For vote files that differ in a record of a group, with g its epsilon in groups. "
+    + _ex_post("g", "delta"),
+    "external": "The numbers include the external parts as their files state them. This "
+    "presupposes that each part protects every record that the teachers were trained on, at the "
+    "stated cost; that its noise is independent of all other noise; and, for all-votes, that its "
+    "cost was fixed beforehand. What it does may depend on whatever was released before it.",
+    "total": f"{_ex_post('spent.epsilon', 'spent.delta')}, where S is an event of all that the "
+    "runs in spent.runs released. If no refusal lowers spent.epsilon, this is (spent.epsilon, "
+    "spent.delta)-differential privacy. It presupposes that no run and no setting followed from "
+    "what earlier runs released.",
+    "sum": f"{_ex_post('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is a "
+    "bound on spent.sum_delta that was fixed beforehand.",
+}
+"""Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20)."""
 
 
-def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
+def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     """Return who is protected: in what two neighbouring vote files differ.
 
     Args:
         rounds: one or more rounds of the same teachers.
         external: whether external parts are in the total; they protect single records.
     """
-    done, where, otherwise = rounds[0], "on every query", "vote for another class"
+    first, where, otherwise = rounds[0], "on every query", "vote for another class"
     public = ", the classes" if any("classes" in each.mechanism for each in rounds) else ""
     if any(each.label_set is not None for each in rounds):
         where, otherwise = "on every query and each of its labels", "answer otherwise"
         public = ", the labels"
     public += " and the number of teachers"
-    k, who, each_may = done.teachers_per_record, "one teacher", "it may"
-    if done.votes_together:
+    k, who, each_may = first.mechanism.get("teachers_per_record", 1), "one teacher", "it may"
+    if first.mechanism.get("votes_together"):
         who = f"one teacher, whose vote counts up to {k} times"
     elif k > 1:
         who = f"{k} teachers, because one record may have trained so many"
         each_may = "each of them may"
     change = f"{each_may} {otherwise}, or not at all"
-    if done.groups:
+    if first.groups:
         who = (
             "the teachers of one record, all of one group and no more than its teachers_per_record"
         )
@@ -159,7 +132,7 @@ def adjacency(rounds: Sequence[Round], *, external: bool = False) -> str:
     return text
 
 
-def public_prior(rounds: Sequence[RowsAsked]) -> PublicPrior | None:
+def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
     """Return the public facts of the priors of all rounds; None if no round has one."""
     given = [done.prior for done in rounds if done.prior is not None]
     if not given:
@@ -174,152 +147,101 @@ def public_prior(rounds: Sequence[RowsAsked]) -> PublicPrior | None:
     )
 
 
-def covers(kind: ReleaseKind, *, earlier: int = 0, external: int = 0) -> str:
-    """Return all that the headline ε accounts for.
-
-    Args:
-        kind: what is published about ε beside the labels.
-        earlier: how many earlier sanitized values from the same votes.
-        external: how many external parts.
-    """
+def covers(facts: ReportFacts) -> str:
+    """Return all that the headline ε accounts for."""
+    if facts.refused:
+        return "the refusal"
+    if facts.passed:
+        return "all labels, and the fact that they were released"
+    counts = {
+        "the sanitized epsilon": int(facts.plan is not None),
+        "earlier release{} from the same votes": len(facts.draws) - (facts.plan is not None),
+        "external part{} on the same records": len(facts.external),
+    }
     parts = ["all labels"]
-    if kind is not ReleaseKind.NONE:
-        parts.append("the sanitized epsilon")
-    if earlier:
-        parts.append(f"{earlier} earlier release{'s' if earlier > 1 else ''} from the same votes")
-    if external:
-        parts.append(f"{external} external part{'s' if external > 1 else ''} on the same records")
+    for part, count in counts.items():
+        if count:
+            number = f"{count} " if "{}" in part else ""
+            parts.append(number + part.format("s" if count > 1 else ""))
     return " and ".join(parts) + (" together" if len(parts) > 1 else "")
 
 
-def premise_of(report: Report) -> str:
-    """Return what the worst case of a report rests on, to end a sentence with; "" if on nothing."""
-    return f", {FIXED}" if _several(report) else ""
+def premise_of(facts: ReportFacts) -> str:
+    """Return what the worst case of a report rests on, to end a sentence with; "" if on nothing.
+
+    With several parts, a later one may have been shaped by the labels of an earlier one.
+    """
+    return f", {FIXED}" if len(facts.rounds) + len(facts.external) > 1 else ""
 
 
-def teachers_per_record(report: Report) -> int:
+def teachers_per_record(facts: ReportFacts) -> int:
     """Return how many teachers, of its group if there are groups, one record may have trained."""
-    if report.groups:
-        return max(group.teachers_per_record for group in report.groups)
-    # Votes that move together are those of one teacher.
-    return max(
-        1 if each.mechanism.get("votes_together") else each.mechanism.get("teachers_per_record", 1)
-        for each in report.rounds
-    )
+    first = facts.rounds[0]
+    if first.groups:
+        return max(group.teachers_per_record for group in first.groups)
+    if first.mechanism.get("votes_together"):  # votes that move together are those of one teacher
+        return 1
+    found: int = first.mechanism.get("teachers_per_record", 1)
+    return found
 
 
-def unit_of(report: Report) -> str:
+def unit_of(facts: ReportFacts) -> str:
     """Return what is protected: one record, or all that one teacher was trained on."""
-    return RECORD if report.external or teachers_per_record(report) > 1 else TEACHER
+    return RECORD if facts.external or teachers_per_record(facts) > 1 else TEACHER
 
 
 def worded(report: Report) -> Report:
-    """Return a report with all sentences that follow from its facts, and what it may claim.
+    """Return a report with all sentences that follow from its facts and numbers.
 
-    The facts are taken as they stand. `warnings` are left as they are.
-
-    Raises:
-        PateError: rounds that no run has.
+    `warnings` are left as they are.
     """
-    rounds, tested, crosscheck = rounds_of(report), report.tested, report.crosscheck
-    if crosscheck is not None:
-        crosscheck = reworded(crosscheck, report.data_independent)
-    # What the published analysis draws is no bound.
-    bound = report.analysis != Analysis.PAPER or report.sanitized.epsilon is None
-    covered = covers(
-        ReleaseKind(report.sanitized.release),
-        earlier=len(report.earlier_draws),
-        external=len(report.external),
-    )
-    if tested is not None:
-        covered = (
-            "all labels, and the fact that they were released" if tested.passed else "the refusal"
-        )
     report = replace(
         report,
-        crosscheck=crosscheck,
-        prior=public_prior(rounds),
-        sound=bound and not any(word in report.unsettled for word in GAPS),
-        adjacency=adjacency(rounds, external=bool(report.external)),
-        covers=covered + (UNTRACKED if report.spent is None else ""),
+        prior=public_prior(report.rounds),
+        adjacency=adjacency(report.rounds, external=bool(report.external)),
+        covers=covers(report) + ("; earlier runs are not tracked" if report.spent is None else ""),
+        statements=tuple(_statements(report)),
     )
-    statements = tuple(_statements(report))
-    return replace(report, statements=statements, summary=_summary(report, statements))
-
-
-def rounds_of(report: Report) -> tuple[Round, ...]:
-    """Return the rounds of a report as a ledger has them, under names of no meaning.
-
-    Raises:
-        LedgerError: numbers that contradict each other.
-        VoteError: groups that contradict each other.
-    """
-    groups = tuple(
-        Group(**{name: getattr(group, name) for name in Group.__dataclass_fields__})
-        for group in report.groups
-    )
-    read_off = tuple(fact for fact in PublicFact if fact in report.unsettled)
-    return tuple(
-        Round.of(
-            done,
-            id=f"rounds.{number}",
-            answers=done.answers,
-            groups=groups,
-            read_off=read_off,
-        )
-        for number, done in enumerate(report.rounds)
-    )
-
-
-def _several(report: Report) -> bool:
-    """Return whether a later part may have been shaped by the labels of an earlier one.
-
-    Its charge then depends on these labels, and only the ex-post statement is left of those that
-    depend on the votes.
-    """
-    return len(report.rounds) + len(report.external) > 1
+    return replace(report, summary=_summary(report))
 
 
 def _statements(report: Report) -> Iterator[Statement]:
-    """Yield the readings of the numbers, and which of them hold (accounting/THEORY.md, 7)."""
-    holds, several = report.private and report.sound, _several(report)
-    premise = f"{premise_of(report)}."
-    if report.tested is not None:  # section 10
-        yield Statement("all-votes", holds, _TESTED)
-        yield Statement("refusal", holds, _REFUSAL)
+    """Yield the readings of the numbers, and which of them hold."""
+    promised, premise, spent = (
+        report.private and report.sound,
+        f"{premise_of(report)}.",
+        report.spent,
+    )
+
+    def reading(name: str, end: str = "", *, holds: bool = promised) -> Statement:
+        return Statement(name, holds, _STATEMENTS[name] + end)
+
+    if report.tested is None:
+        yield reading("all-votes", premise)
     else:
-        yield Statement("all-votes", holds, _ALL_VOTES + premise)
-    if report.sanitized.release != ReleaseKind.NONE:
-        not_for, rounds = "", ""
-        if several:
-            not_for = " Not claimed of several rounds or parts: what they cost depends on labels."
-            rounds = " Rounds may have been chosen after seeing earlier labels."
-        yield Statement("this-file", holds and not several, _THIS_FILE + not_for)
-        yield Statement("released-epsilon", holds, _RELEASED + rounds)
-        yield Statement("sanitized-for-all-votes", False, _NOT_FOR_ALL)
+        yield Statement("all-votes", promised, _STATEMENTS["tested"])
+        yield reading("refusal")
+    if report.plan is not None:
+        yield reading("released-epsilon")
     if report.groups and report.tested is None:
-        public = report.epsilon == report.data_independent.epsilon
-        yield Statement("by-group", holds, (_BY_GROUP if public else _BY_GROUP_DRAWN) + premise)
+        yield reading("by-group", premise)
     if report.external:
-        yield Statement("external", holds, _EXTERNAL)
-    spent = report.spent
-    if spent is not None and (spent.count > 1 or report.epsilon_kind == TOTAL):  # section 20
-        total = holds and all(run.claimed for run in spent.runs)
-        yield Statement("total", total, _TOTAL)
+        yield reading("external")
+    if spent is not None and (spent.count > 1 or report.total):
+        holds = promised and all(run.claimed for run in spent.runs)
+        yield reading("total", holds=holds)
         if spent.sum_epsilon is not None:
-            yield Statement("sum", total, _SUM)
+            yield reading("sum", holds=holds)
 
 
-def _summary(report: Report, statements: Sequence[Statement]) -> str:
+def _summary(report: Report) -> str:
     """Return the promise of a report in a few sentences, or why there is none."""
     if not report.private:
         return NOT_PRIVATE
-    gaps = [text for word, text in GAPS.items() if word in report.unsettled]
-    if gaps:
-        return " ".join(gaps)
+    if report.unsettled:
+        return " ".join(GAPS[word] for word in report.unsettled)
     text, spent = _headline(report), report.spent
-    total = any(one.holds for one in statements if one.id == "total")
-    if total and spent is not None and report.epsilon_kind != TOTAL:
+    if spent is not None and report.claims("total") and not report.total:
         text += (
             f" All {spent.count} runs in its record together cost "
             f"{pair(spent.epsilon, spent.delta)}, {CHOSEN}."
@@ -333,7 +255,7 @@ def _headline(report: Report) -> str:
     tested, said = report.tested, pair(report.epsilon, report.delta)
     if tested is not None:
         target, at = f"epsilon {shown(tested.target)}", f"at delta {shown(report.delta)}"
-        if tested.passed:
+        if report.passed:
             return (
                 f"{target} {at} holds whatever the votes. It was stated in advance, and the labels "
                 "passed the release test."
@@ -342,17 +264,17 @@ def _headline(report: Report) -> str:
             f"The labels failed the release test of the target {target} and are not released. "
             f"This cost epsilon {shown(tested.refusal_epsilon)} {at}, whatever the votes."
         )
-    if report.epsilon_kind == TOTAL:
+    if report.total:
         return f"All runs of the record together cost {said}, whatever the votes, {CHOSEN}."
     if not report.sound:
         return f"{said} repeats the published analysis and is not a bound (see warnings)."
     if report.external:
         count = len(report.external)
         said = f"Together with {count} external part{'s' if count > 1 else ''}, {said}"
-    if report.epsilon == report.data_independent.epsilon:
-        said += f" holds whatever the votes{premise_of(report)}."
-    else:
+    if report.epsilon_kind == "upper":
         said += " is a sanitized upper bound for these votes, as statement released-epsilon says."
+    else:
+        said += f" holds whatever the votes{premise_of(report)}."
     if report.groups:
         said += " Each group of teachers has an epsilon of its own, none above this one."
     if report.met_target is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from typing import Any, Final
@@ -10,7 +9,6 @@ from typing import Any, Final
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.checked import Checked
-from pate_cli.disclosure.facts import settings_of
 from pate_cli.disclosure.label_counts import LabelCounts, count_labels
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import LabelFile, Report
@@ -88,28 +86,15 @@ def _count_faults(report: Report, counts: LabelCounts) -> Iterator[str]:
 
 def _other_settings(report: Report, carried: Mapping[str, Any]) -> Iterator[str]:
     """Yield the names of settings that labels carry otherwise than a report states them."""
-    stated: dict[str, Any] = settings_of(report).texts()
+    stated: dict[str, Any] = report.rounds[0].texts()
     if report.label_set is None and report.label_names is not None:
         stated["label_names"] = list(report.label_names)
-    beside = {"release", "sources"}
+    beside = {"sources"}
     if not mechanism_from_parameters(report.mechanism).listed:
         beside.add("label_names")  # those that came out, and so the labels themselves
     for name in dict.fromkeys((*stated, *carried)):
         if name not in beside and stated.get(name) != carried.get(name):
             yield name
-    draw = carried.get("release")
-    if draw is not None and draw != stated.get("release") and not _drawn_before(report, draw):
-        yield "release"
-
-
-def _drawn_before(report: Report, draw: Any) -> bool:
-    """Return whether the draw that labels carry is charged among the earlier ones."""
-    try:
-        wanted = json.loads(draw)
-        return any((wanted["beta"], wanted["sigma"]) == (one.beta, one.sigma)
-                   for one in report.earlier_draws)  # fmt: skip
-    except (TypeError, ValueError, KeyError):
-        return False
 
 
 def prior_checks(report: Report, given: Sequence[Any]) -> Iterator[Check]:

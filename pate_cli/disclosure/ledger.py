@@ -8,88 +8,45 @@ publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and a
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.checks import check_delta, check_orders
+from pate_cli.core.checks import check_orders
 from pate_cli.core.codec import SPARING, encoded
-from pate_cli.core.errors import LedgerError, ParameterError, quoted, shortened
-from pate_cli.core.words import PublicFact
+from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.settings import RowsAnswered
+from pate_cli.disclosure.settings import Settings
 from pate_cli.files.reading import LARGEST, reading
 from pate_cli.files.results import Result
 from pate_cli.files.sealed_json import Form
-from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.votes.facts import Group
+from pate_cli.mechanisms.base import Mechanism
 
 _LEDGER: Final = Form("pate-ledger", "ledger", version=1, marks={"releasable": False})
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Round(RowsAnswered):
-    """Public facts of one run of a mechanism, as its ledger keeps them.
+class Round(Settings):
+    """Settings of one run, and what came of it; public but for its name, which a ledger keeps.
 
     Attributes:
-        id: random name of the run, so that no run is charged twice or forgotten.
-        draws: sanitized values that the run itself published; a later release pays for them.
-        read_off: facts that are taken as public and were read off the votes: no statement holds.
-        groups: of the teachers, where they count differently; none where they do not.
+        answers: how many labels were released.
+        id: random name of the run, so that no run is charged twice or forgotten; in reports empty.
     """
 
-    id: str
-    draws: tuple[Draw, ...] = ()
-    read_off: tuple[PublicFact, ...] = ()
-    groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
+    answers: int
+    id: str = field(default="", metadata=SPARING)
 
-    def __post_init__(self) -> None:
-        mechanism_from_parameters(self.mechanism)  # refuses what no run has
-        for fault in self._faults():
-            raise LedgerError(f"round {shortened(self.id)}: {fault}")
-
-    def _faults(self) -> Iterator[str]:
-        """Yield what contradicts itself, or what the mechanism was charged with."""
-        answers, most, queries = self.answers, self.max_answers, self.queries
-        if not 0 <= answers <= most <= queries:
-            yield (
-                "answers, max_answers and queries must be whole numbers, "
-                f"0 <= {answers} <= {most} <= {queries}"
-            )
-        k = self.teachers_per_record
-        moved = max((group.votes_per_record for group in self.groups), default=k)
-        if moved != k:
-            yield f"a record of its groups moves up to {moved} votes, but it was charged for {k}"
-        charged, prior = self.mechanism.get("prior_weight", 0), self.prior
-        weight = 0 if prior is None else prior.weight
-        if charged != weight or (prior is not None and not weight):
-            yield f"its prior has {weight} votes, but it was charged for {charged:g}"
-        if prior is not None and not 0 <= prior.guesses <= queries:
-            yield f"{prior.guesses} guesses of its prior for {queries} queries"
-        if prior is not None and not _SHA256.fullmatch(prior.sha256):
-            yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
-        if self.rule is not None and not self.rule.allows(queries, answers):
-            yield f"{answers} answers to {queries} queries are more than its rule allows"
-        if len(self.draws) > 1:
-            yield "a run draws once"
-
-    @property
-    def teachers_per_record(self) -> int:
-        """How many teachers one record may have trained, as the round was charged."""
-        found: int = self.mechanism.get("teachers_per_record", 1)
-        return found
-
-    @property
-    def votes_together(self) -> bool:
-        """Whether these are the votes of one teacher, as the round was charged."""
-        found: bool = self.mechanism.get("votes_together", False)
-        return found
+    def _faults(self, mechanism: Mechanism) -> Iterator[str]:
+        yield from super()._faults(mechanism)
+        if not 0 <= self.answers <= self.max_answers:
+            yield f"{self.answers} answers of {self.max_answers} at most"
+        if self.rule is not None and not self.rule.allows(self.queries, self.answers):
+            yield f"{self.answers} answers to {self.queries} queries are more than its rule allows"
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -111,20 +68,14 @@ class Ledger(Result):
         100
 
     Attributes:
-        analysis: `tight` or `paper`.
-        delta: δ the rounds were run for.
-        private: False when some labels were drawn from a fixed seed.
-        rounds: one entry a run, sorted by id.
+        rounds: one entry a run, sorted by id; all of one analysis, one δ and alike neighbours.
         orders: Rényi orders, [orders].
         rdp: total cost at each order, [orders], nats.
         ceiling: a bound on LS_d for every d that no vote can change, [orders], nats.
         sensitivity: LS_d of that cost at each order and distance d < D0, [orders, D0], nats.
-        records: files of the account that the rounds are in.
+        records: files of the records that the rounds are in.
     """
 
-    analysis: str
-    delta: float
-    private: bool = True
     rounds: tuple[Round, ...]
     orders: Floats
     rdp: Floats
@@ -133,43 +84,39 @@ class Ledger(Result):
     records: tuple[str, ...] = field(default=(), metadata=SPARING)
 
     def __post_init__(self) -> None:
-        if self.analysis not in ("tight", "paper"):
-            raise LedgerError(
-                f"unknown analysis {quoted(self.analysis)}; this tool knows tight and paper"
-            )
-        try:
-            check_delta(self.delta)
-            check_orders(self.orders)
-        except ParameterError as error:
-            raise LedgerError(f"the ledger is damaged: {error}") from None
-        shapes_agree = (
-            self.orders.ndim == 1
-            and self.rdp.shape == self.ceiling.shape == self.orders.shape
-            and self.sensitivity.ndim == 2
-            and self.sensitivity.shape[0] == self.orders.size
-        )
-        if not shapes_agree:
-            raise LedgerError("the ledger is damaged: its curves do not match its orders")
+        check_orders(self.orders)
+        fault = next(self._faults(), None)
+        if fault is not None:
+            raise LedgerError(fault)
+        check_alike(self.rounds)
+
+    def _faults(self) -> Iterator[str]:
+        """Yield what is damaged, or is no sum of rounds."""
+        alike = self.rdp.shape == self.ceiling.shape == self.orders.shape
+        if not alike or self.sensitivity.shape[:1] != self.orders.shape:
+            yield "the ledger is damaged: its curves do not match its orders"
         for values in (self.rdp, self.sensitivity, self.ceiling):
             if not np.all(np.isfinite(values) & (values >= 0.0)):
-                raise LedgerError("the ledger is damaged: a cost is negative or not finite")
+                yield "the ledger is damaged: a cost is negative or not finite"
         if not self.rounds:
-            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
-        names = [done.id for done in self.rounds]
-        if len(set(names)) != len(names):
-            raise LedgerError("a round is given twice; give every ledger once")
-        # What one record costs at k teachers says nothing of what it costs at another k.
-        charged = sorted({str(done.teachers_per_record) for done in self.rounds})
-        if len(charged) > 1:
-            raise LedgerError(
-                f"rounds charged for different `teachers_per_record` ({', '.join(charged)}) have "
-                "no common cost; release each by itself"
-            )
-        if len({(done.votes_together, done.groups) for done in self.rounds}) > 1:
-            raise LedgerError(
-                "rounds of teachers in different `groups` have no common neighbours; release each "
-                "by itself"
-            )
+            yield "the ledger is damaged: it holds no round; restore it from a copy"
+        if len({done.id for done in self.rounds}) < len(self.rounds):
+            yield "a round is given twice; give every ledger once"
+
+    @property
+    def analysis(self) -> str:
+        """How the rounds are charged: `tight` or `paper`."""
+        return self.rounds[0].analysis
+
+    @property
+    def delta(self) -> float:
+        """δ that the rounds were run for, in (0, 1)."""
+        return self.rounds[0].delta
+
+    @property
+    def private(self) -> bool:
+        """False where some labels were drawn from a fixed seed."""
+        return all(done.private for done in self.rounds)
 
     @property
     def queries(self) -> int:
@@ -191,26 +138,18 @@ class Ledger(Result):
             LedgerError: different analyses, deltas, orders, teachers per record or groups, or a
                 round in both.
         """
-        mine, theirs = (
-            {"analysis": each.analysis, "delta": each.delta, "orders": each.orders.tolist()}
-            for each in (self, other)
-        )
-        for what in mine:
-            if mine[what] != theirs[what]:
-                raise LedgerError(
-                    f"ledgers can be added only with the same {what}, got {mine[what]} and "
-                    f"{theirs[what]}"
-                )
+        if not np.array_equal(self.orders, other.orders):
+            mine, theirs = self.orders.tolist(), other.orders.tolist()
+            raise LedgerError(
+                f"ledgers can be added only with the same orders, got {mine} and {theirs}"
+            )
         distances = max(self.sensitivity.shape[1], other.sensitivity.shape[1])
         return Ledger(
-            analysis=self.analysis,
-            delta=self.delta,
             orders=self.orders,
             rdp=self.rdp + other.rdp,
             sensitivity=self._extended(distances) + other._extended(distances),
             ceiling=self.ceiling + other.ceiling,
             rounds=tuple(sorted(self.rounds + other.rounds, key=lambda done: done.id)),
-            private=self.private and other.private,
             records=tuple(dict.fromkeys((*self.records, *other.records))),
         )
 
@@ -222,12 +161,8 @@ class Ledger(Result):
     @property
     def draws(self) -> tuple[Draw, ...]:
         """Every sanitized value that the rounds themselves published."""
-        return tuple(draw for done in self.rounds for draw in done.draws)
-
-    def with_draw(self, draw: Draw) -> Ledger:
-        """Return this ledger of a single round once the round published a sanitized value."""
-        (only,) = self.rounds
-        return replace(self, rounds=(replace(only, draws=(*only.draws, draw)),))
+        plans = (done.sanitizer for done in self.rounds)
+        return tuple(draw for plan in plans if plan is not None for draw in plan.draws)
 
     def row(self, order: float) -> int:
         """Return the index of an order in the ledger.
@@ -272,3 +207,19 @@ class Ledger(Result):
             LedgerError: truncated, foreign, damaged, or of another version of the schema.
         """
         return _LEDGER.read(cls, text)
+
+
+def check_alike(rounds: Sequence[Round]) -> None:
+    """LedgerError where rounds differ in their analysis or δ, or in what one record may train."""
+    for what in ("analysis", "delta"):
+        held = sorted({getattr(done, what) for done in rounds})
+        if len(held) > 1:
+            raise LedgerError(
+                f"ledgers can be added only with the same {what}, got {held[0]} and {held[1]}"
+            )
+    # What one record costs at k teachers says nothing of what it costs at another k.
+    if len({done.protected for done in rounds}) > 1:
+        raise LedgerError(
+            "rounds charged for other `teachers_per_record` or `groups` have no common neighbours; "
+            "release each by itself"
+        )

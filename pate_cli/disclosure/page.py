@@ -1,4 +1,4 @@
-"""A report on one page of HTML: the sections of `explain`, with figures and tables.
+"""A report on one page of HTML: the sections of `explain`, with a table of figures.
 
 The page stands by itself: no script, nothing from elsewhere; light and dark, on a phone and on
 paper. Every text goes through `_said`, which escapes it, so no text becomes markup.
@@ -7,16 +7,15 @@ paper. Every text goes through `_said`, which escapes it, so no text becomes mar
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import resources
 from string import Template
 from typing import Final
 
-from pate_cli.core.errors import printable, shortened
+from pate_cli.core.errors import printable
 from pate_cli.disclosure.figures import guesses, shown
-from pate_cli.disclosure.guarantee import CHOSEN, TOTAL, premise_of, unit_of
-from pate_cli.disclosure.record import Run
+from pate_cli.disclosure.guarantee import CHOSEN, premise_of
 from pate_cli.disclosure.report import Report
 
 _PAGE: Final = Template("""<!DOCTYPE html>
@@ -48,9 +47,8 @@ _HOLDS: Final = {
     "target": "whatever the votes; stated in advance",
     "refusal": "whatever the votes; the refusal alone",
     "upper": "for these votes, sanitized",
-    TOTAL: f"whatever the votes, {CHOSEN}",
 }
-_MOST_RUNS: Final = 12
+_BEFOREHAND: Final = f"whatever the votes, {CHOSEN}"
 
 
 @dataclass(frozen=True)
@@ -69,116 +67,50 @@ def page_of(sections: Sequence[Section], report: Report, *, promised: bool) -> s
 
     Args:
         sections: what is said, in order; the title of the first becomes that of the page.
-        report: what its tables are made of.
+        report: the one whose figures it shows.
         promised: whether there is a promise to sign; without one, no number of it is shown.
     """
-    tables = {}
-    if promised:
-        tables = {
-            "What is promised": _figures(report),
-            "What was done": _runs(report),
-            "Exactly": _parameters(report),
-        }
-    parts = [_section(each, tables.get(each.title, "")) for each in sections]
-    parts[0] = parts[0].replace("h2>", "h1>")
+    first, *others = sections
+    parts = [_section(first, "h1", _figures(report) if promised else "")]
+    parts += [_section(each, "h2") for each in others]
     style = resources.files("pate_cli.disclosure").joinpath("page.css").read_text(encoding="utf-8")
     return _PAGE.substitute(
-        title=_said(sections[0].title),
+        title=_said(first.title),
         style=style,
         kind="promise" if promised else "none",
         sections="\n".join([*parts, *([_SIGNATURE] if promised else [])]),
     )
 
 
-def _section(section: Section, table: str) -> str:
+def _section(section: Section, head: str, table: str = "") -> str:
     name = section.title.lower().replace(" ", "-")
     said = "\n".join(f"<li>{_said(text)}</li>" for text in section.texts)
     return (
-        f'<section class="{_said(name)}">\n<h2>{_said(section.title)}</h2>\n'
+        f'<section class="{_said(name)}">\n<{head}>{_said(section.title)}</{head}>\n'
         f"<ul>\n{said}\n</ul>\n{table}</section>"
     )
 
 
 def _figures(report: Report) -> str:
     """Return the (ε, δ) of this run and of all runs, how often a guess is right, and when."""
-    kind, spent = report.epsilon_kind, report.spent
-    premise = premise_of(report) if kind == "worst-case" else ""
-    rows = [("This run", report.epsilon, report.delta, f"{_HOLDS.get(kind, '')}{premise}")]
+    rows, spent = list[tuple[str, float, float, str]](), report.spent
+    if not report.total:
+        premise = premise_of(report) if report.epsilon_kind == "worst-case" else ""
+        holds = f"{_HOLDS[report.epsilon_kind]}{premise}"
+        rows.append(("This run", report.epsilon, report.delta, holds))
     if spent is not None and report.claims("total"):
-        rows = [] if kind == TOTAL else rows
-        rows.append(("All runs", spent.epsilon, spent.delta, _HOLDS[TOTAL]))
-        if spent.sum_epsilon is not None and spent.sum_delta is not None:
-            rows.append(
-                ("All runs", spent.sum_epsilon, spent.sum_delta, "however they were chosen")
-            )
-    return _table(
-        "figures",
-        ("", "ε", "δ", "A guess is right", "Holds"),
-        [
-            (name, shown(epsilon), shown(delta), guesses(epsilon, delta), holds)
-            for name, epsilon, delta, holds in rows
-        ],
-    )
-
-
-def _runs(report: Report) -> str:
-    """Return the last runs of the record."""
-    spent = report.spent
-    if spent is None or not (spent.count == 1 or report.claims("total")):
-        return ""
-    rows = [
-        (
-            run.time or "–",
-            _named(run) + (": this run" if run.id == report.run else ""),
-            *map(shown, (run.counted, run.delta, run.total_epsilon)),
-        )
-        for run in spent.runs[-_MOST_RUNS:]
-    ]
-    if spent.count > _MOST_RUNS:
-        rows.insert(0, ("", f"{spent.count - _MOST_RUNS} before, in the report", "", "", ""))
-    return _table("runs", ("Begun (UTC)", "Run", "ε", "δ", "Total ε"), rows)
-
-
-def _named(run: Run) -> str:
-    """Return what a run was, in a few words."""
-    words = [run.kind.value, run.outcome.value]
-    if run.asked is not None:
-        words.append(str(run.asked.mechanism.get("name", "")))
-        if run.answers is not None:
-            words.append(f"{run.answers} of {run.asked.queries}")
-    if run.external is not None:
-        words += [shortened(name) for name in (run.external.name, run.external.covers) if name]
-    return ", ".join(words)
-
-
-def _parameters(report: Report) -> str:
-    """Return the parameters of a report by the names of NIST SP 800-226."""
-    worst, drawn, upper = report.data_independent, report.sanitized, report.epsilon_kind == "upper"
-    order = drawn.order if upper else worst.order
-    composed = "renyi" if upper or report.tested is not None else worst.method
-    mechanisms = dict.fromkeys(str(each.mechanism["name"]) for each in report.rounds)
-    rows = [
-        ("Unit of privacy", unit_of(report)),
-        ("Neighbouring relation", "replace-one"),
-        ("Privacy parameter ε", shown(report.epsilon)),
-        ("δ", shown(report.delta)),
-        ("Data dependence", "ex-post, sanitized" if upper else "none"),
-        ("Mechanism", ", ".join(mechanisms)),
-        ("Composition", composed if order is None else f"{composed}, order {order:g}"),
-        ("Released", f"{report.answers} answers of at most {report.max_answers}"),
-        ("Trust model", "central"),
-    ]
-    return _table("parameters", ("NIST SP 800-226", ""), rows)
-
-
-def _table(kind: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    def cells(row: Sequence[str]) -> Iterator[str]:
-        yield f'<th scope="row">{_said(row[0])}</th>'
-        yield from (f"<td>{_said(cell)}</td>" for cell in row[1:])
-
+        rows += [
+            ("All runs", spent.epsilon, spent.delta, _BEFOREHAND),
+            ("All runs", spent.sum_epsilon, spent.sum_delta, "however they were chosen"),
+        ]
+    heads = ("", "ε", "δ", "A guess is right", "Holds")
     head = "".join(f'<th scope="col">{_said(name)}</th>' for name in heads)
-    body = "\n".join(f"<tr>{''.join(cells(row))}</tr>" for row in rows)
-    return f'<table class="{kind}">\n<tr>{head}</tr>\n{body}\n</table>\n'
+    body = "\n".join(
+        f'<tr><th scope="row">{name}</th><td>{shown(epsilon)}</td><td>{shown(delta)}</td>'
+        f"<td>{guesses(epsilon, delta)}</td><td>{_said(holds)}</td></tr>"
+        for name, epsilon, delta, holds in rows
+    )
+    return f'<table class="figures">\n<tr>{head}</tr>\n{body}\n</table>\n'
 
 
 def _said(text: str) -> str:

@@ -83,16 +83,6 @@ class ReleasePlan:
         return self.kind is not ReleaseKind.NONE
 
     @property
-    def sound(self) -> bool:
-        """Whether what is published is a bound that can be defended."""
-        return True
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """Caveats for the reader if the release is not a valid bound."""
-        return ()
-
-    @property
     def delta_shift(self) -> float:
         """δ': the chance that a released upper bound is below the true value; 0 without a draw."""
         return failure_delta(self.delta) if self.publishes_draw else 0.0
@@ -116,11 +106,6 @@ class ReleasePlan:
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
         return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order, shift=self.shift)
-
-    @property
-    def claimed_rdp(self) -> float | None:
-        """RDP cost of the draw by the published theorem, nats; None outside the paper analysis."""
-        return None
 
     @property
     def overhead(self) -> float:

@@ -1,11 +1,8 @@
-"""Where the record of some votes lies: one file, which is found again wherever votes and record go.
+"""The place of a record: one file, which is found again wherever votes and record go.
 
-A record lies beside its votes unless another is named. The user's state directory keeps, for this
-user alone and in files of mode 0600, which record votes had last and how many lines it had, by a
-quick fingerprint of the votes: nothing public holds a hash of votes. So a record follows votes that
-were moved, copied or linked, and one that is gone or was rolled back while its votes remain is
-missed. It is a help to who forgets, and no proof: where the directory cannot be read or written
-nothing is known, and runs go on.
+A record lies beside its votes unless another is named. What the user saw of it last
+(`disclosure.seen`) tells where it is once votes were moved, copied or linked, and that it is gone
+or was rolled back while its votes remain.
 
 Votes have one record. Where another is named it takes over all runs of the one that they had, which
 from then on says where it goes on, and takes no further run.
@@ -14,30 +11,31 @@ from then on says where it goes on, and takes no further run.
 from __future__ import annotations
 
 import contextlib
-import hashlib
-import json
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.errors import LedgerError, OutputError, ParameterError, UsageError, quoted
-from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
+from pate_cli.disclosure.record import RecordFile, SpendRecord
+from pate_cli.disclosure.seen import (
+    Sighting,
+    key_of_record,
+    keys_of_votes,
+    recall,
+    remember,
+    state_folder,
+)
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.delivery import make_folder
 from pate_cli.files.journal import locked
 from pate_cli.files.reading import named
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_BLOCK: Final = 1 << 16
-_BLOCKS: Final = 16
-_MOST_MEMBERS: Final = 1000
-_LARGEST: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -121,22 +119,18 @@ class RecordPlace:
             LedgerError: a record is damaged, gone or rolled back; there are several and none of
                 them is named; or it goes on in another that is not known here.
         """
-        file = None if told is None else RecordFile(told)
         seen = list(recall(keys))
-        places = [*known, *([] if told is None else [told]), *(Path(one.record) for one in seen)]
-        for path in places:  # a record that was taken over leads to the next
+        places = [*([] if told is None else [told]), *known, *(Path(one.record) for one in seen)]
+        for path in places:  # which grow: a record that was taken over leads to the next
             for one in recall([key_of_record(path)]):
                 seen.append(one)
-                if Path(one.record) not in places:
-                    places.append(Path(one.record))
-        # Links to a file are no other record.
-        there = {_on_disk(path): path for path in places[::-1]}
-        if file is not None:
-            there.pop(_on_disk(file.path), None)
-            file.refresh()  # others may have appended since
-        there.pop(None, None)
-        files = [RecordFile(path) for path in there.values()][::-1]
+                places += [] if Path(one.record) in places else [Path(one.record)]
+        files: list[RecordFile] = []
+        for path in places:  # links to a file are no other record
+            if path == told or _is_other(path, files):
+                files.append(RecordFile(path))
         going_on = [each for each in files if each.goes_on_in is None]
+        file = None if told is None else files[0]
         if file is None:
             file = _longest(going_on, first=together) or next(iter(files), None)
         if file is None and known:
@@ -196,8 +190,8 @@ class RecordPlace:
         path = self.file.path
         for other in sorted(path.parent.glob("*.spent.json")):
             with contextlib.suppress(LedgerError):
-                asked = (run.asked for run in SpendRecord.read(other).runs)
-                if teachers in (each and each.mechanism.get("teachers") for each in asked):
+                told = (run.settings for run in SpendRecord.read(other).runs)
+                if teachers in (each and each.mechanism.get("teachers") for each in told):
                     return (
                         f"{path.name} begins a new record, and {other.name} beside it is of "
                         f"{teachers} teachers, too. If they are the same, name them for both with "
@@ -286,81 +280,20 @@ def record_beside(votes: str | os.PathLike[str]) -> Path:
     return at.with_name(f"{at.name}.spent.json")
 
 
-def state_folder() -> Path:
-    """Return the folder of the user's own for what pate keeps.
-
-    `$PATE_HOME`; else `pate` in `$XDG_STATE_HOME`, in `~/.local/state`, or in `%LOCALAPPDATA%`.
-
-    Raises:
-        UsageError: there is no home folder.
-    """
-    if own := os.environ.get("PATE_HOME"):
-        return Path(own)
-    home = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
-    try:
-        return (Path(home) if home else Path.home() / ".local" / "state") / "pate"
-    except RuntimeError:
-        raise UsageError("there is no home folder to keep records in; name a file") from None
-
-
-def keys_of_votes(path: Path) -> tuple[str, ...]:
-    """Return fingerprints of a file of votes, or of every file in a folder: size and some blocks.
-
-    Small files are read whole. Nothing where they cannot be read.
-    """
-    try:
-        members = [path] if path.is_file() else sorted(path.iterdir())[:_MOST_MEMBERS]
-        return tuple(_fingerprint(each) for each in members if each.is_file())
-    except OSError:
-        return ()
-
-
-def recall(keys: Iterable[str]) -> Iterator[Sighting]:
-    """Yield how records were last seen, under keys of votes or of the records."""
-    with contextlib.suppress(UsageError):
-        folder = state_folder() / "seen"
-        for key in keys:
-            with contextlib.suppress(OSError, ValueError, RecursionError, LedgerError):
-                with (folder / key).open("rb") as file:
-                    data = json.loads(file.read(_LARGEST))
-                yield decoded(Sighting, data, Refusal(LedgerError, "no sighting: "))
-
-
-def remember(keys: Iterable[str], seen: Sighting) -> None:
-    """Keep under these keys how a record was seen, in the place of what was known."""
-    with contextlib.suppress(OSError, UsageError):
-        folder = state_folder() / "seen"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        content = json.dumps(encoded(seen)).encode()
-        for key in keys:
-            draft = folder / f"{key}.{os.getpid()}"
-            opened = os.open(draft, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
-            try:
-                os.write(opened, content)
-            finally:
-                os.close(opened)
-            draft.replace(folder / key)
-
-
-def key_of_record(path: Path) -> str:
-    """Return the name under which a record is known by its own place."""
-    return hashlib.sha256(b"record " + os.fsencode(os.path.realpath(path))).hexdigest()
-
-
 def _refuse_lost(
     seen: Sequence[Sighting], files: Sequence[RecordFile], chosen: RecordFile | None
 ) -> None:
     """LedgerError where no file tells of what was seen, or one leads to a record not among them."""
-    everything = [*files, *([] if chosen is None else [chosen])]
     for one in seen:
-        if not any(file.tells_of(one) for file in everything):
+        if not any(file.tells_of(one) for file in files):
             raise LedgerError(
                 f"the record {public_name(one.record)} is gone, or lost some of the {one.lines} "
                 "lines that it had; restore it from a copy. To begin anew all the same, as if "
                 "nothing had been spent, say `accept_lost_record`"
             )
     for file in files:
-        if file.goes_on_in not in (None, *(each.path.name for each in everything)):
+        known = (None, *(each.path.name for each in files))
+        if file is not chosen and file.goes_on_in not in known:
             file.refuse_run()
 
 
@@ -381,13 +314,14 @@ def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
     return longest
 
 
-def _on_disk(path: Path) -> tuple[int, int] | None:
-    """Return what all names of a file share; None where there is no such file."""
+def _is_other(path: Path, files: Sequence[RecordFile]) -> bool:
+    """Return whether a file is there, under a name of its own or not, that is none of these."""
     try:
-        found = path.stat()
+        return path.exists() and not any(
+            file.path.exists() and file.path.samefile(path) for file in files
+        )
     except (OSError, ValueError):
-        return None
-    return found.st_dev, found.st_ino
+        return False
 
 
 def _local(votes: str | os.PathLike[str]) -> Path:
@@ -418,16 +352,3 @@ def _beside(votes: Any) -> tuple[str | None, Path | None]:
     except (OSError, ValueError):
         on_disk = False
     return shown, record_beside(path) if on_disk else None
-
-
-def _fingerprint(path: Path) -> str:
-    size = path.stat().st_size
-    digest = hashlib.sha256(b"votes %d " % size)
-    step = max(_BLOCK, (size - _BLOCK) // (_BLOCKS - 1) if size > _BLOCK * _BLOCKS else _BLOCK)
-    with path.open("rb") as file:
-        for at in range(0, size, step):
-            file.seek(at)
-            digest.update(file.read(_BLOCK))
-        file.seek(max(size - _BLOCK, 0))
-        digest.update(file.read(_BLOCK))
-    return digest.hexdigest()

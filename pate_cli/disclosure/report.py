@@ -1,39 +1,40 @@
-"""The public report: a self-contained statement of the guarantee, fit for publishing.
+"""The public report: facts of a release, and the promise that is computed from them.
 
 Every field is a public parameter, the released labels' number, a data-independent ε, or a value
-that `release` sanitized. A report holds no reference to a ledger. Its fields are those of its file,
-in their order, and each says how it can be checked (`disclosure.checked`).
+that `release` sanitized. A report holds no reference to a ledger. Its fields are those of its file.
 """
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.codec import SPARING, encoded, schema_of
-from pate_cli.core.errors import ParameterError, PateError
+from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure.checked import (
-    COMPUTED,
     EXTERNAL,
     FREE,
     LABELS,
-    PARTS,
     RECORD,
     RELEASE_TEST,
     SANITIZING,
 )
-from pate_cli.disclosure.external import ExternalFacts
+from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
-from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.settings import RowsAnswered
+from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.plan import Draw, ReleasePlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import Digest, digest_of
@@ -49,23 +50,21 @@ SCHEMA_VERSION: Final = 1
 class Sanitized:
     """A released data-dependent ε and the public parameters it was released with.
 
-    With release `none` all numbers are None. `release_rdp` is what the draw costs, exactly;
-    `release_rdp_published` what the paper's theorem claims, in `paper` analysis only.
+    With release `none` all numbers are None. `release_rdp` is what the draw costs, exactly.
     """
 
-    release: ReleaseKind = field(metadata=LABELS)
-    epsilon: float | None = field(default=None, metadata=SANITIZING)
-    order: float | None = field(default=None, metadata=SANITIZING)
-    beta: float | None = field(default=None, metadata=LABELS)
-    sigma_release: float | None = field(default=None, metadata=LABELS)
-    delta_failure: float | None = field(default=None, metadata=COMPUTED)
-    release_rdp: float | None = field(default=None, metadata=COMPUTED)
-    release_rdp_published: float | None = field(default=None, metadata=COMPUTED)
+    release: ReleaseKind
+    epsilon: float | None = None
+    order: float | None = None
+    beta: float | None = None
+    sigma_release: float | None = None
+    delta_failure: float | None = None
+    release_rdp: float | None = None
 
 
 @dataclass(frozen=True)
 class DataIndependent:
-    """ε for all votes, covering everything released; `labels_*` covers the labels alone."""
+    """Worst-case ε of everything released; `labels_*` covers the labels alone."""
 
     epsilon: float
     order: float | None
@@ -76,40 +75,20 @@ class DataIndependent:
 
 
 @dataclass(frozen=True)
-class CrosscheckStep:
-    """A step that a textbook composes, and how often it was done.
-
-    Attributes:
-        kind: `gaussian`, of a noise_multiplier, or `bounded`, of an epsilon and a delta.
-    """
-
-    kind: str
-    count: int
-    noise_multiplier: float | None = field(default=None, metadata=SPARING)
-    epsilon: float | None = field(default=None, metadata=SPARING)
-    delta: float | None = field(default=None, metadata=SPARING)
-
-
-@dataclass(frozen=True)
 class Crosscheck:
     """Figures of textbook accountants for the labels alone (accounting.textbook).
 
     Attributes:
-        delta: that of the report, but for what external parts add.
-        steps: what is composed.
-        rdp_epsilon, rdp_order, exact_epsilon: for Gaussian steps, rounded up; else None.
-        basic_epsilon, advanced_epsilon: for the others.
         compared: how data_independent.labels_epsilon compares, and why.
+        rdp_epsilon, exact_epsilon: of Gaussian steps, rounded up; else None.
+        basic_epsilon, advanced_epsilon: of steps that are (ε, δ)-DP.
     """
 
-    delta: float
-    steps: tuple[CrosscheckStep, ...]
+    compared: str
     rdp_epsilon: float | None
-    rdp_order: float | None
     exact_epsilon: float | None
     basic_epsilon: float | None
     advanced_epsilon: float | None
-    compared: str
 
 
 @dataclass(frozen=True)
@@ -134,26 +113,23 @@ class LabelFile:
 
 @dataclass(frozen=True)
 class Tested:
-    """A budget that was tested: whether the labels passed, and what was fixed beforehand.
+    """The release test of a target: all that was fixed beforehand.
 
     The chance of passing and everything it was computed from stay secret.
     """
 
-    passed: bool = field(metadata=RELEASE_TEST)
-    target: float = field(metadata=LABELS)
-    delta: float = field(metadata=COMPUTED)
-    refusal_epsilon: float = field(metadata=LABELS)
-    orders: tuple[float, ...] = field(metadata=COMPUTED)
-    distances: int = field(metadata=COMPUTED)
-    bound: Bound = field(metadata=LABELS)
+    target: float
+    refusal_epsilon: float
+    orders: tuple[float, ...]
+    bound: Bound
 
 
 @dataclass(frozen=True)
 class GroupGuarantee(Group):
     """A group of teachers, and the (ε, δ) of its records."""
 
-    epsilon: float = field(metadata=COMPUTED)
-    delta: float = field(metadata=COMPUTED)
+    epsilon: float
+    delta: float
 
 
 @dataclass(frozen=True)
@@ -182,8 +158,82 @@ class Statement:
     text: str
 
 
+@dataclass(frozen=True, kw_only=True)
+class ReportFacts:
+    """Facts that a report states; `disclosure.facts.report_of` computes the rest.
+
+    Attributes:
+        rounds: settings of the runs whose costs are composed, and their answers.
+        passed: whether labels passed the release test of their target; None without a test.
+        total: true of a report on all runs in `spent` and no run by itself.
+        sanitizer: how an ε was drawn from ledgers; None where it was not. A run that drew one says
+            so in its round.
+        drawn: the sanitized ε; None where none is published.
+        seeded: whether the draw from ledgers came from a seed; nothing is promised then.
+        earlier_draws: sanitized values that earlier releases drew of these rounds; ε includes them,
+            as it does those that the rounds drew themselves.
+        external: other mechanisms on the same records; ε and δ include them, `labels_epsilon` does
+            not.
+        recorded: whether `earlier_draws` is known to be all; nothing is promised if not.
+        spent: all runs that the record tells of, this one among them, and what they cost together;
+            None where earlier runs are not tracked.
+        label_names: what the classes are called, class 0 first, where they have names.
+        labels: the file of labels that the report was written with, None where there was none.
+        run, time: name of the run, and when it began (UTC); None where no verb made the report.
+        tool: the version of pate that wrote the report.
+    """
+
+    rounds: tuple[Round, ...] = field(metadata=LABELS)
+    passed: bool | None = field(default=None, metadata=SPARING | RELEASE_TEST)
+    total: bool = field(default=False, metadata=SPARING | RECORD)
+    sanitizer: ReleasePlan | None = field(default=None, metadata=SPARING | SANITIZING)
+    drawn: float | None = field(default=None, metadata=SPARING | SANITIZING)
+    seeded: bool = field(default=False, metadata=SPARING | RECORD)
+    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
+    external: tuple[Stated, ...] = field(default=(), metadata=SPARING | EXTERNAL)
+    recorded: bool = field(default=True, metadata=SPARING | RECORD)
+    spent: Spent | None = field(default=None, metadata=SPARING | RECORD)
+    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
+    labels: LabelFile | None = field(default=None, metadata=SPARING | LABELS)
+    run: str | None = field(default=None, metadata=SPARING | RECORD)
+    time: str | None = field(default=None, metadata=SPARING | RECORD)
+    tool: str = field(default=__version__, metadata=FREE)
+
+    @property
+    def plan(self) -> ReleasePlan | None:
+        """How the sanitized ε was drawn; None where none is published."""
+        if self.drawn is None or self.sanitizer is not None:
+            return self.sanitizer
+        return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
+
+    @property
+    def draws(self) -> tuple[Draw, ...]:
+        """Every sanitized value of these rounds, from first to last; all of them are charged."""
+        plans = [*(done.sanitizer for done in self.rounds), self.sanitizer]
+        own = [plan.draw for plan in plans if plan is not None and plan.publishes_draw]
+        return (*own, *self.earlier_draws)
+
+    @property
+    def target(self) -> TargetPlan | None:
+        """The (ε, δ) of a run by itself that was stated in advance; None without one."""
+        return self.rounds[0].target if len(self.rounds) == 1 and not self.total else None
+
+    @property
+    def refused(self) -> bool:
+        """Whether the labels failed their release test, so that none are released."""
+        return self.passed is False
+
+    @cached_property
+    def cost(self) -> Cost:
+        """Worst-case cost of everything that is released, if there were no test."""
+        if self.total and self.spent is not None:
+            return functools.reduce(operator.add, (run.cost for run in self.spent.runs), Cost())
+        cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
+        return replace(cost, draws=self.draws, stated=self.external)
+
+
 @dataclass(frozen=True, repr=False, kw_only=True)
-class Report(Result):
+class Report(ReportFacts, Result):
     """Public report of labels: (ε, δ), the promise, and all that it was computed from.
 
     `aggregate` and `release` return one; publish it beside the labels, and have others check it
@@ -198,86 +248,73 @@ class Report(Result):
         False
         >>> done.report.save("report.json")
 
+    Its facts are fields as well (`ReportFacts`). What follows here is computed from them.
+
     Attributes:
-        run, time: name of the run, and when it began (UTC); None where no verb made the report.
-        labels: the file of labels that the report was written with, None where there was none.
         private: whether noise was unpredictable; nothing is promised where it came from a seed.
         sound: whether ε is a bound that can be defended. What the `paper` analysis draws never is;
             nothing is where the number of classes or the list of queries was read off the votes.
         epsilon, delta: the headline, nats, rounded up to 4 decimals.
-        epsilon_kind: where ε comes from: `target` (a tested budget that passed), `refusal` (one
-            that did not), `worst-case`, `upper` (sanitized), or `total` of all runs in `spent`.
-        analysis: `tight` or `paper` of Rényi mechanisms, `composition` of others.
-        conversion: the theorem that turns Rényi costs into ε.
+        epsilon_kind: where ε comes from: `target` (labels that passed its release test), `refusal`
+            (labels that failed it), `worst-case`, `upper` (sanitized), or `total` of all runs in
+            `spent`.
         mechanism: its name and public parameters.
         queries, answers, max_answers: rows asked, labels released, and the public cap on these;
-            with a `label_set` pairs of a query and a label.
-        label_names: what the classes are called, class 0 first, where they have names.
-        label_set: of several labels a query.
+            where a query has several labels, of pairs of a query and a label.
         prior: a public prior that voted, too; `rounds` say which round had which.
         summary: the headline in a sentence.
         adjacency: who is protected.
         covers: what ε accounts for.
         statements: readings of the numbers, each with whether it holds.
         sanitized: the data-dependent ε, if there is one.
-        data_independent: what holds for all votes.
+        data_independent: the worst case.
         crosscheck: figures of textbooks for the labels; None in a total of all runs.
-        tested: the test of a target; None where there was none.
+        tested: the release test of a target; None where there was none.
         met_target: a target that ε meets without a test; None where there is none.
-        spent: all runs that the record tells of, this one among them, and what they cost together;
-            None where earlier runs are not tracked.
         groups: of teachers that count differently, each with its ε; none is above the headline.
-        earlier_draws: made from the same votes before, and included in ε.
-        external: other mechanisms on the same records; ε and δ include them, `labels_epsilon` does
-            not.
         unsettled: facts that were read off the votes (`classes`, `queries`), `draws` where earlier
             ones may not be charged, `inputs` that do not verify: with any, nothing is promised.
-        rounds: the runs whose costs are composed.
         warnings: what a reader should know.
-        tool: the version of pate that wrote the report.
     """
 
-    run: str | None = field(default=None, metadata=RECORD)
-    time: str | None = field(default=None, metadata=RECORD)
-    labels: LabelFile | None = field(default=None, metadata=LABELS)
-    private: bool = field(metadata=LABELS)
-    sound: bool = field(metadata=COMPUTED)
-    epsilon: float = field(metadata=COMPUTED)
-    epsilon_kind: str = field(metadata=COMPUTED)
-    delta: float = field(metadata=LABELS)
-    analysis: str = field(metadata=LABELS)
-    conversion: str = field(metadata=COMPUTED)
-    mechanism: dict[str, Any] = field(metadata=COMPUTED)
-    queries: int = field(metadata=COMPUTED)
-    answers: int = field(metadata=COMPUTED)
-    max_answers: int = field(metadata=COMPUTED)
-    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
-    label_set: LabelSet | None = field(default=None, metadata=SPARING | COMPUTED)
-    prior: PublicPrior | None = field(default=None, metadata=SPARING | COMPUTED)
-    summary: str = field(default="", metadata=COMPUTED)
-    adjacency: str = field(default="", metadata=COMPUTED)
-    covers: str = field(default="", metadata=COMPUTED)
-    statements: tuple[Statement, ...] = field(default=(), metadata=COMPUTED)
-    sanitized: Sanitized = field(metadata=PARTS)
-    data_independent: DataIndependent = field(metadata=COMPUTED)
-    crosscheck: Crosscheck | None = field(default=None, metadata=COMPUTED)
-    tested: Tested | None = field(default=None, metadata=PARTS)
-    met_target: float | None = field(default=None, metadata=SPARING | LABELS)
-    spent: Spent | None = field(default=None, metadata=PARTS)
-    groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING | LABELS)
-    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
-    external: tuple[ExternalFacts, ...] = field(default=(), metadata=SPARING | EXTERNAL)
-    unsettled: tuple[str, ...] = field(default=(), metadata=SPARING | LABELS)
-    rounds: tuple[RowsAnswered, ...] = field(metadata=LABELS)
-    warnings: tuple[str, ...] = field(default=(), metadata=COMPUTED)
-    tool: str = field(default=__version__, metadata=FREE)
+    private: bool
+    sound: bool
+    epsilon: float
+    epsilon_kind: str
+    delta: float
+    mechanism: dict[str, Any]
+    queries: int
+    answers: int
+    max_answers: int
+    prior: PublicPrior | None = field(default=None, metadata=SPARING)
+    summary: str = ""
+    adjacency: str = ""
+    covers: str = ""
+    statements: tuple[Statement, ...] = ()
+    sanitized: Sanitized
+    data_independent: DataIndependent
+    crosscheck: Crosscheck | None = None
+    tested: Tested | None = None
+    met_target: float | None = field(default=None, metadata=SPARING)
+    groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
+    unsettled: tuple[str, ...] = field(default=(), metadata=SPARING)
+    warnings: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        if not self.rounds or (self.spent is not None and not self.spent.runs):
-            raise ParameterError("rounds, and the runs of spent, must have an entry")
-        drawn, numbers = self.sanitized, list(vars(self.sanitized).values())[1:-1]
-        if {number is None for number in numbers} != {drawn.release == "none"}:
-            raise ParameterError("sanitized must have all its numbers, or none with release none")
+    @property
+    def facts(self) -> ReportFacts:
+        """The facts that the report states, without what is computed from them."""
+        return ReportFacts(**{each.name: getattr(self, each.name) for each in fields(ReportFacts)})
+
+    @property
+    def label_set(self) -> LabelSet | None:
+        """The labels of a query, where it has several in every round."""
+        found = {done.label_set for done in self.rounds}
+        return found.pop() if len(found) == 1 else None
+
+    @property
+    def analysis(self) -> str:
+        """How costs were computed: `tight` or `paper` of Renyi mechanisms, `composition`."""
+        return self.rounds[0].analysis
 
     @property
     def rows(self) -> str:
@@ -307,9 +344,10 @@ class Report(Result):
         return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as JSON-ready values, in the order of its fields."""
+        """Return the report as JSON-ready values: what was computed first, then the facts."""
         head = {"kind": KIND, "schema_version": SCHEMA_VERSION, "releasable": self.releasable}
-        return head | encoded(self)
+        stated = {each.name for each in fields(ReportFacts)}
+        return head | dict(sorted(encoded(self).items(), key=lambda item: item[0] in stated))
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return the readings of the numbers, one a row: id, holds, text."""
@@ -386,73 +424,3 @@ class RefusedError(PateError):
         """`report` is the public report of the refusal."""
         super().__init__(message)
         self.report = report
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """Expected outcome of a run with a target, before anything is spent; public.
-
-    Attributes:
-        target, delta, refusal_epsilon, orders, distances: as in `Tested`.
-        needed: whether the labels could cost more than the target, so that a coin is drawn.
-        chances: how likely made-up ensembles of this shape would pass: their mean, and the worst
-            and the best with what they are like; None where nothing is tested.
-    """
-
-    target: float
-    delta: float
-    refusal_epsilon: float
-    orders: tuple[float, ...]
-    distances: int
-    needed: bool
-    chances: Mapping[str, Any] | None
-
-
-@dataclass(frozen=True, repr=False, kw_only=True)
-class Quote(Result):
-    """Worst case of a run, before anything is spent; public.
-
-    `threshold` is T of a mechanism that derives it; `planned_release` what would be drawn; `target`
-    what a target would mean; `groups`, `prior` and `crosscheck` as in `Report`; there are no
-    labels. `sound` is false where a fact that ε takes as public was read off the votes; `warnings`
-    say which.
-    """
-
-    sound: bool = True
-    delta: float
-    mechanism: dict[str, Any]
-    threshold: float | None = field(default=None, metadata=SPARING)
-    queries: int
-    max_answers: int
-    prior: PublicPrior | None = field(default=None, metadata=SPARING)
-    planned_release: dict[str, Any]
-    data_independent: DataIndependent
-    crosscheck: Crosscheck | None = None
-    target: Outlook | None = field(default=None, metadata=SPARING)
-    groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def epsilon(self) -> float:
-        """ε for all votes of everything that would be released, nats."""
-        public = self.data_independent.epsilon
-        return public if self.target is None else min(public, self.target.target)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the quote as JSON-ready values."""
-        head = {"schema_version": SCHEMA_VERSION, "dry_run": True, "epsilon": self.epsilon}
-        return head | encoded(self)
-
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """One row: what is asked and what it costs."""
-        row = {"queries": self.queries, "max_answers": self.max_answers, "epsilon": self.epsilon}
-        return {name: np.array([value]) for name, value in row.items()}
-
-    @property
-    def releasable(self) -> bool:
-        """Made to be published."""
-        return True
-
-    def headline(self) -> str:
-        """The worst case."""
-        return f"at most {pair(self.epsilon, self.delta)} for all votes"

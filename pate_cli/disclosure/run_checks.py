@@ -9,19 +9,19 @@ from typing import Any, Final
 
 from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ReportError
-from pate_cli.disclosure.facts import check_rule, plan_of, round_faults, run_of
-from pate_cli.disclosure.guarantee import TOTAL
-from pate_cli.disclosure.record import Outcome, Run, RunKind, SpendRecord
+from pate_cli.disclosure.facts import answer_faults, run_of, stated
+from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.runs import Outcome, Run, RunKind
+from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.stopping import rule_fault
 from pate_cli.mechanisms import mechanism_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
 _LONGEST: Final = 60
-_OF_A_RUN: Final = (
-    "kind", "outcome", "time", "delta", "epsilon", "refusal_epsilon", "answers", "draw", "asked",
-)  # fmt: skip
+_TOLD_ALIKE: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
 _END: Final = {
     RunKind.WORST_CASE: (Outcome.LABELLED,),
     RunKind.COMPOSITION: (Outcome.LABELLED,),
@@ -36,7 +36,7 @@ class TooLargeError(ReportError):
     """Raised for a report whose numbers would take too long to compute again."""
 
 
-def check_size(rounds: Iterable[RowsAsked]) -> None:
+def check_size(rounds: Iterable[Settings]) -> None:
     """Raise TooLargeError for rounds that take too long to compute again, or too much memory."""
     for done in rounds:
         mechanism = mechanism_from_parameters(done.mechanism)
@@ -87,12 +87,10 @@ def _went_on(told: Run, known: Run) -> bool:
     ended = replace(told, outcome=known.outcome, answers=known.answers)
     if told.outcome is Outcome.PENDING:
         ended = replace(ended, total_epsilon=known.total_epsilon, total_delta=known.total_delta)
-    if told.kind is RunKind.SESSION and told.asked is not None and known.asked is not None:
-        asked, there = told.asked, known.asked
-        more = replace(
-            asked, queries=there.queries, max_answers=there.max_answers, prior=there.prior
-        )
-        ended = replace(ended, asked=more)
+    asked, there = told.settings, known.settings
+    if asked is not None and asked.rule is not None and there is not None:
+        more = {name: getattr(there, name) for name in ("queries", "max_answers", "prior")}
+        ended = replace(ended, settings=replace(asked, **more))
         return asked.queries <= there.queries and ended == known
     return told.outcome is Outcome.PENDING and ended == known
 
@@ -103,8 +101,8 @@ def spent_faults(report: Report) -> Iterator[str]:
     if len({run.id for run in runs}) < len(runs):
         yield "a run stands there twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(runs))
-    told = [run.answered for run in runs if run.answered is not None]
-    if report.epsilon_kind == TOTAL:
+    told = [stated(done) for done in (run.done for run in runs) if done is not None]
+    if report.total:
         if told != rounds:
             yield "its runs are not those of rounds"
         return
@@ -113,7 +111,7 @@ def spent_faults(report: Report) -> Iterator[str]:
     own = next((run for run in runs if run.id == report.run), None)
     if own is not None:
         yield from _own_run_faults(report, own)
-    elif report.labels or report.tested or report.sanitized.epsilon is not None:
+    elif report.labels or report.passed is not None or report.drawn is not None:
         yield "this run is not among its runs"
 
 
@@ -123,58 +121,59 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
     Raises:
         TooLargeError: as for `check_size`.
     """
-    check_size(run.asked for run in runs if run.asked is not None)
-    prices: dict[str, float | None] = {}
+    check_size(run.settings for run in runs if run.settings is not None)
     for number, run in enumerate(runs):
-        yield from (f"runs.{number}: {fault}" for fault in _faults_of(run, prices))
+        yield from (f"runs.{number}: {fault}" for fault in _faults_of(run))
+
+
+def rule_faults(settings: Settings) -> Iterator[str]:
+    """Yield why a session with this rule costs more than the rule says; nothing without a rule."""
+    rule, mechanism = settings.rule, mechanism_from_parameters(settings.mechanism)
+    if rule is None:
+        return
+    if isinstance(mechanism, ScoredMechanism | ComposedMechanism):
+        fault = rule_fault(rule, mechanism)
+        if fault is not None:
+            yield f"the rule of the session says {rule.epsilon:g}, but {fault}"
+    else:
+        yield f"{mechanism.name} is not asked one by one"
 
 
 def told_apart(run: Run, other: Run) -> bool:
     """Return whether two accounts of the same run contradict each other."""
     if Outcome.PENDING in (run.outcome, other.outcome) or run.kind is RunKind.SESSION:
         return (run.kind, run.delta) != (other.kind, other.delta)
-    both = [
-        (each.kind, each.outcome, each.epsilon, each.refusal_epsilon, each.delta, each.answers)
-        for each in (run, other)
-    ]
-    return both[0] != both[1] or run.answered != other.answered
+    return any(encoded(getattr(run, name)) != encoded(getattr(other, name)) for name in _TOLD_ALIKE)
 
 
-def _faults_of(run: Run, prices: dict[str, float | None]) -> Iterator[str]:
-    """Yield what contradicts itself in one run; `prices` keeps those of runs that are alike."""
+def _faults_of(run: Run) -> Iterator[str]:
+    """Yield what contradicts itself in one run."""
     pending = run.outcome is Outcome.PENDING and run.kind is not RunKind.EXTERNAL
     if not pending and run.outcome not in _END[run.kind]:
         yield f"a {run.kind} run does not end as {run.outcome}"
-    if (run.answers is not None) != (run.asked is not None and run.outcome is Outcome.LABELLED):
+    done, labelled = run.done, run.outcome is Outcome.LABELLED
+    if (run.answers is not None) != (done is not None and labelled):
         yield f"answers {run.answers} of a run that is {run.outcome}"
-    if (run.refusal_epsilon is not None) != (run.kind is RunKind.TARGET):
-        yield f"refusal_epsilon of a {run.kind} run"
-    if run.rows is not None:
-        yield from round_faults(run.rows, labelled=run.outcome is Outcome.LABELLED)
-    if run.asked is not None and run.asked.rule is not None:
-        check_rule(run.asked, run.delta)
+    if done is not None:
+        yield from rule_faults(done)
+        yield from answer_faults(done) if labelled else ()
     if run.external is not None and run.id != run.external.digest:
         yield "its id is not that of what is stated"
-    key = repr((run.kind, run.delta, run.asked, run.draw, run.external))
-    price = prices[key] if key in prices else prices.setdefault(key, run.price)
-    if price is not None and run.epsilon is not None and not _alike(run.epsilon, price):
-        yield f"epsilon is {brief(run.epsilon)}, its settings give {brief(price)}"
+    for name in ("epsilon", "delta"):
+        said, found = getattr(run, name), getattr(run.priced, name)
+        if not _alike(said, found):
+            yield f"{name} is {brief(said)}, its settings give {brief(found)}"
 
 
 def _own_run_faults(report: Report, own: Run) -> Iterator[str]:
     """Yield where the run of a report stands otherwise among those of the record."""
-    if own.kind is RunKind.RELEASE:
-        plan = plan_of(report)
-        wanted: dict[str, Any] = {"outcome": Outcome.RELEASED, "time": report.time}
-        wanted |= {"delta": plan.delta, "draw": next(iter(plan.draws), None)}
-    elif len(report.rounds) != 1:
+    beside = {name: getattr(own, name) for name in ("budget", "total_epsilon", "total_delta")}
+    try:
+        wanted = encoded(replace(run_of(report), **beside).public)
+    except ReportError:
         yield "this run is none of several rounds"
         return
-    else:
-        run = run_of(report)
-        wanted = {name: getattr(run, name) for name in _OF_A_RUN}
-    stated = {name: encoded(getattr(own, name)) for name in wanted}
-    for path, there, here in differences(stated, encoded(wanted)):
+    for path, there, here in differences(encoded(own.public), wanted):
         yield f"{path} of this run is {brief(there)} there, and {brief(here)}"
 
 

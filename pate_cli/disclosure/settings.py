@@ -1,27 +1,31 @@
 """Settings of a run: what it was told, all of it public and fixed before the first vote.
 
 They are the hinge between a run and what is said of it. `Cost.of(settings)` prices a run,
-`Run.of(settings)` enters it in a record, and a report states them. A file of labels carries them
-where its format has room, and `verify` compares the two. Rounds of a ledger, runs of a record and
-rounds of a report contain the part of them that says what was asked.
+a record, a ledger and a report contain them. A file of labels carries them where its format has
+room, and `verify` compares the two.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.checks import check_delta, check_positive, check_whole
 from pate_cli.core.codec import SPARING, encoded
-from pate_cli.core.errors import ParameterError
+from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.mechanisms import mechanism_from_parameters
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.votes.facts import Group, PriorFacts
+
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -62,70 +66,112 @@ class StopRule:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsAsked:
-    """Rows that are put to a mechanism.
+class Settings:
+    """Settings of one run on votes: all that it is told, and all that its cost follows from.
 
     Attributes:
-        mechanism: its public parameters, its name among them.
+        mechanism: its public parameters, its name among them, as `Mechanism.parameters` has them.
         queries: k1, how many rows are asked; of a session so far.
         max_answers: k2, the public cap on answers (k1 where there is none).
-        label_set: the labels of a query, where it has several; the rows, caps and answers are then
-            of pairs of a query and a label.
-        prior: the public prior that votes, too; None where it has no vote.
-        rule: of a session, whose rows come one by one, when asking stops.
-    """
-
-    mechanism: Mapping[str, Any]
-    queries: int
-    max_answers: int
-    label_set: LabelSet | None = field(default=None, metadata=SPARING)
-    prior: PriorFacts | None = field(default=None, metadata=SPARING)
-    rule: StopRule | None = field(default=None, metadata=SPARING)
-
-    @classmethod
-    def of(cls, asked: RowsAsked, **beside: Any) -> Self:
-        """Return these rows as this class has them, with the fields that it has beside them."""
-        return cls(**{each.name: getattr(asked, each.name) for each in fields(RowsAsked)}, **beside)
-
-
-@dataclass(frozen=True, kw_only=True)
-class RowsAnswered(RowsAsked):
-    """Rows that were asked, as a report has them.
-
-    Attributes:
-        answers: how many labels were released.
-    """
-
-    answers: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class Settings(RowsAsked):
-    """Settings of one run on votes: all that it is told, and all that its price follows from.
-
-    Attributes:
+        delta: δ of the run, in (0, 1).
         private: False where the noise came from a seed.
-        delta: δ of the run.
         analysis: `tight`, `paper` or `composition`.
         target: the (ε, δ) stated in advance, if there is one.
         sanitizer: at which order and how smooth costs are kept of the votes, and whether an ε is
             drawn of them; None where nothing is kept.
         read_off: facts that should be public and were read off the votes.
         groups: of the teachers, where they count differently.
+        label_set: the labels of a query, where it has several; the rows, caps and answers are then
+            of pairs of a query and a label.
+        prior: the public prior that votes, too; None where it has no vote.
+        rule: of a session, whose rows come one by one, when asking stops.
+
+    Raises:
+        LedgerError: no mechanism has these parameters.
+        ParameterError: numbers that contradict each other, or what the mechanism is charged for.
     """
 
-    private: bool
+    mechanism: Mapping[str, Any]
+    queries: int
+    max_answers: int
     delta: float
-    analysis: str = "tight"
-    target: TargetPlan | None = None
-    sanitizer: ReleasePlan | None = None
-    read_off: tuple[PublicFact, ...] = ()
-    groups: tuple[Group, ...] = ()
+    private: bool
+    analysis: str = field(default="tight", metadata=SPARING)
+    target: TargetPlan | None = field(default=None, metadata=SPARING)
+    sanitizer: ReleasePlan | None = field(default=None, metadata=SPARING)
+    read_off: tuple[PublicFact, ...] = field(default=(), metadata=SPARING)
+    groups: tuple[Group, ...] = field(default=(), metadata=SPARING)
+    label_set: LabelSet | None = field(default=None, metadata=SPARING)
+    prior: PriorFacts | None = field(default=None, metadata=SPARING)
+    rule: StopRule | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
-        for name, part in (("target", self.target), ("plan", self.sanitizer)):
+        check_delta(self.delta)
+        fault = next(self._faults(mechanism_from_parameters(self.mechanism)), None)
+        if fault is not None:
+            raise ParameterError(fault)
+
+    def _faults(self, mechanism: Mechanism) -> Iterator[str]:
+        """Yield what contradicts itself, or what the mechanism is charged for."""
+        queries, prior = self.queries, self.prior
+        plain = all(isinstance(each, str | float | int) for each in self.mechanism.values())
+        if not plain or mechanism.parameters() != dict(self.mechanism):
+            yield "the parameters of the mechanism are not as a run writes them"
+        if not 0 <= self.max_answers <= queries:
+            yield f"max_answers and queries must be 0 <= {self.max_answers} <= {queries}"
+        composed = isinstance(mechanism, ComposedMechanism)
+        if self.analysis not in (("composition",) if composed else ("tight", "paper")):
+            yield f"{mechanism.name} is not charged by the analysis {quoted(self.analysis)}"
+        for part in (self.target, self.sanitizer, self.rule):
             if part is not None and part.delta != self.delta:
-                raise ParameterError(f"a {name} at delta {part.delta:g} for {self.delta:g}")
+                yield f"{type(part).__name__} at delta {part.delta:g} for {self.delta:g}"
+        charged, weight = mechanism.prior_weight, 0 if prior is None else prior.weight
+        if charged != weight or (prior is not None and not weight):
+            yield f"its prior has {weight} votes, but it was charged for {charged:g}"
+        if prior is not None and not 0 <= prior.guesses <= queries:
+            yield f"{prior.guesses} guesses of its prior for {queries} queries"
+        if prior is not None and not _SHA256.fullmatch(prior.sha256):
+            yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
+        if self.groups:
+            k, moved = self.teachers_per_record, max(one.votes_per_record for one in self.groups)
+            if moved != k:
+                yield f"a record of its groups moves up to {moved} votes, it was charged for {k}"
+            if len({group.group for group in self.groups}) < len(self.groups):
+                yield "two groups have the same name"
+            votes = sum(group.total_weight for group in self.groups)
+            if votes != mechanism.teachers:
+                yield f"the groups have {votes} votes, {mechanism.teachers} were charged"
+
+    @classmethod
+    def of(cls, settings: Settings, **beside: Any) -> Self:
+        """Return settings as this class has them, with other or further fields beside them."""
+        return cls(
+            **{each.name: getattr(settings, each.name) for each in fields(Settings)} | beside
+        )
+
+    @property
+    def published(self) -> Settings:
+        """These settings without a plan that draws nothing: it is for the ledger alone."""
+        plan = self.sanitizer
+        drawn = plan if plan is not None and plan.publishes_draw else None
+        return Settings.of(self, sanitizer=drawn)
+
+    @property
+    def teachers_per_record(self) -> int:
+        """How many votes of a query one record moves, as the run is charged."""
+        found: int = self.mechanism.get("teachers_per_record", 1)
+        return found
+
+    @property
+    def votes_together(self) -> bool:
+        """True where these are the votes of one teacher."""
+        found: bool = self.mechanism.get("votes_together", False)
+        return found
+
+    @property
+    def protected(self) -> tuple[Any, ...]:
+        """What one record may have trained; runs that differ in it have no common neighbours."""
+        return (self.teachers_per_record, self.votes_together, self.groups)
 
     @property
     def tested(self) -> TargetPlan | None:

@@ -16,7 +16,7 @@ from pate_cli.core.checks import check_positive, check_whole
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import nats
-from pate_cli.disclosure.settings import RowsAsked, StopRule
+from pate_cli.disclosure.settings import StopRule
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
 # Less beyond is not worth keeping ε at that of the queries that are asked in any case.
@@ -95,7 +95,7 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
 
     Where nothing is worth it, the rule stays as it is.
     """
-    found = _in_any_case(mechanism, rule.asks, rule.delta).own
+    found = Cost.of_rows(mechanism, rule.asks, rule.asks, rule.delta).own
     moments = None if found.order is None else mechanism.query_moments(found.order)
     if found.order is None or moments is None:
         return rule
@@ -113,19 +113,12 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     return best
 
 
-def _in_any_case(
-    mechanism: ScoredMechanism | ComposedMechanism, queries: int, delta: float
-) -> Cost:
-    asked = RowsAsked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
-    return Cost.of_rows(asked, delta)
-
-
 def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Callable[[int], float]:
     """Return the ε of so many queries in any case, as it is said; infinite for too small a δ."""
 
     def cost(queries: int) -> float:
         try:
-            epsilon = _in_any_case(mechanism, queries, delta).own.epsilon
+            epsilon = Cost.of_rows(mechanism, queries, queries, delta).own.epsilon
         except UnreachableError:
             return math.inf
         return math.inf if _too_coarse(mechanism, queries, delta, epsilon) else epsilon

@@ -22,41 +22,35 @@ from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.checked import COMPUTED, RECORD
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.figures import nats, shown
-from pate_cli.disclosure.record import Outcome, Run
+from pate_cli.disclosure.runs import Outcome, Run
 
 _DIGITS: Final = 12
 
 
 @dataclass(frozen=True)
-class Total(Figure):
-    """(ε, δ) of runs together, by both figures; its own is of runs chosen beforehand.
+class Spent(Figure):
+    """All runs that a record tells of, and what they cost together.
+
+    Its ε and δ are of runs chosen beforehand.
 
     Attributes:
-        sum_epsilon, sum_delta: presupposing nothing; None where some run's own is not known.
+        sum_epsilon, sum_delta: of the runs however they were chosen.
+        runs: in order, without what is their holder's alone.
     """
 
-    sum_epsilon: float | None = field(default=None, metadata=SPARING | COMPUTED)
-    sum_delta: float | None = field(default=None, metadata=SPARING | COMPUTED)
-
-
-@dataclass(frozen=True)
-class Spent(Total):
-    """All runs that the record of a report told of, and what they cost together.
-
-    Attributes:
-        runs: in order, that of the report among them, without what is its holder's alone.
-    """
-
-    runs: tuple[Run, ...] = field(default=(), metadata=RECORD)
+    sum_epsilon: float = field(default=0.0, metadata=SPARING)
+    sum_delta: float = field(default=0.0, metadata=SPARING)
+    runs: tuple[Run, ...] = ()
 
     @classmethod
-    def of(cls, runs: Sequence[Run], total: Total | None = None) -> Spent:
+    def of(cls, runs: Sequence[Run], total: Figure | None = None) -> Spent:
         """Return what is published of runs; their total is found if it is not given."""
-        total = total_of(runs) if total is None else total
-        return cls(**vars(total), runs=tuple(run.public for run in runs))
+        found = total_of(runs) if total is None else total
+        sums = list(however_chosen(runs))[-1]
+        told = tuple(run.public for run in runs)
+        return cls(found.epsilon, found.delta, found.method, found.order, *sums, told)
 
     @property
     def count(self) -> int:
@@ -64,8 +58,8 @@ class Spent(Total):
         return len(self.runs)
 
 
-def total_of(runs: Sequence[Run]) -> Total:
-    """Return what runs cost together, if chosen beforehand and however chosen; one by itself.
+def total_of(runs: Sequence[Run]) -> Figure:
+    """Return what runs cost together if they were chosen beforehand; one by itself.
 
     Raises:
         LedgerError: no run, or a draw from rounds whose cost nobody told of.
@@ -73,13 +67,9 @@ def total_of(runs: Sequence[Run]) -> Total:
     """
     if not runs:
         raise LedgerError("there is no run whose cost could be told")
-    sums: tuple[float | None, float | None] = (None, None)
-    if all(run.own is not None for run in runs):
-        sums = list(however_chosen(runs))[-1]
-    if len(runs) == 1 and runs[0].own is not None:
-        return Total(*runs[0].own, "one", None, *sums)
-    found = _cost_of(runs).together()
-    return Total(found.epsilon, found.delta, found.method, found.order, *sums)
+    if len(runs) == 1:
+        return Figure(runs[0].counted, runs[0].delta, "one")
+    return _cost_of(runs).together()
 
 
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
@@ -89,8 +79,12 @@ def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
         for run in runs
     ]
     everything = total_of(full)
-    asked = [replace(run, draw=None) for run in full if run.asked is not None]
-    return everything, total_of(asked) if asked else everything
+    labels = [
+        replace(run, settings=replace(run.settings, sanitizer=None))
+        for run in full
+        if run.settings is not None
+    ]
+    return everything, total_of(labels) if labels else everything
 
 
 def however_chosen(
@@ -106,7 +100,6 @@ def however_chosen(
         budget: by whose rule.
 
     Raises:
-        LedgerError: a run states no (ε, δ) of its own.
         UnreachableError: half of the budget's δ is too small beside what the noise of
             floating-point numbers adds over all runs.
     """
@@ -115,10 +108,8 @@ def however_chosen(
         return
     epsilon, delta = Decimal(0), Decimal(0)
     for run in runs:
-        if run.own is None:
-            raise LedgerError(f"run {run.id} states no epsilon of its own, so no sum covers it")
-        epsilon += Decimal(repr(run.own[0]))
-        delta += Decimal(repr(run.own[1]))
+        epsilon += Decimal(repr(run.counted))
+        delta += Decimal(repr(run.delta))
         yield float(epsilon), significant_up(delta)
 
 
@@ -145,7 +136,6 @@ def refuse_beyond(
     Raises:
         UnreachableError: all of them together would cost more than the budget.
         UsageError: earlier runs were admitted by another rule, or before a filter was chosen.
-        LedgerError: a run states no (ε, δ) of its own.
     """
     rules = {run.budget.rule for run in earlier if run.budget is not None}
     if rules - {budget.rule} or (budget.rule and earlier and earlier[0].budget is None):
@@ -202,7 +192,7 @@ def _nothing(budget: Budget) -> tuple[float, float]:
 
 def _cost_of(runs: Sequence[Run]) -> Cost:
     """Return the cost of all runs; LedgerError for a draw from rounds that are not among them."""
-    known = {run.round for run in runs if run.curved}
+    known = {run.round for run in runs if not run.cost.pairs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
             "an epsilon was drawn from rounds whose labels the record does not tell of; give "

@@ -7,7 +7,7 @@ its declaration says which (`disclosure.checked`).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import PateError, printable
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.checked import Checked
-from pate_cli.disclosure.facts import Planned, facts_of, report_of
+from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
@@ -26,10 +27,13 @@ from pate_cli.disclosure.run_checks import (
     check_size,
     differences,
     record_faults,
+    rule_faults,
     runs_of,
     spent_faults,
 )
+from pate_cli.disclosure.total import Spent
 from pate_cli.files.results import Result
+from pate_cli.mechanisms import scored_from_parameters
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
 
@@ -136,24 +140,22 @@ class Verification(Result):
         return f"{before}Not checked: {'; '.join(self.unchecked)}."
 
 
-def checks_of(
-    report: Report, *, planned: Planned, record: SpendRecord | None = None
-) -> Iterator[Check]:
+def checks_of(report: Report, record: SpendRecord | None = None) -> Iterator[Check]:
     """Yield the checks of a report that need neither votes nor labels.
 
     Args:
         report: written by anybody.
-        planned: gives a release plan as the analysis of the report has it.
         record: of the same teachers, to be compared with the runs that the report tells of.
 
     Raises:
         TooLargeError: as for `check_size`.
     """
     try:
-        runs = [run.asked for run in runs_of(report) if run.asked is not None]
+        runs = [run.settings for run in runs_of(report) if run.settings is not None]
         check_size((*report.rounds, *runs))
-        again = report_of(facts_of(report, planned))
-        faults = list(spent_faults(report))
+        spent = None if report.spent is None else Spent.of(report.spent.runs)
+        again = report_of(replace(report.facts, spent=spent))
+        unsettled, faults = list(_setting_faults(report)), list(spent_faults(report))
     except TooLargeError:
         raise
     except (PateError, ValueError, ArithmeticError) as error:
@@ -165,26 +167,38 @@ def checks_of(
     )
     worst = again.data_independent
     found = (
-        f"computed again from what it states: for all votes epsilon {worst.epsilon:g} for "
+        f"computed again from what it states: whatever the votes epsilon {worst.epsilon:g} for "
         f"everything, {worst.labels_epsilon:g} for the labels"
     )
     if report.tool != __version__:
         found += f"; pate {brief(report.tool)} wrote it"
-    yield Check.of(Checked.COMPUTED, apart, found)
+    yield Check.of(Checked.COMPUTED, [*unsettled, *apart], found)
     if report.spent is not None:
         found = f"what they cost together was computed again ({report.spent.count} in all)"
         yield Check.of(RUNS, faults, found)
-    claimed = again.private and again.sound
-    yield Check(PROMISE, OK if claimed else FAILED, again.summary)
+    yield Check(PROMISE, OK if again.private and again.sound else FAILED, again.summary)
     yield _of_record(report, record)
     yield from _not_checkable(report)
 
 
+def _setting_faults(report: Report) -> Iterator[str]:
+    """Yield why no run has this target, or a session this rule: public numbers settle both."""
+    for done in report.rounds:
+        yield from rule_faults(done)
+    target = report.target
+    if target is not None:
+        (done,) = report.rounds
+        mechanism = scored_from_parameters(done.mechanism)
+        worst = Cost.of_labels(done).own.epsilon
+        if target != target.settled(mechanism, queries=done.queries, worst_case=worst):
+            yield "the release test of this target is settled otherwise, or not needed"
+
+
 def _not_checkable(report: Report) -> Iterator[Check]:
     """Yield what nobody can check from outside, whatever is given."""
-    if report.tested is not None:
+    if report.passed is not None:
         yield Check(Checked.RELEASE_TEST, OPEN, "its chance follows from the secret votes")
-    if report.sanitized.epsilon is not None:
+    if report.drawn is not None:
         yield Check(Checked.SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
     if any(done.prior for done in report.rounds):
         yield Check(GUESSES, OPEN, "whether the votes or a private record shaped them")

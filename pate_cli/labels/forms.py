@@ -73,15 +73,11 @@ class LabelForm:
         if label_set is None and self.labels_as is not None:
             raise UsageError("`labels_as` goes with several labels a query; these have one")
         if self.labels_as is LabelsAs.LISTS and not holds.lists:
-            raise UsageError(
-                f"{name} has no lists of labels; give `labels_as` {LabelsAs.PAIRS}, or"
-                f" `label_format` {'|'.join(formats_with('lists'))}"
-            )
+            others = f"give `labels_as` pairs, or `label_format` {'|'.join(formats_with('lists'))}"
+            raise UsageError(f"{name} has no lists of labels; {others}")
         if unlisted and not holds.texts:
-            raise UsageError(
-                f"{name} holds numbers, and labels that nobody listed are texts; give"
-                f" `label_format` {'|'.join(formats_with('texts'))}"
-            )
+            others = f"give `label_format` {'|'.join(formats_with('texts'))}"
+            raise UsageError(f"{name} holds no names, and nobody listed those of labels; {others}")
 
 
 class Outline(NamedTuple):

@@ -16,7 +16,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
-from pate_cli.core.arrow import column_of, texts_at, texts_of
+from pate_cli.core.arrow import column_of, texts_of
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
@@ -90,10 +90,8 @@ class Labels(Result):
     def __post_init__(self) -> None:
         ids, labels, codes = np.asarray(self.ids), np.asarray(self.labels), self.source_codes
         if not (ids.shape == labels.shape == codes.shape and ids.ndim == 1):
-            raise ParameterError(
-                "ids, labels and sources must be one column each, of one length, not of shapes"
-                f" {ids.shape}, {labels.shape} and {codes.shape}"
-            )
+            shapes = f"{ids.shape}, {labels.shape} and {codes.shape}"
+            raise ParameterError(f"ids, labels and sources must be columns of one length: {shapes}")
         ids = _ids(ids)
         if labels.dtype.kind not in "iu":
             raise ParameterError(f"labels must be whole numbers, not {labels.dtype}")
@@ -234,10 +232,7 @@ class Labels(Result):
         first = column_of(ids) if ids.dtype.kind == "i" else texts_of(ids.tolist())
         columns = {self.id_column: first, **self._said(lists=lists)}
         unanswered = "label" if self.label_set is None else "yes"
-        fields = [
-            pa.field(name, column.type, nullable=name == unanswered)
-            for name, column in columns.items()
-        ]
+        fields = [pa.field(n, c.type, nullable=n == unanswered) for n, c in columns.items()]
         names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         about = json.dumps({**self.metadata, **names}, sort_keys=True)
         schema = pa.schema(fields, {"pate": about})
@@ -245,7 +240,8 @@ class Labels(Result):
 
     def _said(self, *, lists: bool) -> dict[str, pa.Array]:
         """Return the columns behind the query id."""
-        sources, none = texts_at(SOURCES, self.source_codes), self.labels == NO_LABEL
+        sources = texts_of(SOURCES).take(column_of(self.source_codes))
+        none = self.labels == NO_LABEL
         if self.label_set is None:
             labels = column_of(self.labels, none)
             if self.label_names is not None:
@@ -285,12 +281,8 @@ def write_labels(chunks: Iterable[Labels], file: IO[bytes], form: LabelForm, *, 
 
 def not_asked(ids: NDArray[Any], like: Labels) -> Labels:
     """Return rows without labels, of a run of which `like` is a part, that were not asked."""
-    return replace(
-        like,
-        ids=ids,
-        labels=np.full(ids.shape, NO_LABEL, np.int32),
-        sources=np.full(ids.shape, _NOT_ASKED, np.uint8),
-    )
+    none, nobody = np.full(ids.shape, NO_LABEL), np.full(ids.shape, _NOT_ASKED, np.uint8)
+    return replace(like, ids=ids, labels=none, sources=nobody)
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
@@ -306,8 +298,7 @@ def check_id_column(name: str) -> None:
         raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
     if name in BEHIND_IDS:
         raise ParameterError(
-            f"the column of query ids is called {quoted(name)}, as another column of the labels "
-            "is; rename it in the votes"
+            f"ids are called {quoted(name)}, as another column of labels; rename them"
         )
 
 

@@ -13,28 +13,6 @@ from pate_cli.mechanisms.amounts import AMOUNTS, Amount, in_votes
 
 if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-    from pate_cli.mechanisms.confident import ConfidentGNMax
-    from pate_cli.mechanisms.gnmax import GNMax
-    from pate_cli.mechanisms.interactive import InteractiveGNMax
-    from pate_cli.mechanisms.lnmax import LNMax
-    from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
-    from pate_cli.mechanisms.sparse_vector import SparseVector
-    from pate_cli.mechanisms.stability import Stability
-
-__all__ = [
-    "CLASSES",
-    "ConfidentGNMax",
-    "GNMax",
-    "InteractiveGNMax",
-    "LNMax",
-    "MechanismChoice",
-    "OpenVocabulary",
-    "SparseVector",
-    "Stability",
-    "mechanism_class",
-    "mechanism_from_parameters",
-    "scored_from_parameters",
-]
 
 _Kind = TypeVar("_Kind", bound="Mechanism")
 # Teachers enough for any numbers that make sense.
@@ -57,13 +35,6 @@ def mechanism_class(name: MechanismName) -> type[Mechanism]:
     module, _, attribute = CLASSES[name].partition(".")
     found: type[Mechanism] = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
     return found
-
-
-def __getattr__(name: str) -> Any:
-    for word, home in CLASSES.items():
-        if home.partition(".")[2] == name:
-            return mechanism_class(word)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 RULED: Final[Mapping[MechanismName, tuple[str, ...]]] = {
@@ -108,16 +79,16 @@ class MechanismChoice:
         """The mechanism for a run of this shape; ParameterError for a number out of range."""
         from pate_cli.mechanisms.base import RunShape
 
-        run = RunShape(
+        kind, given = mechanism_class(self.name), in_votes(self.given, teachers)
+        run = RunShape(teachers, queries, delta, self.teachers_per_record)
+        return kind(
             teachers,
             classes,
-            queries,
-            delta,
-            self.teachers_per_record,
-            self.votes_together,
-            self.prior_weight,
+            teachers_per_record=self.teachers_per_record,
+            votes_together=self.votes_together,
+            prior_weight=self.prior_weight,
+            **{**kind.defaults(run, given), **given},
         )
-        return mechanism_class(self.name).for_run(run, in_votes(self.given, teachers))
 
     def check(self) -> None:
         """ParameterError for a number that is out of range for any votes."""
@@ -147,12 +118,12 @@ class MechanismChoice:
 
     @property
     def listed(self) -> bool:
-        """Whether it needs to know the classes."""
+        """Whether the mechanism needs to know the classes."""
         return mechanism_class(self.name).listed
 
     @property
     def composed(self) -> bool:
-        """Whether its cost is a composition for all votes, with nothing to sanitize or to keep."""
+        """Whether the cost is a composition for all votes, with nothing to sanitize or to keep."""
         from pate_cli.mechanisms.base import ComposedMechanism
 
         return issubclass(mechanism_class(self.name), ComposedMechanism)
@@ -163,7 +134,7 @@ class MechanismChoice:
         return self.complete and self.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
-        """The same with so many refusals afforded, if it counts them."""
+        """Return the choice with so many refusals afforded, if its mechanism counts them."""
         if "refusals" not in mechanism_class(self.name).options():
             return self
         return replace(self, given={**self.given, "refusals": refusals})
@@ -188,7 +159,7 @@ def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
 
 
 def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
-    """The same for one with a Rényi cost; others are unknown to it."""
+    """The mechanism with a Rényi cost that `parameters()` described; others are unknown."""
     from pate_cli.mechanisms.base import ScoredMechanism
 
     return _built(parameters, ScoredMechanism)  # type: ignore[type-abstract]  # as above

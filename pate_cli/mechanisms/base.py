@@ -1,4 +1,4 @@
-"""What every mechanism offers: labels, chances, public parameters, and a cost.
+"""The protocol of a mechanism: labels, chances, public parameters, and a cost.
 
 A mechanism is a frozen dataclass whose docstring is its mathematics. There are two kinds. A
 `ScoredMechanism` has a Rényi cost that is a function of a score, and one neighbour can move the
@@ -9,11 +9,12 @@ What a mechanism alone can know is its method; nothing elsewhere asks which one 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import KW_ONLY, dataclass, fields, replace
 from functools import lru_cache
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -46,8 +47,6 @@ def no_progress(share: float) -> None:
     """Progress that nobody follows."""
 
 
-_SHAPE = ("teachers", "classes", "teachers_per_record", "votes_together")
-_PRIOR = "prior_weight"
 # Beyond it no teacher is heard, and counts grow so large beside the noise that its round-off tells.
 _MOST_PRIOR = 100
 # Draws that are made and used together, of whole times so many rows if possible: they take whole
@@ -58,59 +57,41 @@ _WHOLE = 1024
 
 @dataclass(frozen=True)
 class RunShape:
-    """What defaults may depend on: all of it is public and fixed before the first vote.
+    """What the defaults of a mechanism may depend on: public, and fixed before the first vote.
 
     Attributes:
         teachers: τ.
-        classes: m.
         queries: k1, the rows that are asked.
         delta: δ of the whole guarantee.
         teachers_per_record: k.
-        votes_together, prior_weight: as in Mechanism.
     """
 
     teachers: int
-    classes: int
     queries: int
     delta: float
     teachers_per_record: int = 1
-    votes_together: bool = False
-    prior_weight: int = 0
 
     def of_teachers(self, share: float) -> float:
         """So large a share of the teachers, in votes, without the digits of round-off."""
         return float(f"{share * self.teachers:.12g}")
 
 
-class Labeller(ABC):
-    """What a run needs to label rows, batch by batch and in order."""
+class Labeller(Protocol):
+    """Draws labels for rows, batch by batch and in order."""
 
     @property
-    @abstractmethod
     def draws(self) -> int:
         """Numbers that a query takes from the noise, whatever its votes."""
 
-    def for_rows(self, ids: Any, first_row: int) -> Self:
-        """The labeller with the public inputs of these rows; itself if it has none."""
-        del ids, first_row
-        return self
-
-    def with_student(self, read: Callable[[Any], Any]) -> Self:
-        """Return the labeller with its student's predictions read; itself if it has no student."""
-        del read
-        return self
-
-    def fallback(self) -> LabelArray | None:
-        """Public labels for rows the teachers leave unanswered, if the labeller has any."""
-        return None
-
-    @abstractmethod
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
         """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
 
 
-class Mechanism(Labeller):
+@dataclass(frozen=True)
+class Mechanism(ABC):
     """A noisy aggregator of vote histograms with public parameters.
+
+    A subclass is a frozen dataclass whose own fields are its parameters, all of them keywords.
 
     Attributes:
         name: the word used for it on the command line and in reports.
@@ -120,8 +101,7 @@ class Mechanism(Labeller):
             votes of a query a neighbour may change; every sensitivity grows k-fold.
         votes_together: the k votes are those of one teacher that counts for up to so many, and so
             leave one class for one other; an answer's worst case is then smaller.
-        prior_weight: B ≥ 0, how many votes of no teacher a public prior adds to a query; 0 for
-            mechanisms that take none.
+        prior_weight: B ≥ 0, how many votes of no teacher a public prior adds to a query.
     """
 
     name: ClassVar[MechanismName]
@@ -131,20 +111,18 @@ class Mechanism(Labeller):
     """The largest m it takes."""
     sources: ClassVar[str] = ""
     """What a reader of the labels should know of their sources, where they are not all teachers."""
-
     listed: ClassVar[bool] = True
     """Whether its labels are classes that are known beforehand."""
-
     answers_all: ClassVar[bool] = False
     """Whether every query is answered, up to the public cap."""
-
     takes_prior: ClassVar[bool] = False
     """Whether a public prior may vote, too."""
 
     teachers: int
     classes: int
-    teachers_per_record: int
-    votes_together: bool
+    _: KW_ONLY
+    teachers_per_record: int = 1
+    votes_together: bool = False
     prior_weight: int = 0
 
     def __post_init__(self) -> None:
@@ -154,6 +132,8 @@ class Mechanism(Labeller):
             raise ParameterError(
                 f"prior_weight must be a whole number of votes, at least 0, got {weight!r}"
             )
+        if weight and not self.takes_prior:
+            raise ParameterError(f"{self.name} takes no prior; gnmax, confident and interactive do")
         if weight > _MOST_PRIOR * self.teachers:
             raise ParameterError(
                 f"prior_weight must be at most {_MOST_PRIOR} times the {self.teachers} teachers, "
@@ -172,8 +152,7 @@ class Mechanism(Labeller):
     @classmethod
     def options(cls) -> tuple[str, ...]:
         """Names of the parameters that are its own, in the order of its fields."""
-        every = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
-        return tuple(field.name for field in every if field.name not in (*_SHAPE, _PRIOR))
+        return tuple(field.name for field in fields(cls)[len(fields(Mechanism)) :])
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -182,38 +161,46 @@ class Mechanism(Labeller):
         return {}
 
     @classmethod
-    def for_run(cls, run: RunShape, given: Mapping[str, Any]) -> Self:
-        """The mechanism with these parameters, and defaults for the others.
-
-        Raises:
-            ParameterError: a number out of range.
-        """
-        shape = {name: getattr(run, name) for name in _SHAPE}
-        if cls.takes_prior:
-            shape[_PRIOR] = run.prior_weight
-        elif run.prior_weight:
-            raise ParameterError(f"{cls.name} takes no prior; gnmax, confident and interactive do")
-        return cls(**shape, **{**cls.defaults(run, given), **given})
-
-    @classmethod
     def private_inputs(cls) -> tuple[str, ...]:
         """Names of the fields that are no public parameters."""
-        every = fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
-        return tuple(field.name for field in every if not field.metadata.get("public", True))
+        return tuple(field.name for field in fields(cls) if not field.metadata.get("public", True))
 
     def parameters(self) -> dict[str, Any]:
-        """Public parameters in the order of the fields, enough to build the mechanism again."""
-        every = fields(self)  # type: ignore[arg-type]  # every subclass is a dataclass
-        public = [field.name for field in every if field.name not in self.private_inputs()]
-        if not self.votes_together:
-            public.remove("votes_together")  # the default, and no word of it where none is needed
-        if not self.prior_weight and _PRIOR in public:
-            public.remove(_PRIOR)
+        """Public parameters, its own first, enough to build the mechanism again."""
+        shared = [field.name for field in fields(Mechanism)]
+        names = [*shared[:2], *self.options(), *shared[2:]]
+        public = [name for name in names if name not in self.private_inputs()]
+        for name in ("votes_together", "prior_weight"):  # no word of the default of these
+            if not getattr(self, name):
+                public.remove(name)
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
 
+    def for_rows(self, ids: Any, first_row: int) -> Self:
+        """The mechanism with the public inputs of these rows; itself if it has none."""
+        del ids, first_row
+        return self
+
+    def with_student(self, read: Callable[[Any], Any]) -> Self:
+        """Return the mechanism with its student's predictions read; itself if it has no student."""
+        del read
+        return self
+
+    def fallback(self) -> LabelArray | None:
+        """Public labels for rows the teachers leave unanswered, if the mechanism has any."""
+        return None
+
+    @property
+    def draws(self) -> int:
+        """Numbers that a query takes from the noise, whatever its votes."""
+        return self.argmax_draws
+
+    @abstractmethod
+    def label(self, counts: Histograms, noise: Noise) -> LabelArray:
+        """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
+
     def moving(self, votes: int) -> Self:
-        """The same where a neighbour moves so many votes of a query."""
-        return replace(self, teachers_per_record=votes)  # type: ignore[type-var]  # as above
+        """The mechanism as it costs where a neighbour moves so many votes of a query."""
+        return replace(self, teachers_per_record=votes)
 
     @property
     def noise_cell(self) -> float:
@@ -241,7 +228,7 @@ class Mechanism(Labeller):
 
     @property
     def sparse_draws(self) -> int:
-        """Those for a histogram by its votes: a class for every vote, the best other, and which."""
+        """Numbers for a histogram by its votes: a class for each, the best other, and which."""
         return min(self.classes, self.most_votes) + 2
 
     @abstractmethod
@@ -249,7 +236,7 @@ class Mechanism(Labeller):
         """k1 queries with at most k2 answers as a textbook composes them, every number seen."""
 
     def start(self) -> Labeller:
-        """What labels a run from its first row on; itself where rows do not depend on others."""
+        """The labeller of a run from its first row on; itself where rows stand alone."""
         return self
 
     def answer_chance(self, counts: Histograms) -> Floats:
@@ -269,7 +256,7 @@ class Mechanism(Labeller):
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
 
     def overruled(self) -> tuple[float, float]:
-        """The same where all teachers agree against the guess of the prior: theirs is right.
+        """(Pr[answered], Pr[right]) where all teachers agree, rightly, against the prior's guess.
 
         Of a prior that has more votes than they, the second is an upper bound: what is known is how
         often the guess does not win, and theirs wins no oftener than that or than the guess.
@@ -349,26 +336,22 @@ class ScoredMechanism(Mechanism):
         """Lattice cells (row, k) of scores, on the grid of some order, [queries, 2]."""
 
     def cells_of(self, counts: Histograms, grid: ScoreGrid) -> Ints:
-        """Those of histograms; scores below the lowest node cost what it costs."""
+        """Lattice cells (row, k) of histograms; scores below the lowest node cost what it costs."""
         return self.cells(self.score(counts, grid=grid), grid)
-
-    def tally(self, counts: Histograms, grid: ScoreGrid) -> Tally:
-        """The cells of histograms, counted. SECRET."""
-        return Tally.of(self.cells_of(counts, grid))
 
     def rdp(self, score: Floats, orders: Floats) -> Floats:
         """Cost of queries with these scores, [orders, queries], nats."""
         return np.sum(list(self.steps(score, orders).values()), axis=0)
 
     def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
-        """The same by step; steps add up to the cost."""
+        """Cost of queries with these scores by step, [orders, queries] each; steps add up to it."""
         grid = self.cost_table(float(np.max(orders))).grid
         tally, places = Tally.with_places(self.cells(score, grid))
         steps = self.cell_steps(tally.cells, grid, orders)
         return {step: costs[:, places] for step, costs in steps.items()}
 
     def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
-        """The same for cells of a grid that reaches as far down as any of these orders'."""
+        """Cost by step of cells of a grid that reaches as far down as any of these orders'."""
         columns, places = np.unique(cells[:, 1], return_inverse=True)
         argmax_rdp = self.column_costs(columns, grid, orders)
         costs = [
@@ -379,11 +362,7 @@ class ScoredMechanism(Mechanism):
 
     @abstractmethod
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """What single columns of such a grid cost, ascending, [orders, columns], nats."""
-
-    @abstractmethod
-    def prepare(self, orders: Floats) -> None:
-        """Compute for several orders at once what is quicker so, and keep it."""
+        """Cost of single columns of such a grid, ascending, [orders, columns], nats."""
 
     @abstractmethod
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
@@ -398,7 +377,7 @@ class ScoredMechanism(Mechanism):
         return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """What the conditional bound looks at in each query, [queries, numbers].
+        """States of queries: all that the conditional bound looks at, [queries, numbers].
 
         Raises:
             UsageError: the mechanism has no such bound.
@@ -406,12 +385,7 @@ class ScoredMechanism(Mechanism):
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
     def state_costs(
-        self,
-        states: Ints,
-        *,
-        order: float,
-        distances: Ints,
-        progress: Shares = no_progress,
+        self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
         """The most that queries in these states could cost within each distance.
 
@@ -460,7 +434,7 @@ class ScoredMechanism(Mechanism):
         return None
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """What a query multiplies a moment by, where a refusal costs less than an answer."""
+        """Factors that a query has on a moment, where a refusal costs less than an answer."""
         del order
         return None
 
@@ -488,16 +462,11 @@ class OneScoreMechanism(ScoredMechanism):
         """Public bounds: scores below the first cost next to nothing, none is above the second."""
 
     @abstractmethod
-    def bounds(self, scores: Floats, orders: Floats) -> Floats:
-        """F at several orders, [orders, scores], nats: non-decreasing but for a search's slack."""
+    def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
+        """F at several orders, [orders, scores], nats: non-decreasing but for a search's slack.
 
-    def bound(self, scores: Floats, order: float) -> Floats:
-        """F at one order, [scores]."""
-        return self.bounds(scores, np.array([order]))[0]
-
-    def quick_bound(self, scores: Floats, order: float) -> Floats:
-        """About the same, sooner: for choices."""
-        return self.bound(scores, order)
+        With `quick` about so much, sooner: for choices.
+        """
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
         """F̃ at these nodes alone; the grid of a lower order ends further up."""
@@ -512,15 +481,11 @@ class OneScoreMechanism(ScoredMechanism):
         return np.take_along_axis(costs, np.searchsorted(nodes, reached), axis=1)
 
     @abstractmethod
-    def loss_of(self, scores: Floats) -> Floats:
-        """Pr[the plurality loses] at scores, [scores]."""
-
-    @abstractmethod
     def worst_answers(self, orders: Floats) -> Floats:
         """Cost of one answer for all votes, computed afresh, [orders], nats."""
 
     def worst_answer(self, orders: Floats) -> Floats:
-        """The same; what was asked for is kept, since it caps F in every table."""
+        """Cost of one answer for all votes, kept by order, since it caps F in every table, nats."""
         return kept("answer", self, orders, self.worst_answers)
 
     @property
@@ -544,27 +509,18 @@ class OneScoreMechanism(ScoredMechanism):
         grid = ScoreGrid.spanning(
             lowest, highest, lipschitz=lipschitz, resolution=resolution, parts=parts
         )
-        if resolution.quick:
-            return ScoreTable(order, grid, lambda scores: self.quick_bound(scores, order))
+        at, quick = np.array([order]), resolution.quick
         return ScoreTable(
             order,
             grid,
-            lambda scores: self.bound(scores, order),
-            cap=lambda: float(self.worst_answer(np.array([order]))[0]),
+            lambda scores: self.bounds(scores, at, quick=quick)[0],
+            cap=lambda: math.inf if quick else float(self.worst_answer(at)[0]),
         )
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(0, k) for scores [queries, 1]."""
         columns = grid.cells(score[:, 0])
         return np.stack([np.zeros_like(columns), columns], axis=1)
-
-    def prepare(self, orders: Floats) -> None:
-        """The worst answers."""
-        self.worst_answer(orders)
-
-    def loss_chance(self, counts: Histograms) -> Floats:
-        """Pr[an answer is not the plurality] per query, [queries]."""
-        return self.loss_of(self.scores(counts)) if len(counts) else np.zeros(0)
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """k2 times the worst answer; every query is answered until the cap stops the run."""

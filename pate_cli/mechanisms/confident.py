@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -60,31 +60,40 @@ _ROUND_OFF = 1e-6  # votes; ends of cells are rounded numbers
 
 
 @dataclass(frozen=True)
-class VoteCells:
-    """How the test's score v is cut into rows: cell i holds low + i·width ≤ v ≤ low + (i+1)·width.
+class ThresholdTest:
+    """The test v + N(0, σ1²) ≥ T, and how its score v is cut into rows of a lattice.
 
-    Width 0 stands for whole scores low, low + 1, …, each a cell of its own. Otherwise the width is
-    how far a neighbour moves v, so that it moves one row at most, and costs are suprema over cells.
+    Row i holds low + i·width ≤ v ≤ low + (i+1)·width. Width 0 stands for whole scores low,
+    low + 1, …, each a row of its own. Otherwise the width is how far a neighbour moves v, so that
+    it moves one row at most, and costs are suprema over rows.
 
     Attributes:
         low: the lowest score (votes).
-        rows: number of cells.
-        width: of a cell (votes).
+        rows: number of rows.
+        width: of a row (votes).
+        threshold: T (votes).
+        sigma: σ1 (votes).
+        moved: k, how far a neighbour moves v (votes).
     """
 
     low: float
     rows: int
     width: float
+    threshold: float
+    sigma: float
+    moved: int
 
     @classmethod
-    def of(cls, *, teachers: int, real: bool, teachers_per_record: int) -> VoteCells:
-        """Cells for whole scores 0, …, τ, or with `real` for any score in [−τ, τ]."""
-        if not real and teachers_per_record == 1:
-            return cls(low=0.0, rows=teachers + 1, width=0.0)
-        low = -float(teachers) if real else 0.0
-        # A trifle wider than a neighbour's move, which round-off would else carry over two cells.
-        width = teachers_per_record * (1.0 + 1e-9)
-        return cls(low=low, rows=int((teachers - low) // width) + 1, width=width)
+    def of(
+        cls, *, votes: int, real: bool, threshold: float, sigma: float, moved: int
+    ) -> ThresholdTest:
+        """Rows for whole scores from 0 to `votes`, or with `real` for any score up to it."""
+        low = -float(votes) if real else 0.0
+        if not real and moved == 1:
+            return cls(low, votes + 1, 0.0, threshold, sigma, moved)
+        # A trifle wider than a neighbour's move, which round-off would else carry over two rows.
+        width = moved * (1.0 + 1e-9)
+        return cls(low, int((votes - low) // width) + 1, width, threshold, sigma, moved)
 
     def index(self, scores: Floats) -> Ints:
         """The row of each score."""
@@ -92,9 +101,26 @@ class VoteCells:
         place = np.floor((scores - self.low) / step + (0.0 if self.width else 0.5))
         return np.clip(place.astype(np.int64), 0, self.rows - 1)
 
-    def lowest(self, start: int, stop: int) -> Floats:
-        """The low end of rows start ≤ i < stop."""
-        return self.low + np.arange(start, stop, dtype=np.float64) * (self.width or 1.0)
+    @property
+    def lowest(self) -> Floats:
+        """The low end of each row, [rows]."""
+        return self.low + np.arange(self.rows, dtype=np.float64) * (self.width or 1.0)
+
+    def moments(self, low: Floats, order: float) -> PassMoments:
+        """Moments of the test in the rows that begin at `low`."""
+        return cell_moments(
+            low,
+            width=self.width,
+            threshold=self.threshold,
+            sigma=self.sigma,
+            order=order,
+            teachers_per_record=self.moved,
+        )
+
+    def chain(self, moments: PassMoments, argmax_rdp: Floats, order: float) -> Floats:
+        """ρ for the moments of the test and the cost of the argmax, nats."""
+        cap = self.moved**2 * order / (2.0 * self.sigma**2)
+        return chain_rdp(moments, argmax_rdp, cap=cap)
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,16 +128,16 @@ class ConfidentTable(CostTable):
     """ρ on cells (row of v, k) at one order.
 
     Attributes:
+        argmax: the cost of the argmax on its grid.
         rivals: the lattice where v and the argmax's score are tied together; None where a neighbour
             may move either without the other.
+        test: the test, and the rows of v.
+        resolution: of the lattice.
     """
 
     argmax: ScoreTable
     rivals: RivalColumns | None
-    votes: VoteCells
-    threshold: float
-    sigma1: float
-    teachers_per_record: int
+    test: ThresholdTest
     resolution: Resolution
 
     @property
@@ -126,72 +152,56 @@ class ConfidentTable(CostTable):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The argmax's, or that of the rivals."""
+        """The argmax's grid, or that of the rivals."""
         return self.grid if self.rivals is None else self.rivals.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """There."""
+        """Cells (row, k) of the argmax's grid, on the lattice."""
         return cells if self.rivals is None else self.rivals.cells(cells)
 
     @property
     def lattice_rows(self) -> int:
-        """Cells of v."""
-        return self.votes.rows
+        """How many rows of v there are."""
+        return self.test.rows
 
     @property
     def rows_per_block(self) -> int:
         """A fraction of σ1, and so many that there are not too many blocks."""
-        rows = int(self.sigma1 / self.teachers_per_record) // self.resolution.per_sigma
+        rows = int(self.test.sigma / self.test.moved) // self.resolution.per_sigma
         if self.rivals is not None:  # scores of one column fall from row to row
             rows = min(rows, int(self.resolution.block / self.rivals.fall))
-        return max(1, rows, -(-self.votes.rows // _MOST_BLOCKS))
+        return max(1, rows, -(-self.test.rows // _MOST_BLOCKS))
 
     @property
     def sampled(self) -> bool:
-        """Where the lattice is large and nothing hangs on it."""
-        return self.resolution.quick and self.votes.rows * self.lattice.size > _LARGE
+        """Whether the lattice is large and nothing hangs on it."""
+        return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
         """ρ for rows start ≤ i < stop."""
-        moments = self._moments(self.votes.lowest(start, stop)[:, None])
+        moments = self.test.moments(self.test.lowest[start:stop, None], self.order)
         if self.rivals is not None:
             columns = self.rivals.scores_at(start, stop, columns)
-        return self._chain(moments, self.argmax.values[columns])
+        return self.test.chain(moments, self.argmax.values[columns], self.order)
 
     def cost(self, cells: Ints) -> Floats:
         """ρ at cells (row, k)."""
-        return self.chain(cells[:, 0], self.argmax.values[cells[:, 1]])
+        moments = self._moments_of(cells[:, 0])
+        return self.test.chain(moments, self.argmax.values[cells[:, 1]], self.order)
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """What the selecting coin costs alone, and the rest of ρ, which is one divergence."""
-        used, inverse = np.unique(rows, return_inverse=True)
-        moments = self._moments(self.votes.lowest(0, self.votes.rows)[used])
-        selecting = self._chain(moments, np.zeros(used.size))[inverse]
-        whole = self._chain(moments.take(inverse), column_rdp)
+        """Cost of the test alone in each row, and the rest of ρ, which is one divergence."""
+        moments = self._moments_of(rows)
+        selecting = self.test.chain(moments, np.zeros(rows.size), self.order)
+        whole = self.test.chain(moments, column_rdp, self.order)
         return {"threshold": selecting, "argmax": np.maximum(whole - selecting, 0.0)}
 
-    def chain(self, rows: Ints, argmax_rdp: Floats) -> Floats:
-        """ρ in given rows for given costs of the argmax, [queries] each."""
+    def _moments_of(self, rows: Ints) -> PassMoments:
         used, inverse = np.unique(rows, return_inverse=True)
-        moments = self._moments(self.votes.lowest(0, self.votes.rows)[used])
-        return self._chain(moments.take(inverse), argmax_rdp)
-
-    def _moments(self, low: Floats) -> PassMoments:
-        return cell_moments(
-            low,
-            width=self.votes.width,
-            threshold=self.threshold,
-            sigma=self.sigma1,
-            order=self.order,
-            teachers_per_record=self.teachers_per_record,
-        )
-
-    def _chain(self, moments: PassMoments, argmax_rdp: Floats) -> Floats:
-        k = self.teachers_per_record
-        return chain_rdp(moments, argmax_rdp, cap=k**2 * self.order / (2.0 * self.sigma1**2))
+        return self.test.moments(self.test.lowest[used], self.order).take(inverse)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ConfidentGNMax(ScoredMechanism):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
@@ -207,7 +217,6 @@ class ConfidentGNMax(ScoredMechanism):
     as accounting.rival_columns has it. Cost ρ, the chain rule of accounting.threshold.
 
     Attributes:
-        teachers, classes, teachers_per_record, votes_together, prior_weight: as in Mechanism.
         threshold: T, finite (votes).
         sigma1: standard deviation of the noise on the largest count, > 0 (votes).
         sigma2: standard deviation of the noise on each count of the argmax, > 0 (votes).
@@ -218,15 +227,9 @@ class ConfidentGNMax(ScoredMechanism):
     real_scores: ClassVar[bool] = False
     """Whether the test's score may be any real number."""
 
-    teachers: int
-    classes: int
-    _: KW_ONLY
     threshold: float
     sigma1: float
     sigma2: float
-    teachers_per_record: int = 1
-    votes_together: bool = False
-    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -266,15 +269,17 @@ class ConfidentGNMax(ScoredMechanism):
         )
 
     @cached_property
-    def _vote_cells(self) -> VoteCells:
-        return VoteCells.of(
-            teachers=self.most_votes,
+    def _test(self) -> ThresholdTest:
+        return ThresholdTest.of(
+            votes=self.most_votes,
             real=self.real_scores,
-            teachers_per_record=self.teachers_per_record,
+            threshold=self.threshold,
+            sigma=self.sigma1,
+            moved=self.teachers_per_record,
         )
 
     def test_score(self, counts: Histograms) -> Floats:
-        """What is compared to T: max_j n_j, [queries] (votes)."""
+        """The score v that is compared to T: max_j n_j, [queries] (votes)."""
         return plurality(counts).astype(np.float64)
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
@@ -298,7 +303,7 @@ class ConfidentGNMax(ScoredMechanism):
         return np.asarray(ndtr((self.test_score(counts) - self.threshold) / self.sigma1))
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """As GNMax: the second step does not know of the first."""
+        """Pr[the argmax is not the plurality]: it does not know of the test."""
         return self.argmax.loss_chance(counts)
 
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
@@ -312,16 +317,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
         """ρ on its lattice at one order."""
-        argmax, rivals = self._tied_argmax(order, resolution)
-        return ConfidentTable(
-            argmax=argmax,
-            rivals=rivals,
-            votes=self._vote_cells,
-            threshold=self.threshold,
-            sigma1=self.sigma1,
-            teachers_per_record=self.teachers_per_record,
-            resolution=resolution,
-        )
+        return ConfidentTable(*self._tied_argmax(order, resolution), self._test, resolution)
 
     def _tied_argmax(
         self, order: float, resolution: Resolution
@@ -345,82 +341,54 @@ class ConfidentGNMax(ScoredMechanism):
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
         """(row of v, k) for scores [queries, 2]."""
-        rows = self._vote_cells.index(score[:, 0])
-        return np.stack([rows, grid.cells(score[:, 1])], axis=1)
+        return np.stack([self._test.index(score[:, 0]), grid.cells(score[:, 1])], axis=1)
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Those of the argmax."""
+        """Cost of the argmax in single columns."""
         return self.argmax.column_costs(columns, grid, orders)
-
-    def prepare(self, orders: Floats) -> None:
-        """The argmax's worst answers."""
-        self.argmax.prepare(orders)
 
     def vote_states(self, counts: Histograms) -> Ints:
         """(row of v, the argmax's state) per query."""
-        rows = self._vote_cells.index(self.test_score(counts))
+        rows = self._test.index(self.test_score(counts))
         return np.column_stack([rows, self.argmax.vote_states(counts)])
 
     def state_costs(
-        self,
-        states: Ints,
-        *,
-        order: float,
-        distances: Ints,
-        progress: Shares = no_progress,
+        self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
         """The whole query's cost, test and argmax tied together, exact for two classes.
 
         Where the test's score is no count: ρ with the argmax's cost within a distance, at the worst
         v within it.
         """
-        if self.classes == 2 and not self.real_scores:
-            progress(1.0)
-            return two_class_states_rdp(
-                states[:, 1:],
-                teachers=self.most_votes,
-                sigma=self.sigma2,
-                order=order,
-                distances=distances,
-                threshold=self.threshold,
-                sigma_threshold=self.sigma1,
-            )
         if not self.real_scores:
+            tied: dict[str, Any] = {
+                "teachers": self.most_votes,
+                "sigma": self.sigma2,
+                "threshold": self.threshold,
+                "sigma_threshold": self.sigma1,
+                "order": order,
+                "distances": distances,
+            }
+            if self.classes == 2:
+                progress(1.0)
+                return two_class_states_rdp(states[:, 1:], **tied)
             from pate_cli.accounting.gaussian.tied import tied_rdp
 
-            return tied_rdp(
-                states[:, 1:],
-                teachers=self.most_votes,
-                sigma=self.sigma2,
-                threshold=self.threshold,
-                sigma_threshold=self.sigma1,
-                order=order,
-                distances=distances,
-                argmax_cap=float(self.argmax.worst_answer(np.array([order]))[0]),
-                progress=progress,
-            )
+            cap = float(self.argmax.worst_answer(np.array([order]))[0])
+            return tied_rdp(states[:, 1:], **tied, argmax_cap=cap, progress=progress)
         progress(1.0)
         argmax_rdp = self.argmax.state_costs(states[:, 1:], order=order, distances=distances)
-        moments = cell_moments(
-            self._vote_cells.lowest(0, self._vote_cells.rows),
-            width=self._vote_cells.width,
-            threshold=self.threshold,
-            sigma=self.sigma1,
-            order=order,
-        )
-        cap = order / (2.0 * self.sigma1**2)
-        found = np.empty(argmax_rdp.shape)
+        moments = self._test.moments(self._test.lowest, order)
+        found = np.zeros(argmax_rdp.shape)
         for index, distance in enumerate(distances.tolist()):
-            worst = np.zeros(len(states))
             for step in range(-distance, distance + 1):
-                rows = np.clip(states[:, 0] + step, 0, self._vote_cells.rows - 1)
-                cost = chain_rdp(moments.take(rows), argmax_rdp[index], cap=cap)
-                worst = np.maximum(worst, cost)
-            found[index] = worst
+                rows = np.clip(states[:, 0] + step, 0, self._test.rows - 1)
+                cost = self._test.chain(moments.take(rows), argmax_rdp[index], order)
+                found[index] = np.maximum(found[index], cost)
         return found
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """As GNMax, and what ties the argmax to the test."""
+        """Refuse what the argmax, or what ties it to the test, has no memory for."""
         self.argmax.check_states(rows, order=order, furthest=furthest)
         if self.slow_states:
             from pate_cli.accounting.gaussian.tied import check_tied_size
@@ -431,23 +399,16 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def slow_states(self) -> bool:
-        """Where test and argmax are tied, but for two classes."""
+        """Whether test and argmax are tied, of more than two classes."""
         return self.classes > 2 and not self.real_scores
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """As GNMax, or that of the tie."""
+        """About how long the bound takes that ties test and argmax, or the argmax's alone."""
         if not self.slow_states or self.classes > DENSE_CLASSES:
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         from pate_cli.accounting.gaussian.tied import tied_seconds
 
-        return tied_seconds(
-            rows=rows,
-            classes=self.classes,
-            teachers=self.most_votes,
-            sigma=self.sigma2,
-            order=order,
-            furthest=furthest,
-        )
+        return tied_seconds(**self.argmax.states_shape(rows, order, furthest))
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
         """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
@@ -474,34 +435,23 @@ class ConfidentGNMax(ScoredMechanism):
         return kept("query", self, orders, self._worst_queries)
 
     def _worst_queries(self, orders: Floats) -> Floats:
-        caps = self.teachers_per_record**2 * orders / (2.0 * self.sigma1**2)
-        costs = zip(self._worst_cells(orders), caps.tolist(), strict=True)
-        return np.array([float(chain_rdp(*cells, cap=cap).max()) for cells, cap in costs])
+        cells = zip(orders.tolist(), self._worst_cells(orders), strict=True)
+        return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
 
     def _worst_cells(self, orders: Floats) -> Iterator[tuple[PassMoments, Floats]]:
-        """The test's moments in every cell of v, and what the argmax costs there at most."""
-        votes = self._vote_cells
-        highest = self._highest_scores
-        low = votes.lowest(0, votes.rows)
-        # Scores fall with v, so a group of cells costs at most what its first does.
-        size = -(-votes.rows // _MOST_GROUPS)
-        first = np.arange(votes.rows) // size * size
+        """The test's moments in every row of v, and what the argmax costs there at most."""
+        low = self._test.lowest
+        # Scores fall with v, so a group of rows costs at most what its first does.
+        size = -(-low.size // _MOST_GROUPS)
+        first = np.arange(low.size) // size * size
         counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.most_votes).astype(np.int64)
-        used, inverse = np.unique(highest[counts[first]], return_inverse=True)
+        used, inverse = np.unique(self._highest_scores[counts[first]], return_inverse=True)
         costs = np.maximum.accumulate(self.argmax.bounds(used, orders), axis=1)
         for order, cost in zip(orders.tolist(), costs, strict=True):
-            moments = cell_moments(
-                low,
-                width=votes.width,
-                threshold=self.threshold,
-                sigma=self.sigma1,
-                order=order,
-                teachers_per_record=self.teachers_per_record,
-            )
-            yield moments, cost[inverse]
+            yield self._test.moments(low, order), cost[inverse]
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Of a refusal and of an answer apart; None where they overflow.
+        """Factors of a refusal and of an answer apart; None where they overflow.
 
         With e^{cF} for what the labels of an answer do, and 1 + excess for the test alone, a
         refusal's is 1 + excess − weight. Where both are suprema over a cell of v this could be too
@@ -515,7 +465,7 @@ class ConfidentGNMax(ScoredMechanism):
             refuse = test - weight.ravel()
         if not (np.isfinite(answer).all() and np.isfinite(refuse).all()):
             return None
-        if self._vote_cells.width:
+        if self._test.width:
             refuse = np.concatenate([refuse, test])
             answer = np.concatenate([answer, np.zeros(test.size)])
         alone = float(self.argmax.worst_answer(np.array([order]))[0])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -52,7 +52,7 @@ from pate_cli.core.words import SIGMA2_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_progress, noisy_argmax
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class GNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + N(0, σ2²).
 
@@ -69,20 +69,13 @@ class GNMax(OneScoreMechanism):
     smaller. Theory: accounting.gaussian.
 
     Attributes:
-        teachers, classes, teachers_per_record, votes_together, prior_weight: as in Mechanism.
         sigma2: standard deviation of the noise on each count, > 0 (votes).
     """
 
     name: ClassVar[MechanismName] = MechanismName.GNMAX
     takes_prior: ClassVar[bool] = True
 
-    teachers: int
-    classes: int
-    _: KW_ONLY
     sigma2: float
-    teachers_per_record: int = 1
-    votes_together: bool = False
-    prior_weight: int = 0
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -102,7 +95,7 @@ class GNMax(OneScoreMechanism):
         return noisy_argmax(counts, self.sigma2, noise.normal)[0]
 
     def pick(self, counts: SparseCounts, words: Words) -> LabelArray:
-        """The same for histograms by their votes, from `sparse_draws` words a row.
+        """One noisy argmax per histogram by its votes, from `sparse_draws` words a row.
 
         Of the s classes without a vote only the best can win, and each is it equally often: its
         noise is one draw and its place another, whatever s (accounting/THEORY.md, section 3.9).
@@ -137,11 +130,6 @@ class GNMax(OneScoreMechanism):
         """k√2/σ2, widened by the error of the quadrature."""
         return score_lipschitz(self._sigma)
 
-    @property
-    def draws(self) -> int:
-        """As `argmax_draws`."""
-        return self.argmax_draws
-
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """z per query, [queries]."""
         if grid is None:
@@ -159,19 +147,13 @@ class GNMax(OneScoreMechanism):
             teachers_per_record=self.teachers_per_record,
         )
 
-    def bounds(self, scores: Floats, orders: Floats) -> Floats:
+    def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
         """F, two-tail or exact for two classes, or what any votes cost if that is less."""
-        worst = self.worst_answer(orders)
+        worst = None if quick else self.worst_answer(orders)
         if self.classes == 2:
             return two_class_rdp(scores, sigma=self._sigma, orders=orders, peaks=worst)
-        return np.minimum(two_tail_rdp(scores, sigma=self._sigma, orders=orders), worst[:, None])
-
-    def quick_bound(self, scores: Floats, order: float) -> Floats:
-        """F alone, by a rough search."""
-        orders = np.array([order])
-        if self.classes == 2:
-            return two_class_rdp(scores, sigma=self._sigma, orders=orders)[0]
-        return two_tail_rdp(scores, sigma=self._sigma, orders=orders, rough=True)[0]
+        found = two_tail_rdp(scores, sigma=self._sigma, orders=orders, rough=quick)
+        return found if worst is None else np.minimum(found, worst[:, None])
 
     def vote_states(self, counts: Histograms) -> Ints:
         """The histograms, classes in descending order of votes, [queries, classes]."""
@@ -184,12 +166,7 @@ class GNMax(OneScoreMechanism):
         return -np.sort(-np.asarray(dense(counts), dtype=np.int64), axis=1)
 
     def state_costs(
-        self,
-        states: Ints,
-        *,
-        order: float,
-        distances: Ints,
-        progress: Shares = no_progress,
+        self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
         """F'_d of histograms, or the exact costs of two classes; nowhere above w2."""
         progress(1.0)
@@ -211,35 +188,26 @@ class GNMax(OneScoreMechanism):
         )
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """That the tables fit into memory."""
+        """Refuse what the tables of the conditional bound have no memory for."""
         if self.classes == 2:
             check_two_class_size(self.most_votes)
-            return
-        check_conditional_size(
-            rows=rows,
-            classes=self.classes,
-            teachers=self.most_votes,
-            sigma=self.sigma2,
-            order=order,
-            furthest=furthest,
-        )
+        else:
+            check_conditional_size(**self.states_shape(rows, order, furthest))
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
         """About how long F'_d takes; two classes take no time worth telling, too many none."""
         if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
-        return conditional_seconds(
-            rows=rows,
-            classes=self.classes,
-            teachers=self.most_votes,
-            sigma=self.sigma2,
-            order=order,
-            furthest=furthest,
-        )
+        return conditional_seconds(**self.states_shape(rows, order, furthest))
 
-    def loss_of(self, scores: Floats) -> Floats:
-        """Φ(z)."""
-        return np.asarray(ndtr(scores), dtype=np.float64)
+    def states_shape(self, rows: int, order: float, furthest: int) -> dict[str, Any]:
+        """Public numbers that decide how long a conditional bound takes, and its memory."""
+        shape = {"rows": rows, "classes": self.classes, "teachers": self.most_votes}
+        return {**shape, "sigma": self.sigma2, "order": order, "furthest": furthest}
+
+    def loss_chance(self, counts: Histograms) -> Floats:
+        """Φ(z) per query, [queries]."""
+        return np.asarray(ndtr(self.scores(counts)), dtype=np.float64)
 
     def worst_answers(self, orders: Floats) -> Floats:
         """w2(λ); k votes that move together are one vote beside noise σ2/k."""

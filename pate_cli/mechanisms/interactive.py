@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.join import predictions
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class InteractiveGNMax(ConfidentGNMax):
     """Algorithm 2 of the ICLR 2018 paper: ask the teachers only where they correct a student.
 
@@ -66,7 +66,6 @@ class InteractiveGNMax(ConfidentGNMax):
         "than confidence and the teachers did not object; none: no answer"
     )
 
-    _: KW_ONLY
     confidence: float = CONFIDENCE
     predictions: Any = field(default=None, compare=False, metadata={"public": False})
 
@@ -109,7 +108,7 @@ class InteractiveGNMax(ConfidentGNMax):
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
     def _most_answered(self, votes: Histograms) -> float:
-        """Where the student sees no chance for the class that most vote for."""
+        """Pr[answered] where the student sees no chance for the class that most vote for."""
         return float(ndtr((plurality(votes)[0] - self.threshold) / self.sigma1))
 
     def fallback(self) -> LabelArray | None:

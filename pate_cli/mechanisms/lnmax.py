@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -31,7 +31,7 @@ from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 _NEGLIGIBLE = 36.0
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + Lap(b).
 
@@ -47,19 +47,13 @@ class LNMax(OneScoreMechanism):
     smaller. Theory: accounting.laplace.
 
     Attributes:
-        teachers, classes, teachers_per_record, votes_together: as in Mechanism.
         laplace_scale: b > 0, the scale of the noise on each count (votes).
     """
 
     name: ClassVar[MechanismName] = MechanismName.LNMAX
     most_classes: ClassVar[int] = DENSE_CLASSES
 
-    teachers: int
-    classes: int
-    _: KW_ONLY
     laplace_scale: float
-    teachers_per_record: int = 1
-    votes_together: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -90,11 +84,6 @@ class LNMax(OneScoreMechanism):
         """2k/b, widened by the error of the quadrature."""
         return laplace_score_lipschitz(self._scale)
 
-    @property
-    def draws(self) -> int:
-        """One a class."""
-        return self.classes
-
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
         """ψ(q) per query, [queries]."""
         floor = LOWEST_SCORE if grid is None else max(grid.below, LOWEST_SCORE)
@@ -108,16 +97,17 @@ class LNMax(OneScoreMechanism):
         negligible = -order * self.pure_epsilon - _NEGLIGIBLE
         return max(lowest, LOWEST_SCORE, negligible), highest
 
-    def bounds(self, scores: Floats, orders: Floats) -> Floats:
+    def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
         """The smaller of F at scores and the supremum over all votes."""
+        del quick
         worst = self.worst_answer(orders)
         if self.classes == 2:
             return laplace_two_class_rdp(scores, scale=self._scale, orders=orders, peaks=worst)
         return np.minimum(laplace_max_rdp(scores, scale=self._scale, orders=orders), worst[:, None])
 
-    def loss_of(self, scores: Floats) -> Floats:
-        """ψ⁻¹, the distribution function of Lap(1)."""
-        return laplace_cdf(scores)
+    def loss_chance(self, counts: Histograms) -> Floats:
+        """ψ⁻¹ of the score per query, [queries]: the distribution function of Lap(1)."""
+        return laplace_cdf(self.scores(counts))
 
     def worst_answers(self, orders: Floats) -> Floats:
         """The supremum over all votes; k that move together are one beside noise of scale b/k."""

@@ -26,7 +26,7 @@ from pate_cli.paper.distances import gnmax_local_sensitivity
 from pate_cli.paper.expected import confident_steps, expected_local_sensitivity
 from pate_cli.paper.gnmax import gnmax_rdp
 from pate_cli.paper.laplace import laplace_rdp
-from pate_cli.planning.cost import MOMENT_ORDERS, Priced, price_rows
+from pate_cli.planning.cost import MOMENT_ORDERS
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import AskedRows, OnCounts
@@ -52,33 +52,9 @@ class PublishedPlan(ReleasePlan):
             _ = self.claimed_rdp  # whose range of β is narrower
 
     @property
-    def sound(self) -> bool:
-        """Only where nothing is drawn."""
-        return not self.publishes_draw
-
-    @property
     def claimed_rdp(self) -> float:
         """RDP cost of the draw by the paper's theorem, nats."""
         return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
-
-    @property
-    def caveats(self) -> tuple[str, ...]:
-        """Caveats about a data-dependent ε of the published analysis."""
-        if self.sound:
-            return ()
-        exact, claimed = self.release_rdp, self.claimed_rdp
-        caveats = [
-            "The published analysis charges the expected cost over the aggregator's coins, which "
-            "is below a Renyi divergence; sanitized.epsilon is for comparison with the paper, not "
-            "a bound."
-        ]
-        if claimed < exact:
-            caveats.append(
-                "The published theorem on the sanitized release fails for order x beta = "
-                f"{self.order * self.beta:.3g}: it claims {claimed:.6g}, the draw costs "
-                f"{exact:.6g}."
-            )
-        return tuple(caveats)
 
     def conversion(self, delta: float) -> float:
         """log(1/δ)/(λ − 1), nats: Theorem 5."""
@@ -154,10 +130,6 @@ class PublishedCost:
         _require_covered(mechanism)
         return _steps(mechanism, dense(counts), orders)
 
-    def price(self, votes: AskedRows, mechanism: ScoredMechanism, orders: Floats) -> Priced:
-        """Price queries by two readings: published costs depend on more of one than its cell."""
-        return price_rows(self, votes, mechanism, orders)
-
     def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
         """ε at each order by Theorem 5, [orders], nats."""
         return to_epsilon(rdp, orders=orders, delta=delta)
@@ -220,17 +192,14 @@ class PublishedAccount(LedgerAccount):
         distances = np.arange(self._curve.size)
         return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
 
-    def ledger(self, done: Round, *, private: bool) -> Ledger:
+    def ledger(self, done: Round) -> Ledger:
         """Return the ledger of all rows, which holds expectations."""
         return Ledger(
-            analysis="paper",
-            delta=self._plan.delta,
             orders=np.array([self._plan.order]),
             rdp=np.array([self._rdp]),
             sensitivity=self._curve[np.newaxis],
             ceiling=self._curve[-1:],
             rounds=(done,),
-            private=private,
         )
 
 

@@ -1,71 +1,55 @@
 """Pictures, for those who installed the extra `plot`: what votes cost, and what may be expected.
 
-Some are the ICLR 2018 paper's figures for the votes at hand. Every picture drawn from private votes
-is SECRET and says so in its title. Colours are Okabe and Ito's, which colour-blind readers can
-tell apart; line styles, markers and shades differ as well, so that a print in grey will do. The
-same picture is the same file: fonts are matplotlib's own, and no date goes into it.
+Each `draw_…` takes a result and, if wanted, matplotlib Axes, and returns the Axes. A picture drawn
+from private votes is SECRET and says so in its title. Colours are Okabe and Ito's, which
+colour-blind readers can tell apart; line styles, markers and shades differ as well, so that a print
+in grey will do. The same picture is the same file: fonts are matplotlib's own, and no date goes
+into it.
 """
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import importlib
 import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, ParamSpec
 
 import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
+from pate_cli.planning.cost import VoteCost
+from pate_cli.planning.sensitivity import Sensitivity
 
-_SECRET: Final = "secret: not releasable"  # noqa: S105 - a title, no password
 _STYLE: Final = {
     "font.family": "DejaVu Sans",
     "font.size": 13,
     "axes.titlesize": 13,
-    "axes.titlepad": 10,
     "axes.spines.top": False,
-    "axes.spines.right": False,
     "axes.axisbelow": True,
     "axes.grid": True,
-    "axes.formatter.useoffset": False,
     "grid.color": "#E5E5E5",
-    "grid.linewidth": 0.8,
     "legend.fontsize": 12,
     "legend.frameon": False,
     "lines.linewidth": 2.2,
-    "lines.markersize": 7,
+    "lines.markersize": 8,
     "pdf.fonttype": 42,
     "svg.hashsalt": "pate",
 }
-_BLUE, _GREEN, _PURPLE, _VERMILION, _SKY = "#0072B2", "#009E73", "#CC79A7", "#D55E00", "#56B4E9"
-_GREY, _BLACK = "#CCCCCC", "#000000"
-_TITLES: Final = {
-    "lnmax": "LNMax",
-    "gnmax": "GNMax",
-    "confident": "Confident-GNMax",
-    "interactive": "Interactive-GNMax",
-}
-# What is asked, answered, and paid for one, and its mark, by series of queries.
-_SERIES: Final = {
-    "": (_GREY, _BLUE, _VERMILION, "o"),
-    "no guess": (_GREY, "#888888", _BLACK, "s"),
-    "agrees": ("#BFDDEE", _BLUE, _SKY, "o"),
-    "disagrees": ("#F6D5B8", _VERMILION, _PURPLE, "D"),
-}
+_PALE, _BLUE, _GREEN, _VERMILION, _BLACK = "#BFDDEE", "#0072B2", "#009E73", "#D55E00", "#000000"
 # What would tell when, and by what, a picture was drawn.
 _STAMPS: Final[Mapping[str, Mapping[str, None]]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
 }
-_FORMATS = tuple(f".{name}" for name in _STAMPS)
-_SIZE, _DPI = (8.0, 5.0), 110
 _DATES = 12
+
+_Given = ParamSpec("_Given")
 
 
 def _matplotlib() -> Any:
@@ -84,22 +68,20 @@ def _matplotlib() -> Any:
 
 
 def check_plot(path: str | os.PathLike[str]) -> str:
-    """`pdf`, `png` or `svg` by the suffix; asked before any work, lest it be in vain.
+    """Return `pdf`, `png` or `svg` by the suffix; asked before any work, lest it be in vain.
 
     Raises:
         UsageError: another suffix, or matplotlib is not installed.
     """
-    suffix = PurePath(path).suffix.lower()
-    if suffix not in _FORMATS:
-        raise UsageError(
-            f"`plot` writes {', '.join(_FORMATS[:-1])} or {_FORMATS[-1]}, got '{public_name(path)}'"
-        )
+    suffix = PurePath(path).suffix.lower()[1:]
+    if suffix not in _STAMPS:
+        raise UsageError(f"`plot` writes .pdf, .png or .svg, got '{public_name(path)}'")
     _matplotlib()
-    return suffix[1:]
+    return suffix
 
 
-def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
-    """A figure in the format that the suffix of `path` names, without a date.
+def encode_picture(axes: Any, path: str | os.PathLike[str]) -> bytes:
+    """Return the figure of Axes in the format that the suffix of `path` names, without a date.
 
     Raises:
         UsageError: another suffix, or matplotlib is not installed.
@@ -107,39 +89,48 @@ def encode_figure(figure: Any, path: str | os.PathLike[str]) -> bytes:
     picture = check_plot(path)
     sink = io.BytesIO()
     with _matplotlib().rc_context(_STYLE):
-        figure.savefig(sink, format=picture, dpi=_DPI, metadata=_STAMPS[picture])
+        axes.figure.savefig(sink, format=picture, dpi=110, metadata=_STAMPS[picture])
     return sink.getvalue()
 
 
-@contextlib.contextmanager
-def new_figure(
-    title: str | None = None, *, secret: bool = True, below: int = 1, beside: int = 1
-) -> Iterator[tuple[Any, list[Any]]]:
-    """(figure, axes) in the style of all pictures, without the global state of pyplot.
+def styled(draw: Callable[_Given, Any]) -> Callable[_Given, Any]:
+    """Decorate a function that draws, so that it does so in the style of all pictures."""
+
+    @functools.wraps(draw)
+    def drawing(*args: _Given.args, **kwargs: _Given.kwargs) -> Any:
+        with _matplotlib().rc_context(_STYLE):
+            return draw(*args, **kwargs)
+
+    return drawing
+
+
+def new_axes(title: str, *, secret: bool = False, below: int = 1) -> list[Any]:
+    """Return new Axes below each other, which share the abscissa, without pyplot's global state.
 
     Args:
-        title: of the first axes, which says as well whether the picture is secret.
-        secret: whether private votes are shown.
-        below: panels below each other, which share the abscissa.
-        beside: panels side by side, each with scales of its own.
+        title: of the first ones.
+        secret: whether private votes are shown, which the title then says as well.
+        below: how many.
     """
-    matplotlib = _matplotlib()
-    with matplotlib.rc_context(_STYLE):
-        size = _SIZE[0] * (1 + beside) / 2.0, _SIZE[1] * (2 + below) / 3.0
-        figure = matplotlib.figure.Figure(figsize=size, layout="constrained")
-        axes = figure.subplots(below, beside, sharex=below > 1, squeeze=False).ravel().tolist()
-        if title is not None:
-            axes[0].set_title(f"{title}\n{_SECRET}" if secret else title, loc="left")
-        yield figure, axes
+    figure = _matplotlib().figure.Figure(figsize=(8.0, 5.0), layout="constrained")
+    axes = figure.subplots(below, 1, sharex=below > 1, squeeze=False).ravel().tolist()
+    axes[0].set_title(f"{title}\nsecret: not releasable" if secret else title, loc="left")
+    return list(axes)
 
 
-def legend_below(
-    figure: Any, handles: Sequence[Any] | None = None, *, columns: int = 3, title: str | None = None
-) -> None:
-    """A legend below the axes, where it hides nothing; of all that is drawn if nothing is given."""
-    if handles is None:
-        handles = [each for axes in figure.axes for each in axes.get_legend_handles_labels()[0]]
-    figure.legend(handles=handles, loc="outside lower center", ncols=columns, title=title)
+def _beside(axes: Any, label: str) -> Any:
+    """New Axes over others, with a scale of their own on the right."""
+    right = axes.twinx()
+    right.grid(visible=False)
+    right.set_ylabel(label)
+    return right
+
+
+def with_legend(*several: Any, columns: int = 3) -> Any:
+    """Return the first of some Axes, with a legend of all below, where it hides nothing."""
+    handles = [each for axes in several for each in axes.get_legend_handles_labels()[0]]
+    several[0].figure.legend(handles=handles, loc="outside lower center", ncols=columns)
+    return several[0]
 
 
 def _logarithmic(axis: Any) -> None:
@@ -151,208 +142,120 @@ def _logarithmic(axis: Any) -> None:
     axis.set_minor_locator(ticker.NullLocator())
 
 
-def cost_figure(
-    series: Mapping[str, Sequence[Mapping[str, Any]]],
-    *,
-    mechanism: str,
-    order: float,
-    teachers: int,
-    prior_weight: int = 0,
-) -> Any:
-    """Queries by plurality: how many, how many answered, and what one costs (Figure 5). SECRET.
+@styled
+def draw_cost(found: VoteCost, axes: Any = None) -> Any:
+    """Draw queries by plurality: how many, how many answered, and what one costs. SECRET.
 
-    Args:
-        series: rows of `VoteCost.histogram`, side by side by what they are called; a single one
-            needs no name.
-        mechanism: its name.
-        order: Rényi order of the costs.
-        teachers: τ; the axis ends at τ + B.
-        prior_weight: B.
+    This is Figure 5 of the ICLR 2018 paper for the votes at hand.
     """
-    title = f"{_TITLES.get(mechanism, mechanism)}: which queries cost what"
-    with new_figure(title) as (figure, (axes,)):
-        right = axes.twinx()
-        right.spines["right"].set_visible(True)
-        right.grid(visible=False)
-        for number, (name, bins) in enumerate(series.items()):
-            _draw_series(axes, right, name, bins, number / len(series), 1.0 / len(series))
-        most = teachers + prior_weight
-        starts = [row["from"] for bins in series.values() for row in bins]
-        axes.set_xlim(min(starts, default=most), most)
-        prior = f" and {prior_weight} of the prior" if prior_weight else ""
-        axes.set_xlabel(f"votes for the plurality, of {teachers} teachers{prior}")
-        axes.set_ylabel("queries")
-        if any(line.get_xdata().size for line in right.lines):
-            _logarithmic(right.yaxis)
-            right.margins(y=0.1)
-        right.set_ylabel(f"mean Rényi cost at order {order:g} (nats)")
-        if "" in series:
-            legend_below(figure)
-        else:
-            # A column each: what is asked and answered, and the cost below.
-            bars, costs = (part.get_legend_handles_labels()[0] for part in (axes, right))
-            columns = zip(bars[::2], bars[1::2], costs, strict=True)
-            title = "Queries by what the prior says; answers are expected, costs on the right axis"
-            handles = [handle for column in columns for handle in column]
-            legend_below(figure, handles, columns=len(series), title=title)
-    return figure
+    axes = axes or new_axes(f"{found.mechanism['name']}: which queries cost what", secret=True)[0]
+    right = _beside(axes, f"mean Rényi cost at order {found.order:g} (nats)")
+    bins = found.histogram()
+    start, end, asked, answered, cost = (
+        np.array([row[name] for row in bins], dtype=np.float64)
+        for name in ("from", "to", "queries", "expected_answers", "mean_cost")
+    )
+    look = {"align": "edge", "edgecolor": "white"}
+    axes.bar(start, asked, end - start, color=_PALE, label="queries asked", **look)
+    axes.bar(start, answered, end - start, color=_BLUE, label="answered (expected)", **look)
+    dear = cost > 0.0
+    label = "cost of one query (right axis)"
+    right.plot(((start + end) / 2.0)[dear], cost[dear], "o", color=_VERMILION, label=label)
+    if dear.any():
+        _logarithmic(right.yaxis)
+    axes.set(xlabel="votes for the plurality", ylabel="queries")
+    return with_legend(axes, right)
 
 
-def _draw_series(
-    axes: Any, right: Any, name: str, bins: Sequence[Mapping[str, Any]], start: float, share: float
-) -> None:
-    """Draw one series of queries: bars on the left axes, costs on the right ones."""
-    pale, strong, dots, mark = _SERIES[name]
-    first = np.array([row["from"] for row in bins], dtype=np.float64)
-    whole = np.array([row["to"] for row in bins]) - first
-    left, width = first + start * whole, share * whole
-    cost = np.array([row["mean_cost"] for row in bins])
-    labels = ("queries asked", "answered (expected)", "cost of one query (right axis)")
-    if name:
-        labels = (f"{name}: asked", f"{name}: answered", f"{name}: cost of one")
-    columns = zip(("queries", "expected_answers"), (pale, strong), labels[:2], strict=True)
-    for column, colour, label in columns:
-        heights = [row[column] for row in bins]
-        axes.bar(left, heights, width, color=colour, label=label, align="edge", edgecolor="white")
-    shown = cost > 0.0
-    at = (left + width / 2.0)[shown]
-    look = {"color": dots, "markeredgecolor": "white", "markersize": 10, "label": labels[2]}
-    right.plot(at, cost[shown], mark, **look)
+@styled
+def draw_sensitivity(found: Sensitivity, axes: Any = None) -> Any:
+    """Draw local sensitivity by distance, and the discounted curve whose top is SS_β. SECRET.
 
-
-def sensitivity_figure(
-    curve: Floats,
-    discounted: Floats,
-    within: Floats,
-    *,
-    mechanism: str,
-    order: float,
-    beta: float,
-) -> Any:
-    """Local sensitivity by distance, and the discounted curve whose maximum is SS_β. SECRET.
-
-    Where it is known the cost at most within each distance stands below, on an axis of its own.
-
-    Args:
-        curve: LS_d, [distances], nats.
-        discounted: e^{−βd} LS_d, [distances], nats.
-        within: u_d, [distances] or empty, nats.
-        mechanism: its name.
-        order: Rényi order.
-        beta: β per vote.
+    Where it is known the cost at most within each distance stands beside it.
     """
-    title = f"{_TITLES.get(mechanism, mechanism)}: smooth sensitivity at order {order:g}"
-    with new_figure(title, below=2 if within.size else 1) as (figure, (axes, *others)):
-        distances, top = np.arange(curve.size), int(np.argmax(discounted))
-        falling = f"discounted by exp(−β·distance), β = {beta:g}"
-        reached = f"its maximum: {discounted[top]:.3g} nats at distance {top}"
-        axes.plot(distances, curve, "--", color=_BLUE, label="local sensitivity")
-        axes.plot(distances, discounted, "-", color=_VERMILION, label=falling)
-        axes.plot([top], [discounted[top]], "o", color=_BLACK, markersize=9, label=reached)
-        for lower in others:
-            lower.plot(distances, within, "-.", color=_GREEN, label="cost at most (below)")
-            lower.set_ylim(bottom=0)
-            lower.set_ylabel("cost at most (nats)")
-        axes.set_xlim(left=0)
-        axes.set_ylim(bottom=0)
-        axes.set_ylabel("sensitivity (nats)")
-        [axes, *others][-1].set_xlabel("distance (teachers changed)")
-        legend_below(figure, columns=1)
-    return figure
+    name, order = found.mechanism["name"], found.plan.order
+    axes = axes or new_axes(f"{name}: smooth sensitivity at order {order:g}", secret=True)[0]
+    curve, discounted = found.price.curve, found.discounted
+    top = int(np.argmax(discounted))
+    falling = f"discounted by exp(−β·distance), β = {found.plan.beta:g}"
+    reached = f"its maximum: {discounted[top]:.3g} nats at distance {top}"
+    axes.plot(np.arange(curve.size), curve, "--", color=_BLUE, label="local sensitivity")
+    axes.plot(np.arange(curve.size), discounted, "-", color=_VERMILION, label=falling)
+    axes.plot([top], [discounted[top]], "o", color=_BLACK, label=reached)
+    axes.set(xlabel="distance (teachers changed)", ylabel="sensitivity (nats)")
+    if not found.within.size:
+        return with_legend(axes, columns=1)
+    right = _beside(axes, "cost at most (nats)")
+    label = "cost at most (right axis)"
+    right.plot(np.arange(found.within.size), found.within, "-.", color=_GREEN, label=label)
+    return with_legend(axes, right, columns=1)
 
 
-def spent_figure(rows: Sequence[Mapping[str, Any]], *, budget: float | None) -> Any:
-    """What all runs of a record cost together, run by run; public.
+@styled
+def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes: Any = None) -> Any:
+    """Draw the cost of each run of a record, and what all up to it cost together; public.
 
     Args:
         rows: `time`, `epsilon` and `total_epsilon` of every run, in order.
         budget: a line at it, where there is one.
+        axes: where to draw; new ones if left out.
     """
-    with new_figure("What all runs cost together", secret=False) as (figure, (axes,)):
-        at = np.arange(1, len(rows) + 1)
-        totals = np.array([row["total_epsilon"] or np.nan for row in rows], dtype=np.float64)
-        own = np.array([row["epsilon"] or np.nan for row in rows], dtype=np.float64)
-        axes.bar(at, own, 0.5, color="#BFDDEE", edgecolor=_BLUE, label="by itself")
-        known = np.isfinite(totals)
-        axes.step(at[known], totals[known], where="mid", color=_VERMILION, label="together")
-        axes.plot(at[known], totals[known], "o", color=_VERMILION)
-        if budget is not None:
-            axes.axhline(budget, color=_BLACK, linestyle="--", linewidth=1.4, label="budget")
-        axes.set_ylim(bottom=0)
-        every = max(1, -(-len(rows) // _DATES))
-        axes.set_xticks(at[::every])
-        named = [str(row["time"])[:10] or str(number) for number, row in enumerate(rows, 1)]
-        axes.set_xticklabels(named[::every], rotation=45, ha="right", fontsize=10)
-        axes.set_xlabel("run")
-        axes.set_ylabel("ε for all votes")
-        axes.grid(visible=False, axis="x")
-        legend_below(figure)
-    return figure
+    axes = axes or new_axes("What all runs cost together")[0]
+    at = np.arange(1, len(rows) + 1)
+    own, totals = (
+        np.array([row[name] or np.nan for row in rows], dtype=np.float64)
+        for name in ("epsilon", "total_epsilon")
+    )
+    axes.bar(at, own, 0.5, color=_PALE, edgecolor=_BLUE, label="by itself")
+    axes.step(at, totals, "o-", where="mid", color=_VERMILION, label="together")
+    if budget is not None:
+        axes.axhline(budget, color=_BLACK, linestyle="--", label="budget")
+    every = max(1, -(-len(rows) // _DATES))
+    named = [str(row["time"])[:10] or str(number) for number, row in enumerate(rows, 1)]
+    axes.set_xticks(at[::every], named[::every], rotation=45, ha="right", fontsize=10)
+    axes.set(xlabel="run", ylabel="ε for all votes")
+    return with_legend(axes)
 
 
-def plan_figure(
+@styled
+def draw_plan(
     points: Sequence[tuple[int, float, Sequence[float]]],
     *,
     levels: Sequence[float],
     teachers: int,
     epsilon: float,
     answers: float,
-    wanted: float,
     delta: float,
+    axes: Any = None,
 ) -> Any:
-    """Answers against ε, and ε against teachers where several numbers were looked at; public.
+    """Draw answers against ε, for the teachers of a plan and for other numbers of them; public.
 
     Args:
         points: teachers, ε, and expected answers at each level of agreement.
         levels: the levels, ascending; a band covers them, and a line shows the middle one.
         teachers, epsilon, answers: of the plan, which is marked.
-        wanted: answers for which ε is drawn against teachers.
         delta: δ.
+        axes: where to draw; new ones if left out.
     """
-    several = sorted({each for each, _, _ in points})
-    nats = f"ε at δ = {delta:g} (nats)"
-    with new_figure(secret=False, beside=2) as (figure, (left, right)):
-        here = [(at, found) for number, at, found in points if number == teachers]
-        _band(left, [at for at, _ in here], [found for _, found in here], levels)
-        left.plot([epsilon], [answers], "o", color=_VERMILION, label="the plan")
-        _logarithmic(left.xaxis)
-        left.set_ylim(bottom=0.0)
-        left.set(xlabel=nats, ylabel="answers (expected)")
-        left.set_title(f"{teachers} teachers", loc="left")
-        legend_below(figure, left.get_legend_handles_labels()[0])
-        if len(several) == 1:
-            right.remove()
-            return figure
-        needed = [_epsilons(points, number, wanted) for number in several]
-        _band(right, several, needed, levels)
-        right.plot([teachers], [epsilon], "o", color=_VERMILION)
-        for axis in (right.xaxis, right.yaxis):
-            _logarithmic(axis)
-        right.set(xlabel="teachers", ylabel=nats)
-        right.set_title(f"{wanted:.0f} answers", loc="left")
-    return figure
+    axes = (
+        axes
+        or new_axes(f"{teachers} teachers, who are right {levels[0]:.0%} to {levels[-1]:.0%}")[0]
+    )
+    middle = len(levels) // 2
+    for number in sorted({number for number, _, _ in points}):
+        here = [(at, found) for each, at, found in points if each == number]
+        at, found = np.array([at for at, _ in here]), np.array([found for _, found in here])
+        mine = number == teachers
+        look: dict[str, Any] = {"color": _BLUE if mine else _GREEN, "ls": "-" if mine else "--"}
+        axes.plot(at, found[:, middle], label=f"{number} teachers", **look)
+        if mine:
+            axes.fill_between(at, *_ends(found), color=_BLUE, alpha=0.2, linewidth=0)
+    axes.plot([epsilon], [answers], "o", color=_VERMILION, label="the plan")
+    _logarithmic(axes.xaxis)
+    axes.set(xlabel=f"ε at δ = {delta:g} (nats)", ylabel="answers (expected)")
+    return with_legend(axes)
 
 
-def _band(
-    axes: Any, at: Sequence[float], values: Sequence[Sequence[float]], levels: Sequence[float]
-) -> None:
-    """Draw a line for the middle level of agreement, and a band over all levels."""
-    by_level, middle = np.array(values, dtype=np.float64), len(levels) // 2
-    if len(levels) > 1:
-        ends = by_level.min(axis=1), by_level.max(axis=1)
-        label = f"a teacher is right {levels[0]:.0%} to {levels[-1]:.0%} of the time"
-        axes.fill_between(at, *ends, color=_BLUE, alpha=0.2, linewidth=0, label=label)
-    axes.plot(at, by_level[:, middle], "-", color=_BLUE, label=f"{levels[middle]:.0%}")
-
-
-def _epsilons(
-    points: Sequence[tuple[int, float, Sequence[float]]], teachers: int, wanted: float
-) -> list[float]:
-    """The ε at which so many teachers give the answers, at every level; NaN beyond the points."""
-    here = sorted((at, found) for number, at, found in points if number == teachers)
-    epsilon, answers = np.log([at for at, _ in here]), np.array([found for _, found in here])
-    logs = np.log(np.maximum(np.maximum.accumulate(answers, axis=0), 1e-3)).T
-    return [
-        float(np.exp(np.interp(np.log(wanted), each, epsilon, left=np.nan, right=np.nan)))
-        for each in logs
-    ]
+def _ends(found: Floats) -> tuple[Floats, Floats]:
+    """The least and the most of each row."""
+    return found.min(axis=1), found.max(axis=1)

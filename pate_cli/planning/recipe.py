@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.planning.vote_model import VoteModel
 
 _WHOLE = {"teachers", "classes", "queries", "seed"}

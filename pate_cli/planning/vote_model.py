@@ -40,7 +40,7 @@ from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.synthetic import from_urn
+from pate_cli.planning.synthetic import from_urn
 from pate_cli.planning.tuning import Tuning
 from pate_cli.votes.checks import with_votes
 from pate_cli.votes.join import shared_out
@@ -226,10 +226,8 @@ class VoteModel:
 
 def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
     """Histograms with so many votes of a prior in each row where it has a guess."""
-    if guesses.ndim == 1:
-        return with_votes(counts, guesses.astype(np.int64), weight)
-    votes = shared_out(guesses.astype(np.float64), weight)
-    return counts.plus(votes) if isinstance(counts, SparseCounts) else counts + votes
+    said = guesses if guesses.ndim == 1 else shared_out(guesses.astype(np.float64), weight)
+    return with_votes(counts, said.astype(np.int64), weight)
 
 
 def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:

@@ -48,7 +48,7 @@ class LedgerAccount(ABC):
         """Charge what was kept of a batch; batches come in order."""
 
     @abstractmethod
-    def ledger(self, done: Round, *, private: bool) -> Ledger:
+    def ledger(self, done: Round) -> Ledger:
         """Return the ledger of all rows."""
 
 
@@ -70,20 +70,17 @@ class TightAccount(LedgerAccount):
         """Add the tally of a batch."""
         self._tally.add(kept)
 
-    def ledger(self, done: Round, *, private: bool) -> Ledger:
+    def ledger(self, done: Round) -> Ledger:
         """Return the cost of the tally, at as many distances as the plan's β asks for."""
         plan, teachers = self._plan, self._mechanism.teachers
         distances = np.arange(distances_for(plan.beta, teachers=teachers))
         price = self._table.price(self._tally.total, distances)
         return Ledger(
-            analysis="tight",
-            delta=plan.delta,
             orders=np.array([plan.order]),
             rdp=np.array([price.rdp]),
             sensitivity=price.curve[None],
             ceiling=np.array([price.ceiling]),
             rounds=(done,),
-            private=private,
         )
 
 

@@ -156,7 +156,7 @@ class TallyCells:
 
     def __call__(self, mechanism: ScoredMechanism, counts: Histograms) -> Tally:
         """Return the tally of a batch."""
-        return mechanism.tally(counts, self.grid)
+        return Tally.of(mechanism.cells_of(counts, self.grid))
 
 
 @dataclass(frozen=True)

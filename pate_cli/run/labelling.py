@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from pate_cli.core.arrays import NO_LABEL, SOURCES, Ids, LabelArray
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure import door
-from pate_cli.disclosure.facts import ReportFacts, run_facts
+from pate_cli.disclosure.facts import run_facts
 from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism
@@ -160,7 +161,7 @@ def run(
     """
     tested = settings.tested is not None
     if tested and not release_test(rows, mechanism, settings, key):
-        return run_facts(settings, round_of(settings, "refused", 0), passed=False), None
+        return run_facts(Round.of(settings, answers=0), passed=False), None
     metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
     answers, keep = 0, None if account is None else account.keep
 
@@ -177,19 +178,11 @@ def run(
             yield not_asked(ids, nothing)
 
     into.fill(tables(), rows=rows.file.queries)
-    done, plan = round_of(settings, key.name("round"), answers), settings.sanitizer
+    done, plan = Round.of(settings, id=key.name("round"), answers=answers), settings.sanitizer
+    found = run_facts(done, passed=True if tested else None, label_names=facts.label_names)
     if account is None or plan is None:
-        passed = True if tested else None
-        return run_facts(settings, done, passed=passed, label_names=facts.label_names), None
-    ledger = account.ledger(done, private=key.private)
-    found = door.release(ledger, plan, key.aside("release"))
+        return found, None
+    ledger = account.ledger(done)
     if plan.publishes_draw:
-        ledger = ledger.with_draw(plan.draw)
-    return replace(found, label_names=facts.label_names), ledger
-
-
-def round_of(settings: Settings, name: str, answers: int) -> Round:
-    """Return the rows of a run as its ledger and its report have them."""
-    return Round.of(
-        settings, id=name, answers=answers, read_off=settings.read_off, groups=settings.groups
-    )
+        found = replace(found, drawn=door.sanitized_epsilon(ledger, plan, key.aside("release")))
+    return found, ledger

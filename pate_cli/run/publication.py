@@ -108,10 +108,10 @@ class Destination:
 def refuse_ledger(*, composed: str | None, tested: bool) -> None:
     """UsageError for a ledger of what has none: the mechanism `composed`, or a target."""
     if composed is not None:
-        raise UsageError(f"`ledger` does not go with {composed}, which has no Renyi cost to keep")
+        raise UsageError(f"a ledger does not go with {composed}, which has no Renyi cost to keep")
     if tested:
         raise UsageError(
-            "`ledger` does not go with `target_epsilon`: the law of tested labels includes their "
+            "a ledger does not go with `target_epsilon`: the law of tested labels includes their "
             "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
         )
 
@@ -128,18 +128,13 @@ class Publication:
         self.written: LabelFile | None = None
         """The file of labels as a report tells of it, once it is whole."""
 
-    @property
-    def ledger(self) -> bool:
-        """Whether a ledger is wanted."""
-        return self._to is not None and self._to.ledger is not None
-
     def check(self, file: VoteFile) -> None:
         """UsageError or ParameterError where it does not go with these votes or replaces them."""
-        check_id_column(file.id_column or QUERY_ID)
+        check_id_column(file.facts.id_column or QUERY_ID)
         # What the classes are called, where nobody listed them. SECRET.
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:
-            self._to.form.check(file.label_set, unlisted=file.unlisted)
+            self._to.form.check(file.facts.label_set, unlisted=file.unlisted)
             current().add(file.inputs.read)
 
     def try_out(self, rows: int) -> None:

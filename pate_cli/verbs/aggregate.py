@@ -14,9 +14,9 @@ from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.record import Outcome
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError, Report
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.labels.labels import Labels
@@ -114,7 +114,7 @@ def _labelled(
         # Refuse what could not end well, as far as public numbers tell.
         tested = settings.tested is not None
         place.check(request.file)
-        if place.ledger:
+        if asked["keep_ledger"]:
             refuse_ledger(composed=request.composed, tested=settings.target is not None)
         refuse_dear(settings, asked["max_epsilon"], ceiling=seed is None)
         if not resumed:

@@ -7,7 +7,7 @@ from os import PathLike
 from pate_cli.disclosure.explain import Explanation, explanation_of
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
-from pate_cli.verbs.verify import own_checks
+from pate_cli.disclosure.verification import checks_of
 
 
 def explain(report: Report | str | PathLike[str]) -> Explanation:
@@ -30,4 +30,4 @@ def explain(report: Report | str | PathLike[str]) -> Explanation:
     """
     if not isinstance(report, Report):
         report = read_report(report)
-    return explanation_of(report, list(own_checks(report)))
+    return explanation_of(report, list(checks_of(report)))

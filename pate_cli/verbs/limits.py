@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import CeilingError, UnreachableError
 from pate_cli.core.words import CEILING
 from pate_cli.disclosure.cost import Cost
@@ -73,7 +74,7 @@ def refuse_cost(what: str, epsilon: float, delta: float, most: float | None, che
     """
     named = shown(epsilon)
     costs = f"{what} would cost epsilon {named} at delta {delta:g}, whatever the votes"
-    if most is not None and epsilon > most:
+    if most is not None and epsilon > check_positive("`max_epsilon`", most):
         raise UnreachableError(f"{costs}, above `max_epsilon` {most:g}; {_NOTHING}. {cheaper}")
     if most is None and epsilon > CEILING:
         raise CeilingError(

@@ -52,7 +52,6 @@ def cost(
     mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
     *,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
-    per_query: bool = True,
     **asked: Unpack[CostWords],
 ) -> VoteCost:
     """What the votes would cost by step, order and query. SECRET: it describes the votes.
@@ -66,7 +65,6 @@ def cost(
         votes: the teachers' votes.
         mechanism: the aggregator, or its name.
         orders: Rényi orders to try; `default`, or `moments` for the 2017 paper's.
-        per_query: also tell the cost of every query, all in memory.
 
     Raises:
         PateError: as `aggregate` would.
@@ -84,17 +82,13 @@ def cost(
             request = request.by_rule(
                 plan, bound=Bound(asked["bound"]), rows_given=asked["max_queries"] is not None
             )
-        found = measure_cost(
+        return measure_cost(
             request.rows,
             request.scored,
             orders=_orders(orders, analysis),
             delta=delta,
             max_answers=request.max_answers,
             analysis=analysis_of(analysis).cost,
-            per_query=per_query,
-        )
-        return replace(
-            found,
             target=None if plan is None else _on_target(request, plan, Bound(asked["bound"])),
             unmatched=_unmatched(request),
         )

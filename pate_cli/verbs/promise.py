@@ -14,8 +14,8 @@ from pate_cli.core.words import Analysis, Bound, ReleaseKind
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.record import Run
 from pate_cli.disclosure.record_place import RecordPlace
+from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import left_of
@@ -45,7 +45,7 @@ def run_of(settings: Settings, key: RunKey, began: str) -> Run:
     """Return a run as a record has it, before it has an outcome."""
     # The seed alone gives a report its name; in a record a run of one is its own.
     name = key.run_id if key.private else key.name("run")
-    return Run.of(settings, id=name, time=began, round=key.name("round"))
+    return Run.of(id=name, time=began, settings=settings, round=key.name("round"))
 
 
 @contextlib.contextmanager
@@ -215,7 +215,7 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     tight = analysis is Analysis.TIGHT
     plain = tight and all(asked[name] is None for name in _DRAW)
     kind = kind_of(release, default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
-    for beside in filter(None, (request.composed, request.file.groups and "`groups`")):
+    for beside in filter(None, (request.composed, request.file.facts.groups and "`groups`")):
         if not tight:
             raise UsageError(f"`analysis` {analysis} does not go with {beside}")
     if request.composed is not None:

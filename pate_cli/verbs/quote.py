@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Final, Unpack
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure import door
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.guarantee import GAPS, public_prior
+from pate_cli.disclosure.guarantee import GAPS
+from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
-from pate_cli.disclosure.report import Outlook, Quote
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.base import Mechanism
@@ -43,7 +42,7 @@ def quote(
     Use it before a run: it refuses whatever the run would refuse before it spends.
 
         >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
-        <Quote: at most epsilon 1.3788 at delta 1e-05 for all votes>
+        <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
 
     Args:
         votes: the teachers' votes.
@@ -62,7 +61,7 @@ def quote(
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        found, forecast = door.quote(settings), foreseen(request, settings)
+        found, forecast = quote_of(settings), foreseen(request, settings)
         gaps = tuple(GAPS[fact] for fact in settings.read_off)
         named = unnamed(settings, asked["max_epsilon"])
         warnings = [
@@ -78,7 +77,6 @@ def quote(
             found,
             sound=not gaps,
             warnings=tuple(warnings),
-            prior=public_prior([settings]),
             target=_outlook(request, settings, forecast),
         )
 
@@ -90,10 +88,8 @@ def _outlook(request: Request, settings: Settings, forecast: Forecast | None) ->
         return None
     return Outlook(
         target=target.epsilon,
-        delta=target.delta,
         refusal_epsilon=target.refusal_epsilon,
         orders=target.test_orders(request.scored),
-        distances=target.distances,
         needed=target.tested,
         chances=None if forecast is None else forecast.named_chances(),
     )

@@ -24,45 +24,29 @@ from pate_cli.core.errors import (
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
-from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import External, Other, Stated, refuse_short
-from pate_cli.disclosure.facts import ReportFacts, report_of, run_of
-from pate_cli.disclosure.guarantee import worded
+from pate_cli.disclosure.external import Other, Stated, refuse_short
+from pate_cli.disclosure.facts import report_of, run_of, stated
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import (
-    KIND,
-    Outcome,
-    Run,
-    RunKind,
-    SpendRecord,
-)
-from pate_cli.disclosure.record_place import (
-    RecordPlace,
-    keys_of_votes,
-    record_beside,
-    told_record,
-)
+from pate_cli.disclosure.record import KIND, SpendRecord
+from pate_cli.disclosure.record_place import RecordPlace, record_beside, told_record
 from pate_cli.disclosure.report import KIND as REPORT
-from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.seen import keys_of_votes
 from pate_cli.disclosure.total import Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE
+from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.reading import LARGEST, reading
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan_for
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import (
-    ReleaseWords,
-    budget_of,
-    takes_keywords,
-)
+from pate_cli.verbs.keywords import ReleaseWords, budget_of, takes_keywords
 from pate_cli.verbs.promise import kind_of
-from pate_cli.verbs.verify import own_checks
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
@@ -130,19 +114,70 @@ def release(
     """
     began = now()
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
-    read = _Read.of(several, unverified=unverified)
-    place = _record_of(read, asked)
+    read, parts = _Read.of(several, unverified=unverified), tuple(map(_part, external))
+    key = RunKey.of(asked["seed"])
+    place, total = _record_of(read, asked), read.total
     if not unverified:
         _check_alike(place.record, read.known, "the record")
-    parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
-    if read.ledgers and not read.account:
-        return _of_ledgers(read, place, parts, again=again, asked=asked, began=began)
-    if asked["release"] not in (None, ReleaseKind.NONE) or again:
+    known, run, facts, plan = read.known, None, None, None
+    if total is not None:
+        known |= SpendRecord.of(total)
+    if total is not None and not read.account:
+        facts, plan = _of_ledgers(total, parts, key, asked)
+        if facts.sanitizer is not None:
+            name = key.run_id if key.private else key.name("run")
+            rounds = tuple(done.id for done in total.rounds)
+            ended = run_of(replace(facts, run=name, time=began))
+            run = replace(ended, outcome=Outcome.PENDING, drawn_from=rounds)
+    elif asked["release"] not in (None, ReleaseKind.NONE) or again:
         raise UsageError(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    return _of_account(read, place, parts, asked=asked, began=began, unverified=unverified)
+
+    def earlier(record: SpendRecord) -> list[Run]:
+        """Return what was drawn from the same rounds before."""
+        past = () if total is None else record.touching(total)
+        return [one for one in past if run is None or one.id != run.id]
+
+    def refuse(record: SpendRecord) -> None:
+        found = earlier(record)
+        if found and not again and run is not None:
+            raise SpentError(
+                f"these rounds were released before, {len(found)} time(s); another draw costs "
+                "privacy: publish the first report, or give `again` to be charged for all draws"
+            )
+
+    curved = [one.delta for one in known.runs if one.delta > 0.0]
+    known |= _stated(parts, delta=max(curved, default=DELTA), began=began)
+    entry = Entry(place, run, budget=budget_of(asked), beside=known, refuse=refuse)
+    entry.enter()
+    with entry.standing(until_read=False):
+        spent = None
+        if facts is None or total is None:
+            facts = _of_all(entry.account(), unverified=unverified)
+            # A record tells of draws from a ledger; a ledger does not.
+            facts = replace(facts, recorded=total is None or asked["record"] is not False)
+        else:
+            past = tuple(draw for one in earlier(entry.account()) for draw in one.draws)
+            drawn = None
+            if plan is not None and plan.publishes_draw:
+                drawn = door.sanitized_epsilon(
+                    total,
+                    plan,
+                    key.aside("release"),
+                    earlier=(*total.draws, *past),
+                    external=parts,
+                )
+            facts = replace(facts, drawn=drawn, earlier_draws=past)
+            spent = entry.settle(Outcome.RELEASED)
+    facts = replace(facts, run=key.run_id, time=began, spent=facts.spent or spent)
+    joined = place.joined if place.earlier else None
+    return Released(report_of(facts), total, entry.account(), joined)
+
+
+def _part(external: Other) -> Stated:
+    return external if isinstance(external, Stated) else Stated.read(external)
 
 
 @dataclass(frozen=True)
@@ -163,25 +198,24 @@ class _Read:
 
     @classmethod
     def of(cls, given: Sequence[Given], *, unverified: bool) -> _Read:
-        """Objects, and files by what they hold; MismatchError for what does not verify."""
+        """Return objects, and files by what they hold; MismatchError for what does not verify."""
         ledgers: list[tuple[Ledger, Path | None]] = []
         records: list[Path] = []
-        known, account = SpendRecord(), False
+        known = SpendRecord()
         for one in given:
             place = Path(one) if isinstance(one, str | PathLike) else None
             found = _content(one) if isinstance(one, str | PathLike) else one
             if isinstance(found, Ledger):
                 ledgers.append((found, place))
                 continue
-            account = True
             name = "a report" if place is None else public_name(os.fspath(place))
             told = SpendRecord(_verified(found, name, unverified=unverified))
-            if isinstance(found, SpendRecord):
-                records += [] if place is None else [place]
+            if isinstance(found, SpendRecord) and place is not None:
+                records.append(place)
             if not unverified:
                 _check_alike(known, told, name)
-            known = known | told
-        return cls(ledgers, records, known, account)
+            known |= told
+        return cls(ledgers, records, known, len(ledgers) < len(given))
 
     @property
     def total(self) -> Ledger | None:
@@ -200,9 +234,9 @@ def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tu
         if isinstance(found, SpendRecord):
             faults, runs = list(faults_of_runs(found.runs)), found.runs
         else:
-            checks = [check for check in own_checks(found) if check.outcome == FAILED]
+            checks = [check for check in checks_of(found) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
-            runs = _runs_of(found, claimed=not unverified)
+            runs = () if faults and not unverified else _runs_of(found, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
         raise MismatchError(f"{name} does not verify: {error}") from None
     if faults and not unverified:
@@ -210,7 +244,7 @@ def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tu
             f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
             "the report promises nothing"
         )
-    return tuple(replace(run, claimed=False) for run in runs) if faults else runs
+    return tuple(replace(run, promised=False) for run in runs) if faults else runs
 
 
 def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
@@ -247,12 +281,11 @@ def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:
     Raises:
         UsageError: it promises nothing, where that is wanted, or not what it cost by itself.
     """
-    report = worded(report)  # a file may claim anything
     spent, holds = report.spent, report.claims("all-votes")
     if not holds and claimed:
         raise UsageError(f"a report cannot be released: {report.summary}")
     if spent is not None:
-        return spent.runs if holds else tuple(replace(run, claimed=False) for run in spent.runs)
+        return spent.runs if holds else tuple(replace(run, promised=False) for run in spent.runs)
     if len(report.rounds) != 1 or report.external or report.earlier_draws:
         raise UsageError("a report of several runs tells of them one by one; give it with a record")
     return (run_of(report),)
@@ -281,66 +314,13 @@ def _record_of(read: _Read, asked: ReleaseWords) -> RecordPlace:
 
 
 def _of_ledgers(
-    read: _Read,
-    place: RecordPlace,
-    parts: Sequence[Stated],
-    *,
-    again: bool,
-    asked: ReleaseWords,
-    began: str,
-) -> Released:
-    """Release rounds of ledgers: their worst case, and a draw if one is asked for."""
-    total = read.total
-    if total is None or not total.rounds:
-        raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
+    total: Ledger, parts: tuple[Stated, ...], key: RunKey, asked: ReleaseWords
+) -> tuple[ReportFacts, ReleasePlan]:
+    """Return the facts of rounds before anything is drawn of them, and how it would be; public."""
+    order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
     analysis = Analysis(total.analysis)
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
-    plan, others = _planned(total, parts, asked)
-    costs = (Cost.of_rows(done, total.delta) for done in total.rounds)
-    least = replace(functools.reduce(operator.add, costs), external=others).least_delta
-    if total.delta < least:
-        raise ParameterError(
-            f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
-            f"{total.delta:g}: floating-point noise is not negligible beside it"
-        )
-    key = RunKey.of(asked["seed"])
-    run = _draw_run(plan, total, key, began) if plan.publishes_draw else None
-
-    def earlier(record: SpendRecord) -> list[Run]:
-        return [past for past in record.touching(total) if run is None or past.id != run.id]
-
-    def refuse(record: SpendRecord) -> None:
-        found = earlier(record)
-        if found and not again and run is not None:
-            raise SpentError(
-                f"these rounds were released before, {len(found)} time(s); another draw costs "
-                "privacy: publish the first report, or give `again` to be charged for all draws"
-            )
-
-    beside = SpendRecord.of(total) | _stated(parts, delta=total.delta, began=began)
-    entry = Entry(place, run, budget=budget_of(asked), beside=beside, refuse=refuse)
-    entry.enter()
-    with entry.standing(until_read=False):
-        facts = door.release(
-            total,
-            plan,
-            key.aside("release"),
-            prior=[past.draw for past in earlier(entry.account()) if past.draw is not None],
-            recorded=asked["record"] is not False,
-            external=others,
-        )
-        ended = entry.settle(Outcome.RELEASED)
-    report = report_of(replace(facts, run=key.run_id, time=began, spent=ended))
-    return Released(report, total, entry.account(), place.joined if place.earlier else None)
-
-
-def _planned(
-    total: Ledger, parts: Sequence[Stated], asked: ReleaseWords
-) -> tuple[ReleasePlan, External]:
-    """Return the release plan, and the external parts as they cost at its order; public."""
-    order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
-    analysis = Analysis(total.analysis)
     plain = analysis is Analysis.TIGHT and (beta, sigma) == (None, None)
     kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
     if order is None:
@@ -349,86 +329,59 @@ def _planned(
             raise UsageError(f"the ledgers hold orders {held}; choose one with `order`")
         order = float(total.orders[0])
     total.row(order)
+    rounds = [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds]
     plan = choose_plan_for(
-        kind,
-        [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
-        delta=total.delta,
-        order=float(order),
-        beta=beta,
-        sigma=sigma,
+        kind, rounds, delta=total.delta, order=float(order), beta=beta, sigma=sigma
     )
     plan = analysis_of(analysis).plan(plan)
     refuse_short(parts, float(order))
-    return plan, External(tuple(parts))
-
-
-def _draw_run(plan: ReleasePlan, total: Ledger, key: RunKey, began: str) -> Run:
-    """Return a draw from a ledger as a record has it."""
-    return Run(
-        id=key.run_id if key.private else key.name("run"),
-        kind=RunKind.RELEASE,
-        outcome=Outcome.PENDING,
-        time=began,
-        delta=plan.delta,
-        drawn_from=tuple(done.id for done in total.rounds),
-        claimed=key.private and total.private,
-        draw=plan.draw,
-    ).priced
+    facts = ReportFacts(
+        rounds=tuple(map(stated, total.rounds)),
+        sanitizer=plan if plan.publishes_draw else None,
+        seeded=plan.publishes_draw and not key.private,
+        external=parts,
+        recorded=asked["record"] is not False,
+    )
+    least = facts.cost.least_delta
+    if total.delta < least:
+        raise ParameterError(
+            f"these rounds together need a `delta` of at least {least:.2g}, they were charged for "
+            f"{total.delta:g}: floating-point noise is not negligible beside it"
+        )
+    return facts, plan
 
 
 def _stated(parts: Sequence[Stated], *, delta: float, began: str) -> SpendRecord:
     """Return external parts as a record has them; one that was entered before is the same."""
     runs = (
-        Run(
+        Run.of(
             id=name,
-            kind=RunKind.EXTERNAL,
             outcome=Outcome.STATED,
             time=began,
-            delta=part.pair[1] if part.curve is None else delta,
+            delta=0.0 if part.curve is None else delta,
             external=part,
-        ).priced
+        )
         for name, part in {part.digest: part for part in parts}.items()
     )
     return SpendRecord(tuple(runs))
 
 
-def _of_account(
-    read: _Read,
-    place: RecordPlace,
-    parts: Sequence[Stated],
-    *,
-    asked: ReleaseWords,
-    began: str,
-    unverified: bool,
-) -> Released:
-    """Return the total of all runs."""
-    total = read.total
-    known = read.known if total is None else read.known | SpendRecord.of(total)
-    curved = [run.delta for run in known.runs if run.delta is not None and run.delta > 0.0]
-    beside = known | _stated(parts, delta=max(curved, default=DELTA), began=began)
-    entry = Entry(place, None, budget=budget_of(asked), beside=beside)
-    entry.enter()
-    account = entry.account()
-    for run in account.runs:
+def _of_all(account: SpendRecord, *, unverified: bool) -> ReportFacts:
+    """Return the facts of the total of all runs."""
+    runs = account.runs
+    for run in runs:
         if not run.claimed and not unverified:
             raise UsageError(
                 f"run {run.id} promises nothing, and neither would a total with it; with "
                 "`unverified` it is added all the same"
             )
-    rounds = [done for done in (run.rows for run in account.runs) if done is not None]
+    rounds = tuple(stated(run.done) for run in runs if run.done is not None)
     if not rounds:
         raise LedgerError("there is no run on votes; give a report, a ledger or a record of some")
-    spent = Spent.of(account.runs)
-    facts = ReportFacts(
+    return ReportFacts(
         rounds=rounds,
-        private=True,
-        delta=spent.delta,
-        # A record tells of draws from a ledger; a ledger does not.
-        recorded=total is None or asked["record"] is not False,
         total=True,
-        spent=spent,
-        run=RunKey.fresh().run_id,
-        time=began,
+        earlier_draws=tuple(run.draw for run in runs if run.draw is not None),
+        external=tuple(run.external for run in runs if run.external is not None),
+        spent=Spent.of(runs),
     )
-    report = report_of(facts)
-    return Released(report, total, account, place.joined if place.earlier else None)

@@ -67,7 +67,7 @@ class Request:
         """Return the mechanism, built for this run."""
         if not isinstance(self.choice, MechanismChoice):
             return self.choice
-        return among_groups(self.choice, self.file.groups).build(
+        return among_groups(self.choice, self.file.facts.groups).build(
             teachers=self.file.teachers,
             classes=self.file.classes,
             queries=self.queries,
@@ -183,8 +183,8 @@ def requested(votes: Votes, mechanism: Aggregator, asked: Mapping[str, Any]) -> 
 def _check_fits(mechanism: Mechanism, file: VoteFile) -> None:
     """ParameterError for a mechanism that was built for other votes."""
     shape = {"teachers": file.teachers, "classes": file.classes, "prior_weight": _weight(file)}
-    if file.groups:
-        shape["teachers_per_record"] = max(group.votes_per_record for group in file.groups)
+    if file.facts.groups:
+        shape["teachers_per_record"] = max(group.votes_per_record for group in file.facts.groups)
         shape["votes_together"] = mechanism.votes_together and file.votes_together
     for name, value in shape.items():
         if getattr(mechanism, name) != value:
@@ -281,7 +281,7 @@ def prior_votes(weight: Amount | float | str, teachers: int) -> int:
 
 def _weight(file: VoteFile) -> int:
     """Return how many votes a guess of the prior has; 0 without one."""
-    return 0 if file.prior is None else file.prior.weight
+    return 0 if file.facts.prior is None else file.facts.prior.weight
 
 
 def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismChoice:

@@ -27,16 +27,18 @@ from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
-from pate_cli.disclosure.record import Run, SpendRecord
+from pate_cli.disclosure.ledger import Round
+from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.settings import Settings, StopRule
+from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.settings import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import Mechanism
-from pate_cli.run.labelling import DrawLabels, round_of
+from pate_cli.run.labelling import DrawLabels
 from pate_cli.verbs.keywords import SessionWords, budget_of, takes_keywords
 from pate_cli.verbs.promise import record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
@@ -137,10 +139,10 @@ class Session:
             )
         self._file, self._unkept = place.file, list[dict[str, Any]]()
         self._run = self._entered(place, budget_of(asked), max_epsilon)
-        rule = None if self._run.asked is None else self._run.asked.rule
-        if rule is None:
+        settings = self._run.settings
+        if settings is None or settings.rule is None:
             raise LedgerError("the record does not say when this session stops")
-        self._rule, self._row = rule, self.asked
+        self._settings, self._rule, self._row = settings, settings.rule, self.asked
 
     def __enter__(self) -> Self:
         return self
@@ -175,12 +177,12 @@ class Session:
     @property
     def asked(self) -> int:
         """Return how many queries were asked so far."""
-        return self._answers.counts.asked
+        return self._answers.asked
 
     @property
     def answers(self) -> int:
         """Return how many queries got a label."""
-        return self._answers.counts.answers
+        return self._answers.answers
 
     @property
     def labels(self) -> Labels:
@@ -189,7 +191,7 @@ class Session:
         A session that was opened again also has what was answered before.
         """
         with self._lock:
-            return labels_of(self._lines, self._settings, self._opening.names)
+            return labels_of(self._lines, self._so_far, self._opening.names)
 
     def ask(
         self,
@@ -270,10 +272,9 @@ class Session:
         with self._lock:
             if not self.asked:
                 raise UsageError("nothing was asked yet, so there is nothing to report")
-            run, file, settings = self._run, self._file, self._settings
+            run, file = self._run, self._file
             facts = run_facts(
-                settings,
-                round_of(settings, run.id, self.answers),
+                self._so_far,
                 spent=None if file is None else Spent.of(file.record.runs),
                 label_names=self._opening.names or None,
                 run=run.id,
@@ -287,8 +288,9 @@ class Session:
             self._process = -1
 
     @property
-    def _settings(self) -> Settings:
-        return self._opening.settings(self._rule, self._answers.counts)
+    def _so_far(self) -> Round:
+        """Return the settings of the session with all that was asked in it."""
+        return asked_so_far(self._settings, self._lines)
 
     @property
     def _lines(self) -> list[dict[str, Any]]:

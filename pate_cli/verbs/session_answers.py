@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.errors import ParameterError, quoted
-from pate_cli.disclosure.record import SessionAsks
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import Labels
 from pate_cli.run.labelling import Drawn
@@ -32,18 +31,19 @@ class Answers:
     """Answers of a session by the ids of their queries, as the lines of its record tell them.
 
     Attributes:
-        counts: how many queries were asked and answered, and the guesses that came with them.
+        asked, answers: how many queries were asked, and how many of them got a label.
         known: the answer of each id.
     """
 
     def __init__(self) -> None:
         """Begin with no answer."""
-        self.counts = SessionAsks()
+        self.asked = self.answers = 0
         self.known: dict[str | int, Answer] = {}
 
     def add(self, line: Mapping[str, Any]) -> None:
         """Take one more query: its `id` if it has one, its `label`, its `prior` if it has one."""
-        self.counts.add(line)
+        self.asked += 1
+        self.answers += line.get("label") is not None
         name = line.get("id")
         if name is not None:
             self.known[name] = line.get("label")

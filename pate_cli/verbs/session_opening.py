@@ -14,7 +14,8 @@ from pate_cli.core.clock import now
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.record import Run, SessionAsks, SessionSettings, SpendRecord
+from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.runs import Run, SessionSettings
 from pate_cli.disclosure.settings import Settings, StopRule
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
@@ -22,7 +23,7 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechani
 from pate_cli.verbs.limits import refuse_cost
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import BallotReader
-from pate_cli.votes.facts import Group
+from pate_cli.votes.facts import Group, PriorFacts
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import ClassNames
 
@@ -94,27 +95,32 @@ class Opening:
             what = f"a session of {rule.asks} queries"
             refuse_cost(what, rule.epsilon, delta, max_epsilon, _CHEAPER)
         name = key.run_id if key.private else key.name("session")
-        settings = self.settings(rule, SessionAsks())
-        return Run.of(settings, id=name, time=now(), session=until)
+        return Run.of(id=name, time=now(), settings=self._settings(rule), session=until)
 
     def found_in(self, record: SpendRecord) -> Run | None:
         """Return the session in a record that was opened with the same; None for none."""
-        parameters, groups = self.mechanism.parameters(), _public(self.ballots)
-        mine = (self.until, parameters, self.delta, groups, self.private)
-        return next((run for run in record.runs if run.opened_with == mine), None)
+        return next((run for run in record.runs if self._opened(run)), None)
 
-    def settings(self, rule: StopRule, asks: SessionAsks) -> Settings:
-        """Return the settings of all that was asked so far."""
-        facts = self.mechanism.parameters()
+    def _opened(self, run: Run) -> bool:
+        """Return whether a run is a session that was opened with the same."""
+        if run.session != self.until or run.settings is None:
+            return False
+        told = run.settings
+        mine = (self.mechanism.parameters(), self.delta, _public(self.ballots), self.private)
+        return (told.mechanism, told.delta, told.groups, told.private) == mine
+
+    def _settings(self, rule: StopRule) -> Settings:
+        """Return the settings of the session before anything is asked."""
+        weight = self.mechanism.prior_weight
         return Settings(
-            mechanism=facts,
-            queries=asks.asked,
-            max_answers=asks.asked,
+            mechanism=self.mechanism.parameters(),
+            queries=0,
+            max_answers=0,
             private=self.private,
             delta=self.delta,
             analysis="tight" if isinstance(self.mechanism, ScoredMechanism) else "composition",
             groups=_public(self.ballots),
-            prior=asks.prior(facts),
+            prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
             rule=rule,
         )
 

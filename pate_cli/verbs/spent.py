@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from itertools import repeat
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -16,14 +15,15 @@ from numpy.typing import NDArray
 from pate_cli.core.codec import encoded
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure.budget import Budget
+from pate_cli.disclosure.cost import Figure
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import KIND, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.run_checks import record_faults
-from pate_cli.disclosure.total import Total, however_chosen, left_of, total_of
-from pate_cli.disclosure.verification import FAILED, OK, Check
+from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.total import however_chosen, left_of, total_of
+from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
@@ -43,35 +43,24 @@ class RecordCost(Result):
 
     record: str | None
     runs: tuple[Run, ...]
-    total: Total | None
+    total: Figure | None
     budget: Budget | None
     reports: tuple[Check, ...] | None = None
 
     @cached_property
-    def running(self) -> list[tuple[float, float]] | None:
-        """(ε, δ) of all runs up to each one, however they were chosen.
-
-        None where a run states no ε of its own.
-        """
-        try:
-            return list(however_chosen(self.runs, self.budget))
-        except LedgerError:
-            return None
+    def running(self) -> list[tuple[float, float]]:
+        """(ε, δ) of all runs up to each one, however they were chosen."""
+        return list(however_chosen(self.runs, self.budget))
 
     @property
     def left(self) -> tuple[float, float] | None:
-        """(ε, δ) that are left of the budget, each at least 0; None where that is not known."""
-        if self.budget is None or self.running is None:
-            return None
-        return left_of(self.budget, self.runs)
+        """(ε, δ) that are left of the budget, each at least 0; None without a budget."""
+        return None if self.budget is None else left_of(self.budget, self.runs)
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:
-        """(ε, δ) of all runs even if later ones were chosen after seeing earlier results.
-
-        None where there is no run yet, or one that states no ε of its own.
-        """
-        return self.running[-1] if self.running else None
+        """(ε, δ) of all runs even if later ones were chosen after seeing earlier results."""
+        return self.running[-1] if self.runs else None
 
     @property
     def holds(self) -> bool:
@@ -86,8 +75,10 @@ class RecordCost(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return the total, the budget with what is left of it, and every run."""
         total = {"epsilon": 0.0, "delta": 0.0} if self.total is None else asdict(self.total)
-        chosen, budget = self.however_chosen, self.budget
-        left, delta_left = self.left or (None, None)
+        chosen, sums = self.however_chosen, list(however_chosen(self.runs))
+        if sums:
+            total |= dict(zip(("sum_epsilon", "sum_delta"), sums[-1], strict=True))
+        budget, (left, delta_left) = self.budget, self.left or (None, None)
         checked = {} if self.reports is None else {"reports": [asdict(one) for one in self.reports]}
         return {
             "releasable": True,
@@ -99,7 +90,7 @@ class RecordCost(Result):
             "budget_order": None if budget is None else budget.order,
             "budget_left": left,
             "budget_delta_left": delta_left,
-            "runs": [encoded(run) for run in self.runs],
+            "runs": [{"kind": run.kind.value} | encoded(run) for run in self.runs],
             **checked,
         }
 
@@ -113,14 +104,10 @@ class RecordCost(Result):
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Yield a row a run, with None where there is nothing to tell."""
-        for run, gone in zip(self.runs, self.running or repeat(None), strict=False):
-            asked = run.asked
+        for run, gone in zip(self.runs, self.running, strict=True):
+            asked, external = run.settings, run.external
             mechanism = {} if asked is None else asked.mechanism
-            external = run.external
             name = "" if external is None else external.name or external.covers or ""
-            left = None
-            if self.budget is not None and gone is not None:
-                left, _ = self.budget.left(gone)
             yield {
                 "run": run.id,
                 "time": run.time or "",
@@ -136,7 +123,7 @@ class RecordCost(Result):
                 "delta": run.delta,
                 "total_epsilon": run.total_epsilon,
                 "total_delta": run.total_delta,
-                "budget_left": left,
+                "budget_left": None if self.budget is None else self.budget.left(gone)[0],
             }
 
     def headline(self) -> str:
@@ -222,7 +209,8 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
         report, name = read_report(given), public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
     if own is not None:
-        faults = list(record_faults(report, record))
+        failed = (check for check in checks_of(report, record) if check.outcome == FAILED)
+        faults = [check.detail for check in failed if check.name != PROMISE]
         if faults:
             return Check(name, FAILED, faults[0])
         return Check(name, OK, f"run {own.id}, {own.outcome}")

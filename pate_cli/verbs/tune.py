@@ -135,10 +135,10 @@ def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, A
         file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
         k = asked["teachers_per_record"]
-        if file.groups:
+        if file.facts.groups:
             if k != 1:
                 raise UsageError("`teachers_per_record` does not go with `groups`")
-            k = max(group.votes_per_record for group in file.groups)
+            k = max(group.votes_per_record for group in file.facts.groups)
         queries = file.rows_for("max_queries", asked["max_queries"])
         prior = None if asked["prior"] is None else prior_of(asked["prior"], file)
         counts, guesses = [], []
@@ -150,7 +150,7 @@ def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, A
             stacked(counts),
             file.teachers,
             teachers_per_record=k,
-            votes_together=bool(file.groups) and file.votes_together,
+            votes_together=bool(file.facts.groups) and file.votes_together,
             guesses=np.concatenate(guesses) if guesses else None,
         )
         basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}

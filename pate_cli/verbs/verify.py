@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -12,10 +12,9 @@ from pate_cli.disclosure.library_checks import library_checks
 from pate_cli.disclosure.reader import parse_report, read_report
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.verification import Check, Verification, checks_of
+from pate_cli.disclosure.verification import Verification, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name
-from pate_cli.verbs.analyses import analysis_of
 
 
 def verify(
@@ -67,16 +66,9 @@ def verify(
         report = read_report(report)
     known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
     checks = [
-        *own_checks(report, known),
+        *checks_of(report, known),
         *(without_labels(report, known) if labels is None else label_checks(report, labels)),
         *prior_checks(report, priors),
-        *library_checks(report.crosscheck, with_dp_accounting),
+        *library_checks(report, with_dp_accounting),
     ]
     return Verification(report.epsilon, report.delta, tuple(checks))
-
-
-def own_checks(report: Report, record: SpendRecord | None = None) -> Iterator[Check]:
-    """Yield the checks of a report by itself, and by the record if there is one."""
-    return checks_of(
-        report, planned=lambda plan: analysis_of(report.analysis).plan(plan), record=record
-    )

@@ -12,7 +12,7 @@ from functools import partial
 import pyarrow as pa
 
 from pate_cli.core.errors import VoteError, quoted
-from pate_cli.votes.table import Batches, Table, Want
+from pate_cli.votes.table import Batches, Table
 
 _UNNAMED = re.compile(r"__index_level_\d+__")
 
@@ -24,36 +24,25 @@ def indexed(tables: Sequence[Table], ids: tuple[str, ...]) -> list[Table]:
     as a column of ids is, the first of which is that of queries.
     """
     indices = [_index(table, ids) for table in tables]
-    some = any(index is not None for index in indices)
-    return [
-        _with_ids(table, ids[0], range(table.rows) if some and index is None else index)
-        for table, index in zip(tables, indices, strict=True)
-    ]
+    if any(index is not None for index in indices):
+        indices = [range(t.rows) if i is None else i for t, i in zip(tables, indices, strict=True)]
+    return [_with_ids(t, ids[0], i) for t, i in zip(tables, indices, strict=True)]
 
 
 def _index(table: Table, ids: tuple[str, ...]) -> str | range | None:
     """Return the column that is the index, or the range that it counts; None without one."""
-    try:
-        about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
-        levels = [
-            (each["name"], range(each["start"], each["stop"], each["step"]))
-            if isinstance(each, dict)
-            else (each, each)
-            for each in about.get("index_columns", [])
-        ]
-    except (AttributeError, LookupError, TypeError, ValueError, RecursionError):
-        return None  # not from pandas
-    for name, index in levels:
+    about = json.loads((table.schema.metadata or {}).get(b"pandas", b"{}"))
+    for level in about.get("index_columns", []):
+        name = level["name"] if isinstance(level, dict) else level
         if name is not None and name not in ids and not _UNNAMED.fullmatch(str(name)):
-            raise VoteError(
-                f"{table.name}: its index is named {quoted(name)}; give `id_column` {quoted(name)} "
-                "if it names the queries, or drop it: reset_index(drop=True)"
-            )
-        if isinstance(index, range):
+            fix = f"give `id_column` {quoted(name)} if these are queries, or reset_index(drop=True)"
+            raise VoteError(f"{table.name}: its index is named {quoted(name)}; {fix}")
+        if isinstance(level, dict):
+            index = range(level["start"], level["stop"], level["step"])
             counts = index == range(table.rows) and name is None
             return None if counts or len(index) != table.rows else index
-        if index in table.schema.names and index not in ids:
-            return str(index)
+        if name in table.schema.names and name not in ids:
+            return str(name)
     return None
 
 
@@ -68,16 +57,18 @@ def _with_ids(table: Table, query: str, index: str | range | None) -> Table:
     return replace(table, schema=pa.schema(columns), read=read)
 
 
-def _read_indexed(table: Table, query: str, index: str | range, want: Want) -> Batches:
+def _read_indexed(
+    table: Table, query: str, index: str | range, chunk: int, columns: list[str], size: int
+) -> Batches:
     """Read rows with the index under the name of a column."""
-    row = sum(table.chunks[: want.chunk])
-    stored = [column for column in want.columns if column != query]
+    row = sum(table.chunks[:chunk])
+    stored = [column for column in columns if column != query]
     stored += [index] if isinstance(index, str) else table.schema.names[: not stored]
-    with contextlib.closing(table.read(want._replace(columns=stored))) as batches:
+    with contextlib.closing(table.read(chunk, stored, size)) as batches:
         for batch in batches:
             if isinstance(index, str):
                 ids = batch.column(index)
             else:
                 ids = pa.array(index[row : row + batch.num_rows], pa.int64())
-            yield batch.append_column(query, ids).select(want.columns)
+            yield batch.append_column(query, ids).select(columns)
             row += batch.num_rows

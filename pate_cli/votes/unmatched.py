@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
 
@@ -21,20 +21,6 @@ _TOLD = 10
 _LOUD = 0.1
 # Of texts all of another kind, those that came often so far are kept, each by its beginning.
 _KEPT, _BEGINNING = 10_000, 200
-
-
-class Stray(NamedTuple):
-    """One text that is no name. SECRET.
-
-    Attributes:
-        text: its beginning, on one line.
-        votes: how many votes say it.
-        cause: the likeliest reason, in words; None where none is known.
-    """
-
-    text: str
-    votes: int
-    cause: str | None
 
 
 @dataclass
@@ -80,12 +66,13 @@ class Unmatched:
         self.add(zip(python_texts(texts), votes.to_pylist(), strict=True))
 
     @property
-    def texts(self) -> list[Stray]:
-        """The commonest ten texts that are no names; among very many different ones, about."""
-        return [
-            Stray(printable(shortened(text)), votes, self.names.cause(text))
-            for text, votes in self._commonest(_TOLD)
-        ]
+    def texts(self) -> list[tuple[str, int, str | None]]:
+        """The commonest ten texts that are no names; among very many different ones, about.
+
+        Each with its beginning on one line, how many votes say it, and the likeliest reason.
+        """
+        found = self._commonest(_TOLD)
+        return [(printable(shortened(text)), n, self.names.cause(text)) for text, n in found]
 
     def _commonest(self, most: int) -> list[tuple[str, int]]:
         return sorted(self._strays.items(), key=lambda item: (-item[1], item[0]))[:most]
@@ -100,13 +87,10 @@ class Unmatched:
         if not self.votes:
             return []
         loud = "WARNING: " if self.share > _LOUD else ""
-        found = [
-            f"{loud}{self.votes} of {self.cast} votes ({self.share:.1%}) match no label name and "
-            "count as missing:"
-        ]
-        for each in self.texts:
-            cause = "" if each.cause is None else f", {each.cause}"
-            found.append(f"  {each.votes} x {each.text!r}{cause}")
+        votes = f"{self.votes} of {self.cast} votes ({self.share:.1%})"
+        found = [f"{loud}{votes} match no label name and count as missing:"]
+        for text, count, cause in self.texts:
+            found.append(f"  {count} x {text!r}" + ("" if cause is None else f", {cause}"))
         if self.mended:
             found.append(f"`normalise` would match {self.mended} of them")
         if self.votes > self.mended + self.abstained:
@@ -124,13 +108,11 @@ class Unmatched:
             "are other words (see `aliases`)": self.votes - self.mended - self.abstained,
         }
         told = ", ".join(f"{number} {what}" for what, number in causes.items() if number)
-        return (
-            f"{self.votes} of {self.cast} votes match no label name: {told}; see that "
-            "`label_names` are those of these votes, or go on with `accept_unmatched`"
-        )
+        fix = "give the `label_names` of these votes, or go on with `accept_unmatched`"
+        return f"{self.votes} of {self.cast} votes match no label name: {told}; {fix}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the counts and texts, JSON-ready."""
         counts = {"cast": self.cast, "votes": self.votes, "share": self.share}
-        commonest = [each._asdict() for each in self.texts]
+        commonest = [{"text": text, "votes": n, "cause": cause} for text, n, cause in self.texts]
         return {**counts, "normalise_would_match": self.mended, "commonest": commonest}

@@ -287,7 +287,7 @@ def charged_epsilon(report: pate.Report, *, delta: float) -> float:
     Converted by Proposition 12 of Canonne, Kamath and Steinke (2020).
     """
     drawn = report.sanitized
-    cost = drawn.release_rdp_published or drawn.release_rdp
+    cost = drawn.release_rdp
     return float(
         cost + np.log1p(-1.0 / drawn.order) - np.log(delta * drawn.order) / (drawn.order - 1.0)
     )

@@ -109,16 +109,16 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "prior: fitted on the votes",
             "votes/join.py",
-            "counts = with_votes(batch.counts, most, weight)",
-            "counts = with_votes(batch.counts, batch.counts.argmax(axis=1), weight)",
+            "counts = with_votes(own, said, weight)",
+            "counts = with_votes(own, own.argmax(axis=1), weight)",
             "gnmax: a tie turned that a guess parts",
         ),
         Planted(
             "prior: votes with the winner, not against it",
             "votes/join.py",
-            "counts = with_votes(batch.counts, most, weight)",
-            "won = most == batch.counts.argmax(axis=1)\n"
-            "        counts = with_votes(batch.counts, np.where(won, most, -1), weight)",
+            "counts = with_votes(own, said, weight)",
+            "won = said == own.argmax(axis=1)\n"
+            "        counts = with_votes(own, np.where(won, said, -1), weight)",
             "gnmax: a tie turned that a guess parts",
         ),
         Planted(
@@ -131,8 +131,8 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "prior: votes twice",
             "votes/join.py",
-            "counts = with_votes(batch.counts, most, weight)",
-            "counts = with_votes(batch.counts, most, 2 * weight)",
+            "counts = with_votes(own, said, weight)",
+            "counts = with_votes(own, said, 2 * weight)",
             "confident: a guess short of the threshold",
         ),
         Planted(

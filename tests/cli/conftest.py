@@ -24,7 +24,7 @@ from typer.testing import CliRunner, Result
 
 from pate_cli.cli.app import app
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 
 TEACHERS, CLASSES, QUERIES = 40, 4, 60
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import pate_cli as pate_library
 from pate_cli.cli import app, commands, terminal
 from pate_cli.core import errors
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import some
 
 SHARES = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)

@@ -16,7 +16,6 @@ import reports
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.reader import read_report
 from pate_cli.verbs.explain import explain
-from slices import some
 
 NOISE = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)
 
@@ -381,19 +380,6 @@ def test_votes_that_move_together_are_no_teachers():
         found = words(explain(pate_library.aggregate(counts, heavy).report))
         assert told in found
         assert ("30 teachers" in found) is (k == 1)
-
-
-@pytest.mark.parametrize("kind", some(reports.KINDS, 5))
-def test_labels_alone_go_by_their_own_epsilon(kind):
-    """No other number of the report is about them; and after a refusal there are none."""
-    report = reports.made(kind)[0]
-    texts = [text for section in explain(report).sections for text in section.texts]
-    alone = [text for text in texts if "labels alone" in text or "textbook" in text]
-    assert all("data_independent.labels_epsilon" in text for text in alone)
-    assert all("data_independent.epsilon" not in text for text in alone)
-    refused = report.tested is not None and not report.tested.passed
-    promised = report.private and any(one.holds for one in report.statements)
-    assert len(alone) == (promised and not refused and report.crosscheck is not None)
 
 
 def test_answers_are_quiet_on_request(pate, released):

@@ -16,7 +16,8 @@ from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.guarantee import adjacency
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import report_schema
-from pate_cli.mechanisms import GNMax, MechanismChoice
+from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.verbs.quote import quote
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
@@ -138,7 +139,10 @@ def test_runs_of_different_groups_have_no_common_account(pate, words, labels, fo
     assert pate(*two, "--no-record").exit_code == 0
     result = pate("release", "one.ledger", "two.ledger", "--release", "none")
     assert result.exit_code == LedgerError.exit_code
-    assert "rounds of teachers in different --groups have no common neighbours" in result.stderr
+    assert (
+        "rounds charged for other --teachers-per-record or --groups have no common neighbours"
+        in result.stderr
+    )
     plain = [labels, "--layout", "labels", "--classes", 4, "--delta", 1e-3, "--max-epsilon", 1000]
     three = ["aggregate", *plain, *more, "three.ledger", "-o", "m.csv"]
     assert pate(*three).exit_code == LedgerError.exit_code
@@ -168,10 +172,10 @@ DAMAGE = {
 def test_damaged_groups_of_a_ledger_are_refused(damage):
     public = TeacherGroups(("open", "open", "strict"), weights=(4, 3, 1)).public
     mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
-    done = replace(round_of(mechanism, queries=9), groups=public)
+    done = round_of(mechanism, queries=9, groups=public)
     one = np.ones(1)
     ledger = Ledger(
-        analysis="tight", delta=1e-5, orders=np.array([8.0]), rdp=one, ceiling=one,
+        orders=np.array([8.0]), rdp=one, ceiling=one,
         sensitivity=one[None], rounds=(done,),
     )  # fmt: skip
     assert Ledger.from_json(ledger.to_json()).rounds == (done,)
@@ -184,9 +188,9 @@ def test_damaged_groups_of_a_ledger_are_refused(damage):
 
 def test_a_round_is_charged_for_the_group_that_moves_most():
     public = TeacherGroups(("open", "strict"), weights=(4, 1)).public
-    done = round_of(GNMax(5, 3, sigma2=5.0, teachers_per_record=3), queries=9)
-    assert refusal(LedgerError, replace, done, groups=public) == (
-        "round f00d: a record of its groups moves up to 4 votes, but it was charged for 3"
+    mechanism = GNMax(5, 3, sigma2=5.0, teachers_per_record=3)
+    assert refusal(ParameterError, round_of, mechanism, queries=9, groups=public) == (
+        "a record of its groups moves up to 4 votes, it was charged for 3"
     )
 
 
@@ -255,7 +259,7 @@ def test_what_does_not_go_with_groups(pate, words, votes, groups):
 def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups):
     settings = {"layout": "labels", "classes": 4, "groups": groups}
     with open_votes(labels, **settings) as file:
-        found = pate_library.cost(file, "gnmax", orders=[4.0], per_query=False)
+        found = pate_library.cost(file, "gnmax", orders=[4.0])
         assert found.mechanism["teachers_per_record"] == WEIGHT
         tuned = pate_library.tune(file, target_epsilon=40.0, release="none", min_agreement=0.5)
         assert tuned.best.forecast.mechanism.teachers == 70

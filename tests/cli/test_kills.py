@@ -19,7 +19,8 @@ import numpy as np
 import record_files
 from pate_cli import __main__ as program
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.record import Outcome, RunKind, SpendRecord
+from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.runs import Outcome, RunKind
 from pate_cli.run import fold
 
 # A slice of the three hundred, and of the two hundred races, that have been tried.

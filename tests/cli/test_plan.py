@@ -10,7 +10,7 @@ import pytest
 
 import pate_cli
 from pate_cli.cli.tables import print_plan
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import some, whole
 
 FIFTY = ("--teachers", 50, "--classes", 2, "--queries", 40, "--target-epsilon", 2)

@@ -37,7 +37,7 @@ def test_a_line_in_is_a_line_out(pate, folder):
     ]
     assert done.stderr == OPENING + "\n"
     assert [path.name for path in folder.iterdir()] == ["r.json"]
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 3
+    assert SpendRecord.read("r.json").runs[0].settings.queries == 3
 
 
 def test_the_same_command_goes_on(pate):
@@ -120,7 +120,7 @@ def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate,
     assert second.pop("error").startswith(message)
     assert second == ({"id": "x"} if '"id": "x"' in text else {})
     assert first["remaining"] >= third["remaining"] == 73
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 2
+    assert SpendRecord.read("r.json").runs[0].settings.queries == 2
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_strict_session_ends_there_and_what_came_before_is_answered(pate, more
     assert done.exit_code == code
     assert [each["id"] for each in answers(done.stdout)] == ["a"]
     assert done.stderr.splitlines()[-1].startswith(f"pate: line 2: {message}")
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 1
+    assert SpendRecord.read("r.json").runs[0].settings.queries == 1
     done = pate(*SETTINGS, input=source)
     assert done.exit_code == 0
     told = answers(done.stdout)[1]
@@ -191,7 +191,7 @@ def test_a_killed_session_forgets_nothing(here_and_there):
         first = [json.loads(process.stdout.readline()) for _ in range(2)]
         process.send_signal(signal.SIGKILL)
         process.wait(timeout=60)
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 2
+    assert SpendRecord.read("r.json").runs[0].settings.queries == 2
     with here_and_there(*SETTINGS) as process:
         found, _ = process.communicate(line("b").encode() + line("a").encode(), timeout=60)
     again = answers(found.decode())
@@ -210,7 +210,7 @@ def test_a_second_sitting_takes_turns_with_the_first(here_and_there, pate):
         again = answers(process.stdout.read().decode())
         assert again[0]["label"] == second[1]["label"]
         assert process.wait(timeout=60) == 0
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 2
+    assert SpendRecord.read("r.json").runs[0].settings.queries == 2
 
 
 def test_a_reader_who_leaves_ends_it_in_silence(here_and_there):
@@ -221,7 +221,7 @@ def test_a_reader_who_leaves_ends_it_in_silence(here_and_there):
         process.stdin = None
         assert process.wait(timeout=60) == 141
         assert process.stderr.read().decode().splitlines() == [OPENING]
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 3
+    assert SpendRecord.read("r.json").runs[0].settings.queries == 3
 
 
 def test_an_interruption_says_what_was_kept(here_and_there):
@@ -233,7 +233,7 @@ def test_an_interruption_says_what_was_kept(here_and_there):
         assert process.wait(timeout=60) == 130
         said = process.stderr.read().decode()
     assert said.splitlines()[-1] == "pate: interrupted; what was answered is in the record"
-    assert SpendRecord.read("r.json").runs[0].asked.queries == 1
+    assert SpendRecord.read("r.json").runs[0].settings.queries == 1
 
 
 @pytest.fixture

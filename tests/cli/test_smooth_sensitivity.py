@@ -65,7 +65,7 @@ def test_it_is_what_a_run_keeps_in_its_ledger(pate, votes, folder, found):
 def test_without_words_the_public_rule_speaks_as_in_aggregate(pate, votes, found):
     one = found()
     words = ("aggregate", votes, "--release", "upper", "--dry-run")
-    planned = json.loads(pate(*words).stdout)["planned_release"]
+    planned = json.loads(pate(*words).stdout)["sanitizer"]
     assert (one["order"], one["beta"]) == (planned["order"], planned["beta"])
 
 

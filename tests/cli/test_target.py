@@ -20,9 +20,10 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, lattice_states
-from pate_cli.disclosure.record import Outcome, SpendRecord
+from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import ConfidentGNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.forecast import public_forecast
 from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
 from pate_cli.planning.vote_model import like
@@ -75,12 +76,9 @@ def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
     report = json.loads(done.stdout)
     assert (report["epsilon"], report["epsilon_kind"], report["sound"]) == (1.5, "target", True)
     assert report["tested"] == {
-        "passed": True,
         "target": 1.5,
-        "delta": 1e-5,
         "refusal_epsilon": 0.75,
         "orders": TargetPlan.of(1.5, delta=1e-5).orders.tolist(),
-        "distances": 64,
         "bound": "two-tail",
     }
     assert {one["id"] for one in report["statements"] if one["holds"]} == {
@@ -148,7 +146,7 @@ def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
     assert "did not pass" in done.stderr
     report = json.loads(done.stdout)
     assert (report["epsilon"], report["epsilon_kind"]) == (0.75, "refusal")
-    assert (report["answers"], report["tested"]["passed"]) == (0, False)
+    assert (report["answers"], report["passed"]) == (0, False)
     assert "are not released" in report["summary"]
     assert spent_of(report) == (1, 0.75, 1e-5)
     assert (folder / "old.csv").read_text() == old
@@ -161,7 +159,7 @@ def test_no_byte_of_a_label_leaves_on_a_refusal(pate, votes, heads):
     words = ("-o", "-", "--format", "csv", "--report", "report.json")
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, *words)
     assert (done.exit_code, done.stdout) == (8, "")
-    assert json.loads(Path("report.json").read_text())["tested"]["passed"] is False
+    assert json.loads(Path("report.json").read_text())["passed"] is False
 
 
 def test_nothing_public_depends_on_the_votes_but_the_outcome(pate, votes, counts, tmp_path, heads):
@@ -328,7 +326,7 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
     assert names(folder / "tuesday") == []
     assert f"joins the record {votes}.spent.json" in done.stderr
     alone = pate(*words[:-2], "--no-record")
-    assert json.loads(alone.stdout)["spent"] is None
+    assert json.loads(alone.stdout).get("spent") is None
 
 
 def test_without_rows_the_target_decides_them(pate, votes, heads):
@@ -389,7 +387,7 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--target-epsilon", "1", "--ledger", "l.json"], "--ledger does not go with"),
+        (["--target-epsilon", "1", "--ledger", "l.json"], "a ledger does not go with"),
         (["--target-epsilon", "1", "--release", "upper"], "--release does not go with"),
         (["--target-epsilon", "1", "--order", "8"], "--order does not go with"),
         (["--target-epsilon", "1", "--analysis", "paper"], "--analysis paper does not go with"),

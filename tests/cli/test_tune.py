@@ -12,8 +12,8 @@ import pytest
 import pate_cli
 from pate_cli.cli.terminal import Stopped
 from pate_cli.core.errors import UsageError
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.search import Search
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import whole
 
 ONE = ("--threshold", 26, "--sigma1", 24, "--sigma2", 8)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cache
 
 import pytest
 
@@ -18,23 +17,22 @@ from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.record import Outcome, Run, RunKind
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import however_chosen, left_of, refuse_beyond
+from pate_cli.mechanisms.gnmax import GNMax
+from some_runs import told
 
 
 def stated(name, epsilon, delta=0.0):
     cost = Stated(Adjacency.REPLACE_ONE, epsilon=epsilon, delta=delta)
-    return Run(
-        id=name, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=epsilon,
-        delta=delta, external=cost,
-    )  # fmt: skip
+    return Run.of(id=name, outcome=Outcome.STATED, time=None, external=cost)
 
 
 def at_target(name, epsilon, delta, refusal, outcome=Outcome.PENDING):
-    return Run(
-        id=name, kind=RunKind.TARGET, outcome=outcome, time=None, epsilon=epsilon, delta=delta,
-        refusal_epsilon=refusal,
-    )  # fmt: skip
+    target = TargetPlan(epsilon, delta, refusal)
+    settings = told(GNMax(20, 3, sigma2=4.0), 10, delta=delta, target=target)
+    return Run.of(id=name, outcome=outcome, time=None, settings=settings)
 
 
 @dataclass(frozen=True)
@@ -135,18 +133,19 @@ def value(menu, admits, epsilon, *, most=6):
 def by(budget):
     """The rule of a budget, as runs meet it."""
 
-    @cache
+    known = {}
+
     def admits(entered, run):
-        try:
-            refuse_beyond(budget, entered, [replace(run, budget=budget)])
-        except UnreachableError:
-            return False
-        return True
+        key = tuple((each.id, each.outcome, each.epsilon, each.delta) for each in (*entered, run))
+        if key not in known:
+            try:
+                refuse_beyond(budget, [replace(each, budget=budget) for each in entered], [run])
+                known[key] = True
+            except UnreachableError:
+                known[key] = False
+        return known[key]
 
-    def with_budget(entered, run):
-        return admits(tuple(replace(each, budget=budget) for each in entered), run)
-
-    return with_budget
+    return admits
 
 
 def two_stages(admits, epsilon):

@@ -10,15 +10,13 @@ import pate_cli as pate
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
-from pate_cli.mechanisms import (
-    ConfidentGNMax,
-    GNMax,
-    InteractiveGNMax,
-    LNMax,
-    MechanismChoice,
-    SparseVector,
-    Stability,
-)
+from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.mechanisms.sparse_vector import SparseVector
+from pate_cli.mechanisms.stability import Stability
 from slices import some
 
 DELTA = 1e-5

@@ -14,18 +14,18 @@ from scipy.stats import binom
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gnss import gnss_rdp
 from pate_cli.accounting.sensitivity import smooth_sensitivity
-from pate_cli.core.errors import LedgerError, ParameterError
+from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Figure
-from pate_cli.disclosure.door import drawn, quote, release
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.door import sanitized_epsilon
+from pate_cli.disclosure.facts import report_of, stated
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.quote import quote_of
+from pate_cli.disclosure.report import ReportFacts
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.stability import Stability
-from pate_cli.paper.analysis import PublishedAnalysis
 from refusals import refusal
 from runs import Given, charged, round_of, told
 from slices import some
@@ -35,20 +35,19 @@ MECHANISM = ConfidentGNMax(50, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 
 
 def make_ledger(
-    *, delta, rdp=0.713, level=0.004, distances=30, private=True, name="f00d", draws=()
+    *, delta, rdp=0.713, level=0.004, distances=30, private=True, name="f00d", drew=None
 ):
     curve = level * (1.0 + 0.05 * np.arange(distances))
+    done = round_of(
+        MECHANISM, queries=100, max_answers=60, answers=41, name=name, delta=delta,
+        private=private, sanitizer=drew,
+    )  # fmt: skip
     return Ledger(
-        analysis="tight",
-        delta=delta,
         orders=np.array([4.0, 9.0]),
         rdp=np.array([0.3, rdp]),
         sensitivity=np.stack([curve / 2.0, curve]),
         ceiling=np.array([level * 3.0, level * 4.0]),
-        rounds=(
-            round_of(MECHANISM, queries=100, max_answers=60, answers=41, name=name, draws=draws),
-        ),
-        private=private,
+        rounds=(done,),
     )
 
 
@@ -78,9 +77,13 @@ def truth(ledger, plan):
     return ledger.rdp[1] + draw + conversion, smooth * plan.sigma, smooth * kappa
 
 
-def released(*given, **more):
-    """The report of what `release` gives."""
-    return report_of(release(*given, **more))
+def released(ledger, plan, noise, *, earlier=()):
+    """The report of a draw from a ledger."""
+    facts = ReportFacts(rounds=tuple(map(stated, ledger.rounds)), earlier_draws=tuple(earlier))
+    if plan.publishes_draw:
+        drawn = sanitized_epsilon(ledger, plan, noise, earlier=(*ledger.draws, *earlier))
+        facts = replace(facts, sanitizer=plan, drawn=drawn, seeded=not noise.private)
+    return report_of(facts)
 
 
 @pytest.fixture
@@ -105,10 +108,8 @@ def test_one_draw_is_what_theory_says_rounded_up(quick, normal):
 
 
 def many_draws(ledger, plan, noise, draws):
-    """What `release` draws, so often, without the words around it."""
-    facts = release(ledger, plan, RunKey.from_seed(5).rows(0, 1))
-    assert drawn(ledger, facts, RunKey.from_seed(5).rows(0, 1)) == facts.drawn
-    return np.array([drawn(ledger, facts, noise) for _ in range(draws)])
+    """What the door draws, so often."""
+    return np.array([sanitized_epsilon(ledger, plan, noise) for _ in range(draws)])
 
 
 @pytest.mark.parametrize(("delta", "draws"), some([(0.2, 20_000), (1e-5, 4_000)], 2))
@@ -194,37 +195,18 @@ def test_a_seed_anywhere_takes_every_claim_back(quick, seeded):
         assert (report.private, held) == (False, set())
         assert report.summary.startswith("Nothing is promised: the noise came from a fixed seed")
     else:
-        assert (report.private, held) == (True, {"all-votes", "this-file", "released-epsilon"})
+        assert (report.private, held) == (True, {"all-votes", "released-epsilon"})
 
 
-def test_a_ledger_of_another_delta_order_or_analysis_is_refused():
-    ledger = make_ledger(delta=1e-5)
-    noise = Given(0.0)
-    assert refusal(ParameterError, release, ledger, plan_of(UPPER, delta=1e-6), noise) == (
-        "the ledger was charged for delta=1e-05, the release asks for 1e-06"
-    )
+def test_an_order_that_was_not_charged_is_refused():
     other = plan_of(UPPER, delta=1e-5, order=5.0)
-    assert refusal(LedgerError, release, ledger, other, noise) == (
-        "order 5 was not charged; this ledger holds 4, 9"
-    )
-    paper = PublishedAnalysis().plan(plan_of(UPPER, delta=1e-5))
-    assert refusal(ParameterError, release, ledger, paper, noise) == (
-        "the ledger holds the tight analysis, the release asks for paper"
-    )
-
-
-def test_a_ledger_of_a_mechanism_whose_cost_is_a_composition_is_refused():
-    stable = Stability(50, 3, query_epsilon=1.0, query_delta=1e-4)
-    ledger = replace(make_ledger(delta=1e-5), rounds=(round_of(stable, queries=9),))
-    text = refusal(LedgerError, release, ledger, plan_of(UPPER, delta=1e-5), Given(0.0))
-    assert text == (
-        "unknown mechanism 'stability'; this tool knows confident, interactive, gnmax, lnmax"
-    )
+    text = refusal(LedgerError, sanitized_epsilon, make_ledger(delta=1e-5), other, Given(0.0))
+    assert text == "order 5 was not charged; this ledger holds 4, 9"
 
 
 def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     plan = plan_of(UPPER, delta=1e-5)
-    fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5).with_draw(plan.draw)
+    fresh, spent = make_ledger(delta=1e-5), make_ledger(delta=1e-5, drew=plan)
     once, twice = (released(one, plan, Given(0.0, private=True)) for one in (fresh, spent))
     price_of_draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=9.0, shift=plan.shift)
     assert twice.sanitized.epsilon == pytest.approx(
@@ -234,9 +216,9 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     assert bounds[0].order == bounds[1].order
     elsewhere = plan.draw.rdp(bounds[0].order)
     assert bounds[1].epsilon == pytest.approx(bounds[0].epsilon + elsewhere, abs=1.1e-4)
-    given = released(fresh, plan, Given(0.0, private=True), prior=[plan.draw])
+    given = released(fresh, plan, Given(0.0, private=True), earlier=[plan.draw])
     assert given.epsilon == twice.epsilon
-    three = released(spent, plan, Given(0.0, private=True), prior=[plan.draw])
+    three = released(spent, plan, Given(0.0, private=True), earlier=[plan.draw])
     assert three.sanitized.epsilon == pytest.approx(
         once.sanitized.epsilon + 2 * price_of_draw, abs=1.1e-4
     )
@@ -298,7 +280,7 @@ def test_no_secret_of_the_ledger_is_in_the_report(kind):
 
 def quoted(plan):
     asked = told(MECHANISM, queries=100, max_answers=60, delta=plan.delta, sanitizer=plan)
-    return quote(asked).to_dict()
+    return quote_of(asked).to_dict()
 
 
 def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
@@ -307,14 +289,10 @@ def test_a_dry_run_prices_without_votes_what_a_run_then_reports():
     after = released(make_ledger(delta=1e-5), plan, Given(0.0, private=True)).to_dict()
     assert before["data_independent"] == after["data_independent"]
     assert before["epsilon"] == after["data_independent"]["epsilon"]
-    assert before["planned_release"] == {
-        "release": "upper",
-        "order": 9.0,
-        "beta": 0.02,
-        "sigma_release": 12.0,
-    }
-    quiet = quoted(plan_of(NONE, delta=1e-5))
-    assert quiet["planned_release"] == {"release": "none"}
+    assert before["sanitizer"] == {
+        "kind": "upper", "delta": 1e-5, "order": 9.0, "beta": 0.02, "sigma": 12.0,
+    }  # fmt: skip
+    assert "sanitizer" not in quoted(plan_of(NONE, delta=1e-5))
     assert json.dumps(before, allow_nan=False)
 
 

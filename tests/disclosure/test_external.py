@@ -17,8 +17,8 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import LedgerError, ParameterError, PateError, UsageError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.external import External, Stated, refuse_short
-from pate_cli.disclosure.record import RunKind
+from pate_cli.disclosure.external import Stated, refuse_short
+from pate_cli.disclosure.runs import RunKind
 from refusals import refusal
 from slices import tries
 
@@ -179,14 +179,16 @@ def test_an_epsilon_costs_no_more_than_itself_at_any_order():
     assert np.all(pair(0.0, 0.1).rdp_at(ORDERS) == 0.0)
 
 
-def test_a_delta_is_added_and_never_rounded_down():
-    both = External((pair(0.1, 1.23456789e-6), pair(0.1, 1e-7)))
-    total = both.total(1e-5)
-    assert math.fsum([1e-5, 1.23456789e-6, 1e-7]) <= total == float(f"{total:g}")
-    assert External((pair(0.1, 1e-6),)).total(1e-5) == 1.1e-5
-    assert External((pair(0.1, 0.0),)).total(1e-5) == 1e-5
+def test_a_delta_is_added_and_never_rounded_down(ledger):
+    def total(*parts):
+        return pate.release(ledger, external=parts, release="none").report.delta
+
+    both = total(pair(0.1, 1.23456789e-6), pair(0.1, 1e-7))
+    assert math.fsum([1e-5, 1.23456789e-6, 1e-7]) <= both == float(f"{both:g}")
+    assert total(pair(0.1, 1e-6)) == 1.1e-5
+    assert total(pair(0.1, 0.0)) == 1e-5
     with pytest.raises(ParameterError):
-        External((pair(0.1, 0.6), pair(0.1, 0.4))).total(1e-5)
+        total(pair(0.1, 0.6), pair(0.1, 0.4))
 
 
 @pytest.mark.parametrize("release", ["none", "upper"])
@@ -200,10 +202,9 @@ def test_parts_add_up_after_the_draw(ledger, release):
     done = pate.release(ledger, external=[curve, twice, flat], **asked)
     found = done.report
     added = 0.05 * 8.0 + float(twice.rdp_at(np.array([8.0]))[0]) + flat.rdp_at(np.array([8.0]))[0]
-    assert [part.rdp for part in found.external] == pytest.approx(
-        [0.4, twice.rdp_at(np.array([8.0]))[0], flat.rdp_at(np.array([8.0]))[0]], rel=5e-6
-    )
-    assert 0.32 <= found.external[1].rdp <= 0.36  # a Gaussian's of twice the shift, or above
+    assert found.external == (curve, twice, flat)
+    # A Gaussian's of twice the shift, or above.
+    assert 0.32 <= twice.rdp_at(np.array([8.0]))[0] <= 0.36
     if release == "upper":
         difference = found.sanitized.epsilon - alone.sanitized.epsilon
         assert difference == pytest.approx(added, abs=1.1e-4)
@@ -237,12 +238,12 @@ def test_the_total_of_gaussians_is_dp_accountings():
     accountant = accountants.RdpAccountant(orders).compose(training)
     part = pate.Stated(orders=orders, rdp=accountant._rdp, adjacency=REPLACE)
     cost = Cost(1e-5, (Rows(MECHANISM, 40, 40),))
-    external = External((part,))
-    found = replace(cost, external=external).of_curves
+    found = replace(cost, stated=(part,)).of_curves
     # Where the labels cost exactly λ/σ² (two Gaussians seen in full) it would be their event.
     report = aggregated(MECHANISM, release="none").report
     both = accountants.RdpAccountant(orders).compose(training)
-    both.compose(pate.dp_event(report, accountant="rdp"))
+    mu = MECHANISM.gaussian_mu(queries=40, answers=40)
+    both.compose(events.ZCDpEvent(rho=mu**2 / 2.0))
     mine = pate.rdp_curve(report, orders=orders[::9]).curve
     by_curve, _ = accountants.compute_epsilon(
         mine.orders, mine.rdp + part.rdp_at(mine.orders), 1e-5
@@ -256,12 +257,11 @@ def test_a_total_with_an_epsilon_is_at_most_basic_composition():
     cost = Cost(1e-5, (Rows(MECHANISM, 40, 40),))
     alone = cost.of_curves
     for epsilon in (1e-4, 0.1, 1.0, 5.0):
-        external = External((pair(epsilon, 1e-6),))
-        found = replace(cost, external=external).of_curves
+        found = replace(cost, stated=(pair(epsilon, 1e-6),)).of_curves
         assert alone.epsilon < found.epsilon <= alone.epsilon + epsilon + 1e-9
     laplace = Cost(1e-5, (Rows(pate.LNMax(40, 3, laplace_scale=400.0), 1, 1),))
     pure = laplace.of_curves
-    found = replace(laplace, external=External((pair(2.0, 0.0),))).of_curves
+    found = replace(laplace, stated=(pair(2.0, 0.0),)).of_curves
     assert pure.method in ("pure-dp", "gaussian-dp")
     assert found.epsilon <= pure.epsilon + 2.0
 
@@ -269,10 +269,9 @@ def test_a_total_with_an_epsilon_is_at_most_basic_composition():
 def test_the_least_delta_is_that_of_the_total():
     cost = Cost(1e-13, (Rows(MECHANISM, 40, 40),))
     small = cost.least_delta
-    external = External((pair(2.0, 0.0),))
-    assert small < replace(cost, external=external).least_delta
+    assert small < replace(cost, stated=(pair(2.0, 0.0),)).least_delta
     asked = pate.Stated(orders=ORDERS, rdp=0.1 * ORDERS, adjacency=REPLACE, least_delta=1e-9)
-    assert replace(cost, external=External((asked,))).least_delta >= small + 1e-9
+    assert replace(cost, stated=(asked,)).least_delta >= small + 1e-9
 
 
 def test_two_ensembles_on_the_same_records_are_one_total(ledger, tmp_path):

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 
 import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.core.errors import LedgerError, UsageError
-from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED, worded
+from pate_cli.core.errors import ReportError, UsageError
+from pate_cli.core.words import PublicFact
+from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED
+from pate_cli.disclosure.plan import Draw
 
 
 def held(report):
@@ -18,18 +20,14 @@ def held(report):
 
 
 @pytest.mark.parametrize("kind", reports.KINDS)
-def test_the_words_of_a_report_are_those_of_its_facts(kind):
+def test_a_report_is_computed_from_its_facts(kind):
     report, _ = reports.made(kind)
-    emptied = dataclasses.replace(
-        report, summary="x", adjacency="x", covers="x", statements=(), sound=not report.sound,
-        crosscheck=report.crosscheck and dataclasses.replace(report.crosscheck, compared="x"),
-    )  # fmt: skip
-    assert worded(emptied) == report
+    assert report_of(report.facts) == report
 
 
 CLAIMS = {
     "gnmax": {"all-votes"},
-    "upper": {"all-votes", "this-file", "released-epsilon"},
+    "upper": {"all-votes", "released-epsilon"},
     # The charge of a later round may depend on the labels of an earlier one.
     "rounds": {"all-votes", "released-epsilon"},
     "draws": {"all-votes", "released-epsilon", "total", "sum"},
@@ -39,7 +37,7 @@ CLAIMS = {
     "refused": {"all-votes", "refusal"},
     "groups": {"all-votes", "by-group"},
     "prior": {"all-votes"},
-    "prior, confident": {"all-votes", "this-file", "released-epsilon"},
+    "prior, confident": {"all-votes", "released-epsilon"},
     "priors": {"all-votes"},
     "paper": set(),
     "no record": set(),
@@ -54,64 +52,69 @@ def test_which_statements_hold_of_which_report(kind):
     assert held(reports.made(kind)[0]) == CLAIMS[kind]
 
 
+def told(report, **changed):
+    """The report of the same facts but for some fields of its rounds."""
+    rounds = tuple(dataclasses.replace(done, **changed) for done in report.rounds)
+    return report_of(dataclasses.replace(report.facts, rounds=rounds, spent=None))
+
+
 @pytest.mark.parametrize("kind", ["upper", "gnmax", "passed", "refused", "groups", "rounds"])
 def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind):
     report, _ = reports.made(kind)
-    told = worded(dataclasses.replace(report, private=False))
-    assert held(told) == set()
-    assert told.summary == reports.made("seeded")[0].summary != report.summary
-    for unsettled, why in GAPS.items():
-        told = worded(dataclasses.replace(report, unsettled=(unsettled,)))
-        assert held(told) == set()
-        assert not told.sound
-        assert told.summary == why
-
-
-def test_this_file_is_claimed_of_one_sound_draw_and_no_more():
-    """Of several rounds, or of one beside external parts, the charge may depend on labels."""
-    upper, plain = reports.made("upper")[0], reports.made("gnmax")[0]
-    other = reports.total(pate.Stated(epsilon=0.1, delta=1e-7, adjacency="replace-one")).external
-    for report, sound, private, rounds, external in itertools.product(
-        (upper, plain), (True, False), (True, False), (1, 2, 3), ((), other)
-    ):
-        told = worded(
-            dataclasses.replace(
-                report,
-                analysis="tight" if sound else "paper",
-                private=private,
-                rounds=report.rounds * rounds,
-                external=external,
-            )
-        )
-        scope = [one.holds for one in told.statements if one.id == "this-file"]
-        wanted = private and told.sound and rounds == 1 and not external
-        assert scope == ([wanted] if report is upper else [])
+    seeded = told(report, private=False)
+    assert held(seeded) == set()
+    assert seeded.summary == reports.made("seeded")[0].summary != report.summary
+    for fact in PublicFact:
+        unsettled = told(report, read_off=(fact,))
+        assert held(unsettled) == set()
+        assert not unsettled.sound
+        assert unsettled.summary == GAPS[fact]
+    unrecorded = report_of(dataclasses.replace(report.facts, recorded=False))
+    assert (held(unrecorded), unrecorded.summary) == (set(), GAPS["draws"])
 
 
 def test_what_is_no_bound_holds_in_no_reading_and_has_no_parts_that_do():
     """The published analysis draws no bound, whatever else is in the total."""
-    upper = reports.made("upper")[0]
     other = reports.total(pate.Stated("replace-one", epsilon=0.1, delta=1e-7)).external
-    told = worded(dataclasses.replace(upper, analysis="paper", external=other))
-    assert not told.sound
-    assert held(told) == set()
+    facts = dataclasses.replace(told(reports.made("upper")[0], analysis="paper"), external=other)
+    report = report_of(facts.facts)
+    assert not report.sound
+    assert held(report) == set()
 
 
 def test_a_total_holds_where_every_run_does():
     """Another run that promises nothing leaves nothing to say of all together."""
     kept = reports.made("kept")[0]
-    runs = (dataclasses.replace(kept.spent.runs[0], claimed=False), *kept.spent.runs[1:])
-    told = worded(dataclasses.replace(kept, spent=dataclasses.replace(kept.spent, runs=runs)))
-    assert held(told) == {"all-votes"}
+    runs = (dataclasses.replace(kept.spent.runs[0], promised=False), *kept.spent.runs[1:])
+    spent = dataclasses.replace(kept.spent, runs=runs)
+    report = report_of(dataclasses.replace(kept.facts, spent=spent))
+    assert held(report) == {"all-votes"}
     assert "All 3 runs" in kept.summary
-    assert "runs" not in told.summary
+    assert "runs" not in report.summary
 
 
-def test_rounds_that_no_run_has_have_no_words():
-    report, _ = reports.made("gnmax")
-    more = (dataclasses.replace(report.rounds[0], answers=41),)
-    with pytest.raises(LedgerError, match="answers, max_answers and queries"):
-        worded(dataclasses.replace(report, rounds=more))
+@pytest.mark.parametrize(
+    ("kind", "changed", "fault"),
+    [
+        ("upper", {"drawn": None}, None),
+        ("gnmax", {"drawn": 1.0}, "without its parameters"),
+        ("passed", {"passed": None}, "without its outcome"),
+        ("gnmax", {"passed": True}, "without a test"),
+        ("passed", {"passed": False}, "though the labels did not pass"),
+        ("passed", {"external": (pate.Stated("replace-one", epsilon=0.1, delta=0.0),)}, "Renyi"),
+        ("stability", {"earlier_draws": (Draw(0.1, 9.0, 1.0),)}, "Renyi"),
+        ("gnmax", {"total": True}, "a total of no runs"),
+        ("account", {"external": ()}, "those of its runs"),
+        ("account", {"drawn": 1.0}, "no draw of its own"),
+    ],
+)  # fmt: skip
+def test_facts_that_contradict_each_other_have_no_report(kind, changed, fault):
+    facts = dataclasses.replace(reports.made(kind)[0].facts, **changed)
+    if fault is None:  # what a run drew is charged, published or not
+        assert report_of(facts).data_independent == reports.made(kind)[0].data_independent
+        return
+    with pytest.raises(ReportError, match=fault):
+        report_of(facts)
 
 
 PRIORS = ("prior", "prior, confident", "prior, passed", "priors")
@@ -123,12 +126,11 @@ def test_what_a_prior_presupposes_is_said_of_every_report_with_one_and_of_no_oth
     assert (report.prior is not None) == (kind in PRIORS)
     assert report.summary.endswith(PRESUPPOSED) == (kind in PRIORS)
     assert ("guesses of the prior" in report.adjacency) == (kind in PRIORS)
-    told = report.to_dict()
-    assert ("prior" in told) == any("prior" in done for done in told["rounds"])
+    data = report.to_dict()
+    assert ("prior" in data) == any("prior" in done for done in data["rounds"])
     if kind in PRIORS:
         assert report.prior.presupposed == PRESUPPOSED
-        quiet = dataclasses.replace(report, private=False)
-        assert PRESUPPOSED not in worded(quiet).summary
+        assert PRESUPPOSED not in told(report, private=False).summary
 
 
 def test_a_release_lists_the_prior_of_every_round():
@@ -152,11 +154,11 @@ def test_of_a_prior_without_a_vote_nothing_is_said():
         for more in ({"prior": reports.guesses(), "prior_weight": 0}, {})
     )
     assert with_one.labels.metadata == without.labels.metadata
-    told, plain = (
+    one, other = (
         dataclasses.replace(done.report, run=None, time=None).to_json()
         for done in (with_one, without)
     )
-    assert told == plain
+    assert one == other
 
 
 def test_a_quote_says_what_the_report_will():

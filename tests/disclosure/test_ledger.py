@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import pate_cli as pate
-from pate_cli.core.errors import LedgerError
-from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.plan import Draw
+from pate_cli.core.errors import LedgerError, ParameterError
+from pate_cli.core.words import ReleaseKind
+from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -25,6 +26,7 @@ from slices import tries
 
 ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)
+DRAWN = ReleasePlan(ReleaseKind.UPPER, 1e-5, 7.5, 0.02, 9.1)
 DAMAGED = "the ledger is damaged: "
 NO_LEDGER = "not a ledger, or a damaged one: {}; give a file that pate wrote with `ledger`"
 NO_JSON = NO_LEDGER.format("it is not valid JSON")
@@ -40,23 +42,21 @@ def not_numbers(field):
     return malformed(f"{field} must be a list of finite numbers, or of such lists")
 
 
-def make(name, *, seed=0, distances=4, private=True, delta=1e-5, orders=ORDERS, draws=()):
+def make(name, *, seed=0, distances=4, orders=ORDERS, **told):
     random = np.random.default_rng(seed)
     curve = np.cumsum(random.exponential(size=(len(orders), distances)), axis=1)
+    done = round_of(MECHANISM, queries=10, max_answers=8, answers=5, name=name, **told)
     return Ledger(
-        analysis="tight",
-        delta=delta,
         orders=np.asarray(orders),
         rdp=random.exponential(size=len(orders)),
         sensitivity=curve,
         ceiling=(curve[:, -1] if distances else np.zeros(len(orders))) + 1.0,
-        rounds=(round_of(MECHANISM, queries=10, max_answers=8, answers=5, name=name, draws=draws),),
-        private=private,
+        rounds=(done,),
     )
 
 
 def assert_same(a, b, *, rtol=0.0):
-    assert (a.analysis, a.delta, a.private, a.rounds) == (b.analysis, b.delta, b.private, b.rounds)
+    assert a.rounds == b.rounds
     for field in ("orders", "rdp", "sensitivity", "ceiling"):
         np.testing.assert_allclose(getattr(a, field), getattr(b, field), rtol=rtol, atol=0)
         assert getattr(a, field).shape == getattr(b, field).shape
@@ -98,12 +98,8 @@ def test_rounds_of_different_records_do_not_add():
         name="b",
     )
     five = replace(make("b"), rounds=(shared,))
-    words = "different `teachers_per_record` (1, 5) have no common cost"
+    words = "other `teachers_per_record` or `groups` have no common neighbours"
     assert words in refusal(LedgerError, one.__add__, five)
-    # Nor does a file that holds such a sum already.
-    data = json.loads((one + make("c")).to_json())
-    data["rounds"][0]["mechanism"]["teachers_per_record"] = 5
-    assert words in refusal(LedgerError, Ledger.from_json, sealed(data))
     assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
 
 
@@ -121,8 +117,8 @@ def test_a_shorter_curve_goes_on_at_its_ceiling():
 @given(st.integers(0, 2**31), st.integers(0, 5), st.booleans())
 @settings(max_examples=tries(50))
 def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
-    draws = [Draw(beta=0.02, sigma=9.1, shift=3.0)] if seed % 2 else []
-    ledger = make("a", seed=seed, distances=distances, private=private, draws=draws)
+    plan = DRAWN if seed % 2 else None
+    ledger = make("a", seed=seed, distances=distances, private=private, sanitizer=plan)
     text = ledger.to_json()
     assert json.loads(text)["releasable"] is False
     assert_same(Ledger.from_json(text), ledger)
@@ -137,7 +133,7 @@ def test_a_truncated_file_is_refused(cut):
 
 
 def test_a_number_too_large_to_be_finite_is_refused():
-    text = make("a").to_json().replace('"delta": 1e-05', '"delta": 1e999')
+    text = make("a").to_json().replace("1e-05", "1e999")
     assert refusal(LedgerError, Ledger.from_json, text) == NOT_FINITE
 
 
@@ -177,67 +173,23 @@ CURVES = DAMAGED + "its curves do not match its orders"
     [
         ({"rdp": [0.1, float("nan")]}, NOT_FINITE),
         ({"rdp": [0.1, -1e-9]}, COST),
-        ({"ceiling": [float("inf"), 1.0]}, NOT_FINITE),
         ({"rdp": [0.1]}, CURVES),
         ({"rdp": 0.1}, not_numbers("rdp")),
-        ({"sensitivity": [0.1, 0.2]}, CURVES),
         ({"sensitivity": [[0.1]]}, CURVES),
-        (
-            {"orders": 2.0, "rdp": 1.0, "ceiling": 1.0, "sensitivity": [[1.0]]},
-            not_numbers("orders"),
-        ),
-        ({"orders": [2.0, 1.0]}, DAMAGED + "a Renyi order must be finite and above 1, got 1.0"),
-        (
-            {"orders": [1e16, 3.0]},
-            DAMAGED + "a Renyi order must be at most 1000000000000000.0, got 1e+16",
-        ),
-        ({"orders": []}, DAMAGED + "orders must be a non-empty vector, got shape (0,)"),
-        (
-            {"delta": 0},
-            DAMAGED + "delta must be between 0 and 1, both excluded, got 0.0",
-        ),
-        ({"delta": "1e-5"}, malformed("delta must be a finite number")),
-        ({"delta": True}, malformed("delta must be a finite number")),
-        ({"delta": None}, malformed("delta must be a finite number")),
-        ({"delta": [1e-5, 2e-5]}, malformed("delta must be a finite number")),
-        ({"delta": 10**400}, TOO_LARGE),
-        ({"rdp": ["0.1", "0.2"]}, not_numbers("rdp")),
-        ({"rdp": [True, False]}, not_numbers("rdp")),
-        ({"rdp": [True, 0.2]}, not_numbers("rdp")),
-        ({"rdp": [10**400, 1]}, TOO_LARGE),
-        ({"rdp": None}, not_numbers("rdp")),
-        ({"rdp": {"a": 1}}, not_numbers("rdp")),
-        ({"sensitivity": [[0.1], [0.1, 0.2]]}, not_numbers("sensitivity")),
-        ({"private": "false"}, malformed("private must be true or false")),
-        ({"private": 1}, malformed("private must be true or false")),
-        ({"private": None}, malformed("private must be true or false")),
+        ({"orders": [2.0, 1.0]}, malformed("a Renyi order must be finite and above 1, got 1.0")),
         ({"releasable": True}, malformed('it must say {"releasable": false}')),
-        ({"rounds": None}, malformed("rounds must be a list")),
-        ({"rounds": ["a"]}, malformed("rounds.0 must be an object")),
-        ({"rounds": {"id": "a"}}, malformed("rounds must be a list")),
         ({"rounds": []}, malformed("it holds no round")),
         ({"more": 1}, malformed("it has a field 'more' that is not known")),
-        ({"analysis": "loose"}, "unknown analysis 'loose'; this tool knows tight and paper"),
-        ({"analysis": ["tight"]}, malformed("analysis must be a text")),
-        (with_round(queries="10"), malformed("rounds.0.queries must be a whole number")),
+        (
+            with_round(analysis="loose"),
+            malformed("rounds.0: gnmax is not charged by the analysis 'loose'"),
+        ),
+        (
+            with_round(delta=0),
+            malformed("rounds.0: delta must be between 0 and 1, both excluded, got 0.0"),
+        ),
+        (with_round(private=1), malformed("rounds.0.private must be true or false")),
         (with_round(queries=10.5), malformed("rounds.0.queries must be a whole number")),
-        (with_round(answers=True), malformed("rounds.0.answers must be a whole number")),
-        (with_round(mechanism={"sigma": float("nan")}), NOT_FINITE),
-        (with_round(id=7), malformed("rounds.0.id must be a text")),
-        (with_round(mechanism="gnmax"), malformed("rounds.0.mechanism must be an object")),
-        (
-            with_round(draws=[{"beta": 0.1}]),
-            malformed("rounds.0.draws.0 has no field 'sigma_release'"),
-        ),
-        (
-            with_round(draws=[{"beta": -1.0, "sigma_release": 5.0, "shift": 0.0}]),
-            malformed("rounds.0.draws.0: beta must be positive and finite, got -1.0"),
-        ),
-        (
-            with_round(draws=[{"beta": "x", "sigma_release": 5.0, "shift": 0.0}]),
-            malformed("rounds.0.draws.0.beta must be a finite number"),
-        ),
-        (with_round(draws=3), malformed("rounds.0.draws must be a list")),
         (
             with_round(read_off=["rows"]),
             malformed("rounds.0.read_off.0 must be one of classes, queries"),
@@ -248,15 +200,9 @@ CURVES = DAMAGED + "its curves do not match its orders"
             "mechanism 'gnmax' is damaged: GNMax.__init__() missing 1 required positional "
             "argument: 'teachers'",
         ),
-        (with_round(extra=1), malformed("rounds.0 has a field 'extra' that is not known")),
-        (
-            with_round(answers=9),
-            "round a: answers, max_answers and queries must be whole numbers, 0 <= 9 <= 8 <= 10",
-        ),
-        (
-            with_round(answers=-1),
-            "round a: answers, max_answers and queries must be whole numbers, 0 <= -1 <= 8 <= 10",
-        ),
+        (with_round(answers=9), malformed("rounds.0: 9 answers of 8 at most")),
+        (with_round(answers=-1), malformed("rounds.0: -1 answers of 8 at most")),
+        (with_round(queries=7), malformed("rounds.0: max_answers and queries must be 0 <= 8 <= 7")),
     ],
     ids=str,
 )
@@ -265,22 +211,12 @@ def test_damaged_fields_are_refused(change, message):
     assert refusal(LedgerError, Ledger.from_json, sealed(data)) == message
 
 
-@pytest.mark.parametrize(
-    "field", ["analysis", "delta", "private", "rounds", "orders", "rdp", "ceiling", "sensitivity"]
-)
+@pytest.mark.parametrize("field", ["rounds", "orders", "rdp", "ceiling", "sensitivity"])
 def test_missing_fields_are_refused(field):
     data = json.loads(make("a").to_json())
     del data[field]
     text = refusal(LedgerError, Ledger.from_json, sealed(data))
     assert text == malformed(f"it has no field {field!r}")
-
-
-@pytest.mark.parametrize("field", ["id", "mechanism", "queries", "max_answers", "answers", "draws"])
-def test_missing_fields_of_a_round_are_refused(field):
-    data = json.loads(make("a").to_json())
-    del data["rounds"][0][field]
-    text = refusal(LedgerError, Ledger.from_json, sealed(data))
-    assert text == malformed(f"rounds.0 has no field {field!r}")
 
 
 NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy"
@@ -290,7 +226,7 @@ NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy
 @settings(max_examples=tries(150))
 def test_random_damage_is_refused_or_changes_nothing(data):
     """It would change what is said of it."""
-    text = make("a", draws=[Draw(0.02, 9.1, 3.0)]).to_json()
+    text = make("a", sanitizer=DRAWN).to_json()
     at = data.draw(st.integers(0, len(text) - 1))
     put = data.draw(st.text(alphabet='0123456789.,-eE[]{}":anNIy ', max_size=4))
     try:
@@ -317,7 +253,7 @@ def test_a_device_that_never_ends_is_no_ledger():
     [
         (
             make("b", delta=1e-6),
-            "ledgers can be added only with the same delta, got 1e-05 and 1e-06",
+            "ledgers can be added only with the same delta, got 1e-06 and 1e-05",
         ),
         (
             make("b", orders=[2.0, 8.0]),
@@ -334,11 +270,11 @@ def test_ledgers_that_do_not_fit_are_not_added(other, message):
 
 
 def test_ledgers_of_two_analyses_are_not_added():
-    paper = replace(make("b"), analysis="paper")
+    paper = make("b", analysis="paper")
     with pytest.raises(LedgerError) as caught:
         _ = make("a") + paper
     assert str(caught.value) == (
-        "ledgers can be added only with the same analysis, got tight and paper"
+        "ledgers can be added only with the same analysis, got paper and tight"
     )
 
 
@@ -350,12 +286,10 @@ def test_an_order_that_was_not_charged():
     assert str(caught.value) == "order 3 was not charged; this ledger holds 2, 7.5"
 
 
-def test_a_draw_is_remembered_by_the_round_that_made_it():
-    draw = Draw(beta=0.02, sigma=9.1, shift=3.0)
-    ledger = make("a").with_draw(draw)
-    assert ledger.draws == (draw,)
-    assert (ledger + make("b")).draws == (draw,)
-    assert Ledger.from_json(ledger.to_json()).draws == (draw,)
+def test_a_ledger_tells_of_the_draws_that_its_rounds_published():
+    ledger = make("a", sanitizer=DRAWN) + make("b")
+    assert ledger.draws == (DRAWN.draw,)
+    assert Ledger.from_json(ledger.to_json()).draws == (DRAWN.draw,)
 
 
 @pytest.mark.parametrize(
@@ -398,9 +332,9 @@ SHA256 = "0" * 64
     ],
 )
 def test_a_round_is_charged_with_the_prior_that_it_tells_of(weight, prior, message):
-    mechanism = GNMax(50, 4, sigma2=10.0, prior_weight=weight).parameters()
-    with pytest.raises(LedgerError, match=message):
-        Round(id="a", mechanism=mechanism, queries=40, max_answers=40, answers=30, prior=prior)
+    mechanism = GNMax(50, 4, sigma2=10.0, prior_weight=weight)
+    with pytest.raises(ParameterError, match=message):
+        round_of(mechanism, queries=40, answers=30, prior=prior)
 
 
 def test_the_prior_of_a_round_survives_its_ledger():

@@ -91,11 +91,10 @@ def test_what_is_out_of_range_is_refused(change, message):
     assert refusal(ParameterError, plan_of, UPPER, **change) == message
 
 
-def test_a_sound_plan_is_sound_and_has_nothing_to_add():
+def test_a_plan_is_of_the_tight_analysis():
     for kind in (UPPER, NONE):
         plan = plan_of(kind)
-        assert (plan.analysis, plan.sound, plan.caveats) == (Analysis.TIGHT, True, ())
-        assert plan.claimed_rdp is None
+        assert plan.analysis == Analysis.TIGHT
 
 
 def test_what_is_published_is_the_price_and_its_noise():

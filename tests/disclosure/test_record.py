@@ -10,11 +10,9 @@ import pytest
 
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.record import (
-    Outcome,
-    SpendRecord,
-)
+from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import record_beside
+from pate_cli.disclosure.runs import Outcome
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal
 from runs import round_of
@@ -27,8 +25,6 @@ RECORD = SpendRecord((LABELLED, TRIED, RELEASED, STATED))
 def ledger(*names):
     one = np.array([0.5])
     return Ledger(
-        analysis="tight",
-        delta=1e-5,
         orders=np.array([4.0]),
         rdp=one,
         sensitivity=one[None],

@@ -15,13 +15,10 @@ from hypothesis import strategies as st
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.record import (
-    KIND,
-    Outcome,
-    RecordFile,
-    SpendRecord,
-)
+from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.journal import Journal
 from slices import tries
 from some_runs import LABELLED, RELEASED, STATED, TRIED
@@ -59,7 +56,7 @@ def test_the_lines_are_json_that_anybody_reads(place):
     RecordFile(place).enter(LABELLED)
     first, second = map(json.loads, place.read_text().splitlines())
     assert (first["kind"], first["version"]) == ("pate-spend-record", 1)
-    assert second["enter"]["epsilon"] == 0.7
+    assert second["enter"]["epsilon"] == LABELLED.epsilon
 
 
 @pytest.mark.parametrize(
@@ -120,8 +117,8 @@ def _runs(folder, worker, runs):
     """Enter as many runs of ε .1 as the budget lets in, and end every other one refused."""
     budget = Budget(2.0, 1e-3)
     for number in range(runs):
-        name, costs = f"{worker} {number}", {"epsilon": 0.1, "refusal_epsilon": 0.05}
-        run = replace(TRIED, id=name, budget=None, **costs)
+        settings = replace(TRIED.settings, target=TargetPlan(0.1, 1e-5, 0.05))
+        run = Run.of(id=f"{worker} {number}", time=None, settings=settings)
         try:
             entry = Entry(RecordPlace.at(Path(folder, "r.json")), run, budget=budget)
             entry.enter()

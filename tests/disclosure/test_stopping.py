@@ -12,10 +12,11 @@ import pate_cli as pate
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.settings import RowsAsked, StopRule
+from pate_cli.disclosure.settings import StopRule
 from pate_cli.disclosure.stopping import _most_within, rule_fault, stop_rule
 from refusals import refusal
 from slices import some
+from some_runs import told
 
 GNMAX = pate.GNMax(teachers=250, classes=10, sigma2=40)
 CONFIDENT = pate.ConfidentGNMax(250, 10, threshold=200, sigma1=150, sigma2=40)
@@ -24,8 +25,7 @@ SMALL = pate.ConfidentGNMax(30, 200, threshold=24, sigma1=18, sigma2=4.8)
 
 def cost_of(mechanism, rule):
     """What a session costs by its rule, whatever was asked yet."""
-    asked = RowsAsked(mechanism=mechanism.parameters(), queries=0, max_answers=0, rule=rule)
-    return Cost.of_rows(asked, rule.delta)
+    return Cost.of_labels(told(mechanism, 0, delta=rule.delta, rule=rule))
 
 
 @given(

@@ -21,7 +21,10 @@ from pate_cli.disclosure.profile import (
     states_for,
 )
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.target_on_votes import measure_target
 from refusals import refusal
 from runs import CountsRows

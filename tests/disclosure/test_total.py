@@ -13,59 +13,57 @@ from hypothesis import strategies as st
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
-from pate_cli.core.words import Adjacency
+from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.record import Outcome, Run, RunKind
-from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.plan import Draw, ReleasePlan
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent, total_of
 from pate_cli.mechanisms import scored_from_parameters
 from slices import some
+from some_runs import told
 
 CONFIDENT = pate.ConfidentGNMax(60, 3, threshold=40.0, sigma1=30.0, sigma2=8.0)
 GNMAX = pate.GNMax(60, 3, sigma2=12.0)
 DELTA = 1e-5
+DRAWN = ReleasePlan(ReleaseKind.UPPER, DELTA, 8.0, 0.01, 20.0)
 
 
-def labelled(name, mechanism=CONFIDENT, *, queries=40, **changes):
-    asked = RowsAsked(mechanism=mechanism.parameters(), queries=queries, max_answers=queries)
-    given = {"kind": RunKind.WORST_CASE, "outcome": Outcome.LABELLED, "epsilon": 1.0}
-    given |= {"asked": asked, "round": f"round {name}"}
-    return Run(**{"id": name, "time": None, "delta": DELTA} | given | changes)
+def labelled(name, mechanism=CONFIDENT, *, queries=40, plan=None, **changes):
+    settings = told(mechanism, queries, delta=DELTA, sanitizer=plan)
+    given = {"outcome": Outcome.LABELLED, "settings": settings, "round": f"round {name}"}
+    return Run.of(**{"id": name, "time": None} | given | changes)
 
 
-def at_target(name, epsilon, *, refused=False, **changes):
+def at_target(name, epsilon, *, refused=False, delta=DELTA, **changes):
+    target = TargetPlan(epsilon, delta, epsilon / 2.0)
     outcome = Outcome.REFUSED if refused else Outcome.LABELLED
-    given = {"kind": RunKind.TARGET, "outcome": outcome, "refusal_epsilon": epsilon / 2.0}
-    return Run(**{"id": name, "time": None, "delta": DELTA, "epsilon": epsilon} | given | changes)
+    settings = told(GNMAX, 40, delta=delta, target=target)
+    return Run.of(id=name, time=None, outcome=outcome, settings=settings, **changes)
 
 
 def stated(name, **cost):
     external = Stated(Adjacency.REPLACE_ONE, **cost)
-    pure, added = external.pair
-    epsilon = 0.3 if math.isinf(pure) else pure
-    return Run(
-        id=name, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=None, epsilon=epsilon,
-        delta=added, external=external,
-    )  # fmt: skip
+    delta = DELTA if external.curve is not None else 0.0
+    return Run.of(id=name, outcome=Outcome.STATED, time=None, delta=delta, external=external)
 
 
 def test_one_run_costs_what_its_report_says():
-    total = total_of([labelled("a", epsilon=0.7)])
-    assert (total.epsilon, total.delta, total.method) == (0.7, DELTA, "one")
+    total = total_of([labelled("a")])
+    assert (total.epsilon, total.delta, total.method) == (labelled("a").epsilon, DELTA, "one")
     refused = total_of([at_target("a", 1.5, refused=True)])
     assert (refused.epsilon, refused.delta) == (0.75, DELTA)
 
 
 def test_targets_add_as_decimals():
-    total = total_of([at_target("a", 1.5), at_target("b", 0.8)])
+    total = Spent.of([at_target("a", 1.5), at_target("b", 0.8)])
     assert (total.epsilon, total.delta, total.method) == (2.3, 2e-5, "basic")
-    total = total_of([at_target("a", 1.5), at_target("b", 1.5, refused=True)])
+    total = Spent.of([at_target("a", 1.5), at_target("b", 1.5, refused=True)])
     assert (total.epsilon, total.sum_epsilon) == (2.25, 2.25)
 
 
 def test_many_small_targets_compose_optimally():
-    total = total_of([at_target(str(number), 0.05) for number in range(60)])
+    total = Spent.of([at_target(str(number), 0.05) for number in range(60)])
     assert total.method == "optimal"
     assert total.epsilon < 0.7 * 3.0
     assert total.delta == pytest.approx(61e-5)
@@ -85,8 +83,8 @@ def test_curves_are_composed_as_dp_accounting_does():
     assert total.method == "renyi"
     by_hand = known.external.rdp_at(np.array([total.order]))[0]
     for run in runs[:3]:
-        mechanism = scored_from_parameters(run.asked.mechanism)
-        queries = run.asked.queries
+        mechanism = scored_from_parameters(run.settings.mechanism)
+        queries = run.settings.queries
         by_hand += mechanism.worst_rdp(
             queries=queries, answers=queries, orders=np.array([total.order])
         )[0]
@@ -97,20 +95,20 @@ def test_curves_are_composed_as_dp_accounting_does():
 
 def test_all_kinds_together_stay_below_their_sum_and_above_each():
     runs = [
-        labelled("a"), labelled("b", GNMAX, draw=Draw(0.01, 20.0, 0.0)),
+        labelled("a"), labelled("b", GNMAX, plan=DRAWN),
         at_target("c", 0.5), at_target("d", 0.5, refused=True),
         stated("e", epsilon=0.2, delta=1e-6), stated("f", orders=(2.0, 32.0), rdp=(0.01, 0.16)),
     ]  # fmt: skip
     total = total_of(runs)
-    alone = total_of([run for run in runs if run.curved])
+    alone = total_of([run for run in runs if not run.cost.pairs])
     assert total.method == "joint"
     assert alone.epsilon < total.epsilon < alone.epsilon + 0.5 + 0.25 + 0.2
     assert total.delta == pytest.approx(DELTA + 2 * DELTA + 1e-6, rel=1e-6)
 
 
 def test_a_draw_from_rounds_that_nobody_told_of_has_no_total():
-    drawn = Run(
-        id="d", kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None, delta=DELTA,
+    drawn = Run.of(
+        id="d", outcome=Outcome.RELEASED, time=None, delta=DELTA,
         draw=Draw(0.01, 20.0, 0.0), drawn_from=("round x",),
     )  # fmt: skip
     with pytest.raises(LedgerError, match="does not tell of"):
@@ -130,9 +128,9 @@ def test_more_runs_never_cost_less(targets, curves):
     runs += [
         at_target(f"t{number}", *each[:1], refused=each[1]) for number, each in enumerate(targets)
     ]
-    total = total_of(runs)
+    total = Spent.of(runs)
     if len(runs) > 1:
-        less = total_of(runs[:-1])
+        less = Spent.of(runs[:-1])
         assert total.epsilon >= less.epsilon - 1e-9 or total.delta > less.delta
     assert total.epsilon <= total.sum_epsilon + 1e-9 or total.method in ("renyi", "joint")
 

@@ -217,9 +217,9 @@ def test_an_epsilon_that_promises_nothing_has_no_figures_that_look_like_a_promis
 def test_a_target_is_never_shown_as_less():
     report = made("passed", epsilon=1.00004)
     assert "epsilon 1.0001 at" in report.headline()
+    tested = replace(report.tested, target=1.3580321, refusal_epsilon=1.2345671)
     for passed, said in ((True, "epsilon 1.35804 at"), (False, "cost epsilon 1.23457 at")):
-        tested = replace(report.tested, passed=passed, target=1.3580321, refusal_epsilon=1.2345671)
-        assert said in worded(replace(report, tested=tested)).summary
+        assert said in worded(replace(report, tested=tested, passed=passed)).summary
 
 
 # --- sentences about a run -----------------------------------------------------------------------
@@ -254,8 +254,6 @@ def test_the_worst_case_beside_a_sanitized_bound_has_its_premise():
 def test_nothing_is_said_of_labels_that_were_refused():
     report = made("refused")
     assert not any("labels" in text for text in sections(report)["What may be published"][:-1])
-    assert "textbook" not in words(report)
-    assert "textbook" in words(made("passed"))
 
 
 def test_teachers_are_counted_and_not_their_votes():

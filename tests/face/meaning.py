@@ -55,7 +55,7 @@ _REPORT = {
     "beta": "sanitized.beta",
     "sigma of the release": "sanitized.sigma_release",
     "chance of failure": "sanitized.delta_failure",
-    "passed": "tested.passed",
+    "passed": "passed",
     "target": "tested.target",
     "epsilon of a refusal": "tested.refusal_epsilon",
     "bound": "tested.bound",

@@ -7,65 +7,32 @@ import functools
 import hashlib
 import json
 import tempfile
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from types import UnionType
-from typing import get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pate_cli.core.errors import PateError
-from pate_cli.core.words import Analysis
 from pate_cli.disclosure.checked import CHECKED, Checked
-from pate_cli.disclosure.facts import facts_of, plan_of, report_of
+from pate_cli.disclosure.facts import report_of, run_of
 from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.reader import parse_report
-from pate_cli.disclosure.report import LabelFile, Report
-from pate_cli.verbs.analyses import analysis_of
+from pate_cli.disclosure.report import LabelFile, ReportFacts
+from pate_cli.disclosure.total import Spent
 from pate_cli.verbs.verify import verify
-
-# Fields of the document that the dataclass calls otherwise, or that say what kind of file it is.
-_HEAD = ("kind", "schema_version", "releasable")
-# Where there is none of what has parts.
-_WHOLE = {("tested",): Checked.LABELS, ("spent",): Checked.RECORD}
 
 
 def kind_of_check(path):
-    """How the leaf at this path of the JSON document is declared to be checked."""
-    names = [name for name in path if isinstance(name, str)]
-    if tuple(names) in _WHOLE:
-        return _WHOLE[tuple(names)]
-    if names[0] in _HEAD:
-        return Checked.COMPUTED
-    return how_checked(Report, names)
+    """How the leaf at this path of the JSON document is declared to be checked.
 
-
-def how_checked(kind, path):
-    """Return how the field at a path of names is checked; its own declaration counts, or else that
-    of what it is part of.
-
-    Raises:
-        KeyError: the dataclass has no such field, or the field declares nothing.
+    Of all runs together only the runs are stated; what they cost is computed.
     """
-    how = Checked.PARTS
-    for name in path:
-        while not is_dataclass(kind) and get_args(kind):
-            kind = next(each for each in get_args(kind) if each is not type(None))
-            if get_origin(kind) not in (tuple, UnionType, None):
-                break
-        if not is_dataclass(kind):
-            break
-        field = next((each for each in fields(kind) if each.name == name), None)
-        if field is None and how is Checked.PARTS:
-            raise KeyError(f"there is no field {name!r} in {kind}")
-        if field is None:
-            break  # documents call it otherwise; it is checked as what it is part of
-        how = field.metadata.get(CHECKED, how)
-        kind = get_type_hints(kind)[name]
-    if how is Checked.PARTS:
-        raise KeyError(f"{'.'.join(path)} does not declare how it is checked")
-    return how
+    names = [name for name in path if isinstance(name, str)]
+    if names[0] == "spent" and names[1:2] not in ([], ["runs"]):
+        return Checked.COMPUTED
+    declared = {each.name: each.metadata[CHECKED] for each in fields(ReportFacts)}
+    return declared.get(names[0], Checked.COMPUTED)
 
 
 def leaves(value, at=()):
@@ -111,47 +78,24 @@ def consistent(data):
     """The document with all that follows from what it states computed anew; None if none does."""
     try:
         report = parse_report(json.dumps(data).encode())
-        charging = analysis_of(Analysis.PAPER if report.analysis == "paper" else Analysis.TIGHT)
-        found = report_of(facts_of(_as_told(report), charging.plan))
+        found = report_of(_as_told(report))
     except (PateError, ArithmeticError, ValueError):
         return None
     return json.loads(found.to_json())
 
 
 def _as_told(report):
-    """A forger also changes what repeats the leaf: δ, orders, and the run among its runs."""
-    public = replace(report.data_independent, order=None, labels_order=None)
-    report = replace(report, data_independent=public)
-    own = [run for run in report.spent.runs if run.id == report.run] if report.spent else []
-    crosscheck = report.crosscheck
-    if crosscheck is not None and not report.external:
-        report = replace(report, crosscheck=replace(crosscheck, delta=report.delta))
-    if not own or len(report.rounds) != 1:
-        return report
-    (run,), (done,), tested = own, report.rounds, report.tested
-    asked = run.asked and replace(
-        run.asked, mechanism=done.mechanism, queries=done.queries, max_answers=done.max_answers
-    )
-    epsilon = run.epsilon
-    try:
-        alone = replace(report, spent=None)
-        charging = analysis_of(Analysis.TIGHT)
-        found = report_of(facts_of(alone, charging.plan))
-        epsilon = found.data_independent.epsilon if tested is None else tested.target
-    except (PateError, ArithmeticError, ValueError):
-        pass
-    told = replace(
-        run,
-        delta=report.delta,
-        time=report.time,
-        asked=asked,
-        epsilon=epsilon,
-        refusal_epsilon=None if tested is None else tested.refusal_epsilon,
-        answers=None if tested is not None and not tested.passed else done.answers,
-        draw=next(iter(plan_of(report).draws), None),
-    )
-    runs = tuple(told if each is run else each for each in report.spent.runs)
-    return replace(report, spent=replace(report.spent, runs=runs))
+    """A forger also changes what repeats the leaf: the report's run among its runs, and prices."""
+    facts = report.facts
+    if facts.spent is None:
+        return facts
+    runs = [run.priced for run in facts.spent.runs]
+    own = next((place for place, run in enumerate(runs) if run.id == report.run), None)
+    if own is not None and (len(report.rounds) == 1 or report.sanitizer is not None):
+        names = ("budget", "total_epsilon", "total_delta")
+        beside = {name: getattr(runs[own], name) for name in names}
+        runs[own] = replace(run_of(facts), **beside)
+    return replace(facts, spent=Spent.of(runs))
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,6 @@ from pate_cli.votes.join import (
     query_ids,
     student,
     teacher_groups,
-    truth,
     with_prior,
 )
 from pate_cli.votes.names import ClassNames, class_names
@@ -125,11 +124,6 @@ def _read_student(name: str, rng: Generator) -> None:
         predictions(student(name, votes), _ids()[:2], 0)
 
 
-def _read_truth(name: str, rng: Generator) -> None:
-    with _beside(rng) as votes:
-        truth(name, votes, 2).at(_ids()[:2], 0, -1)
-
-
 def _read_prior(name: str, rng: Generator) -> None:
     with _beside(rng) as votes:
         list(with_prior(votes, name, 3).guessed(votes.queries).batches())
@@ -179,7 +173,6 @@ def _read_released(name: str, _rng: Generator) -> None:
 
 READERS: dict[str, Callable[[str, Generator], object]] = {
     "student": _read_student,
-    "truth": _read_truth,
     "prior": _read_prior,
     "queries": _read_queries,
     "groups": _read_groups,
@@ -189,7 +182,7 @@ READERS: dict[str, Callable[[str, Generator], object]] = {
     "record": _read_record,
     "report": _read_released,
 }
-_BESIDE = ("student", "truth", "prior", "queries", "groups", "aliases")
+_BESIDE = ("student", "prior", "queries", "groups", "aliases")
 
 
 # Names of things that are no files.

@@ -23,16 +23,18 @@ from pate_cli.core.codec import encoded
 from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import Adjacency, PublicFact
-from pate_cli.disclosure.external import External, Stated, refuse_short
+from pate_cli.core.words import Adjacency, PublicFact, ReleaseKind
+from pate_cli.disclosure.external import Stated, refuse_short, stated_rdp
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.plan import Draw
+from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.record import RunKind, SpendRecord
+from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.runs import RunKind
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.verify import verify
 from pate_cli.votes.groups import TeacherGroups
 from slices import EVERY, some
+from some_runs import told as told_of
 
 GONE = object()
 ODD = [
@@ -108,26 +110,18 @@ def one_line(error, name):
 def ledger():
     """One with whatever a ledger can hold."""
     groups = TeacherGroups(("a", "a", "b"), weights=(2, 2, 1)).public
-    mechanism = pate.GNMax(60, 2, sigma2=20.0, teachers_per_record=2, votes_together=True)
-    one = Round(
-        id="a" * 32,
-        mechanism=mechanism.parameters(),
-        queries=40,
-        max_answers=30,
-        answers=20,
-        draws=(Draw(0.02, 9.0, 3.0),),
-        read_off=(PublicFact.QUERIES,),
-        groups=groups,
-        label_set=LabelSet(2, ("x", "y")),
-    )
+    mechanism = pate.GNMax(5, 2, sigma2=20.0, teachers_per_record=2, votes_together=True)
+    plan = ReleasePlan(ReleaseKind.UPPER, 1e-5, 6.0, 0.02, 9.0)
+    asked = told_of(
+        mechanism, 40, max_answers=30, sanitizer=plan, read_off=(PublicFact.QUERIES,),
+        groups=groups, label_set=LabelSet(2, ("x", "y")),
+    )  # fmt: skip
     return Ledger(
-        analysis="tight",
-        delta=1e-5,
         orders=np.array([6.0, 8.0]),
         rdp=np.array([0.1, 0.2]),
         ceiling=np.array([0.3, 0.4]),
         sensitivity=np.array([[0.1, 0.2], [0.1, 0.2]]),
-        rounds=(one,),
+        rounds=(Round.of(asked, id="a" * 32, answers=20),),
     )
 
 
@@ -189,7 +183,7 @@ def use_record(found):
 def test_a_record(kind, tmp_path):
     """A run of every kind, damaged one at a time, beside whole ones of the others."""
     data = {"runs": [encoded(run) for run in record().runs]}
-    at = [run["kind"] for run in data["runs"]].index(kind)
+    at = [run.kind for run in record().runs].index(kind)
     data["runs"].insert(0, data["runs"].pop(at))
 
     def read(altered):
@@ -256,10 +250,8 @@ def test_an_external_cost(kind, tmp_path):
 
     def use(part):
         refuse_short([part], 8.0)
-        parts = External((part,))
-        parts.rdp(np.array([1.5, 8.0]))
-        parts.total(1e-5)
-        json.dumps(encoded(parts.facts(8.0, 8.0)), allow_nan=False)
+        stated_rdp([part], np.array([1.5, 8.0]))
+        json.dumps(encoded(part), allow_nan=False)
 
     assert check(
         damaged(data),

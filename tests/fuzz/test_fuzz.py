@@ -28,7 +28,7 @@ from pate_cli.core.errors import (
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import record_beside
-from pate_cli.votes.join import query_ids, student, teacher_groups, truth
+from pate_cli.votes.join import prior, query_ids, student, teacher_groups
 from pate_cli.votes.names import ClassNames, class_names
 from pate_cli.votes.opening import open_votes
 
@@ -144,9 +144,9 @@ def read(path, **words):
         return [batch.counts for batch in votes.batches()]
 
 
-def load_truth(path):
+def load_prior(path):
     with open_votes(np.array([[3, 2], [2, 3]]), layout="counts") as votes:
-        return truth(path, votes, votes.queries)
+        return prior(path, votes)
 
 
 def load_predictions(path):
@@ -197,7 +197,7 @@ def test_headers_that_are_no_array(shape, descr, here):
     Path("v").write_bytes(
         b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + bytes(72)
     )
-    for kind, reader in ((VoteError, read), (VoteError, load_predictions), (VoteError, load_truth)):
+    for kind, reader in ((VoteError, read), (VoteError, load_predictions), (VoteError, load_prior)):
         assert len(refusal_of(kind, reader, "v")) < 300
 
 
@@ -217,13 +217,13 @@ def test_predictions_that_float64_cannot_hold(here):
 
 def test_ids_that_are_lists(here):
     pq.write_table(pa.table({"query_id": pa.array([[1], [2]]), "label": [0, 1]}), "v")
-    for reader in (load_truth, load_queries):
+    for reader in (load_prior, load_queries):
         assert "neither a whole number nor a text" in refusal_of(VoteError, reader, "v")
 
 
 @pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/null", "/dev/urandom"])
 def test_a_device_is_no_file_of_votes(device, here):
-    for reader in (read, load_truth):
+    for reader in (read, load_prior):
         assert "no such file" in refusal_of(VoteError, reader, device)
     if device == "/dev/zero":
         assert "has over 256 MB" in refusal_of(LedgerError, Ledger.read, device)
@@ -269,7 +269,7 @@ def test_names_that_no_file_has(name, here):
     refusal_of(LedgerError, Ledger.read, name)
     refusal_of(LedgerError, SpendRecord.read, name)
     refusal_of(VoteError, read, name)
-    refusal_of(VoteError, load_truth, name)
+    refusal_of(VoteError, load_prior, name)
     if "\0" in name:
         refusal_of(LedgerError, record_beside, name)
 

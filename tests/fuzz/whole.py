@@ -19,23 +19,20 @@ import pyarrow.parquet as pq
 import pate_cli
 import record_files
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import Adjacency
+from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.record import (
-    Outcome,
-    Run,
-    RunKind,
-    SessionSettings,
-    SpendRecord,
-)
+from pate_cli.disclosure.plan import Draw, ReleasePlan
+from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.settings import RowsAsked
+from pate_cli.disclosure.runs import Outcome, Run, SessionSettings
 from pate_cli.disclosure.stopping import stop_rule
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.stability import Stability
+from some_runs import told
 
 MARK = 27_118
 """Votes of these files begin so, that a message that shows one is noticed."""
@@ -156,27 +153,16 @@ def _groups() -> Any:
 # What runs leave behind. Costs, which are secrets, are all MARK.
 
 
-_MECHANISM = GNMax(100, 3, sigma2=20.0).parameters()
+_MECHANISM = GNMax(100, 3, sigma2=20.0)
 _TIME = "2026-01-02T03:04:05Z"
+_UPPER = ReleasePlan(ReleaseKind.UPPER, 1e-5, 8.0, 0.02, 9.0)
 
 
 def ledger() -> Ledger:
-    mechanism = _MECHANISM
-    rounds = tuple(
-        Round(
-            id=name * 32,
-            mechanism=mechanism,
-            queries=100,
-            max_answers=50,
-            answers=40,
-            draws=(Draw(0.02, 9.0, 3.0),),
-        )
-        for name in "ab"
-    )
+    asked = told(_MECHANISM, 100, max_answers=50, sanitizer=_UPPER)
+    rounds = tuple(Round.of(asked, id=name * 32, answers=40) for name in "ab")
     secret = MARK / 1e5
     return Ledger(
-        analysis="tight",
-        delta=1e-5,
         orders=np.array([4.0, 8.0]),
         rdp=np.array([secret, secret]),
         sensitivity=np.full((2, 3), secret),
@@ -187,39 +173,34 @@ def ledger() -> Ledger:
 
 def record() -> SpendRecord:
     """A run of every kind."""
-    asked = RowsAsked(mechanism=_MECHANISM, queries=100, max_answers=50)
     stated = Stated(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
     ended: dict[str, Any] = {"outcome": Outcome.LABELLED, "time": _TIME}
     mechanism = ConfidentGNMax(100, 3, threshold=60.0, sigma1=40.0, sigma2=20.0)
     rule = stop_rule(mechanism, epsilon=3.0, delta=1e-5)
+    stable = Stability(100, 3, query_epsilon=0.5, query_delta=1e-9)
     runs = (
-        Run(
-            id="9" * 32, kind=RunKind.WORST_CASE, epsilon=1.5, delta=1e-5, answers=50,
-            asked=asked, round="a" * 32, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5,
-            **ended,
+        Run.of(
+            id="9" * 32, answers=50, settings=told(_MECHANISM, 100, max_answers=50),
+            round="a" * 32, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5, **ended,
         ),
-        Run(
-            id="c" * 32, kind=RunKind.RELEASE, outcome=Outcome.RELEASED, time=None,
+        Run.of(
+            id="c" * 32, outcome=Outcome.RELEASED, time=None, delta=1e-5,
             drawn_from=("a" * 32,), draw=Draw(0.05, 10.0, 3.0),
         ),
-        Run(
-            id="d" * 32, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=_TIME,
-            epsilon=1.0, delta=1e-6, refusal_epsilon=0.1,
+        Run.of(
+            id="d" * 32, time=_TIME,
+            settings=told(_MECHANISM, 100, delta=1e-6, target=TargetPlan(1.0, 1e-6, 0.1)),
         ),
-        Run(id="e" * 32, kind=RunKind.COMPOSITION, epsilon=0.5, delta=1e-6, **ended),
-        Run(
-            id="f" * 32, kind=RunKind.SESSION, epsilon=rule.epsilon, delta=1e-5, answers=7,
-            asked=RowsAsked(
-                mechanism=mechanism.parameters(), queries=7, max_answers=7, rule=rule
-            ),
+        Run.of(id="e" * 32, answers=9, settings=told(stable, 9, analysis="composition"), **ended),
+        Run.of(
+            id="f" * 32, answers=7, settings=told(mechanism, 7, rule=rule),
             session=SessionSettings(1.6, 90, "0" * 64), **ended,
         ),
-        Run(
-            id=stated.digest, kind=RunKind.EXTERNAL, outcome=Outcome.STATED, time=_TIME,
-            epsilon=0.7, delta=1e-5, external=stated,
+        Run.of(
+            id=stated.digest, outcome=Outcome.STATED, time=_TIME, delta=1e-5, external=stated,
         ),
     )  # fmt: skip
-    return SpendRecord(tuple(run.priced for run in runs))
+    return SpendRecord(runs)
 
 
 def report() -> Report:
@@ -256,9 +237,11 @@ WHOLE: dict[str, Callable[[], bytes]] = {
         pa.table({"query_id": _ids(), **{f"class_{c}": chances()[:, c] for c in range(4)}})
     ),
     "student, csv": lambda: b"a,b\n" + b"0.25,0.75\n" * _ROWS,
-    "truth, npy": lambda: npy(np.arange(_ROWS) % 3),
-    "truth, parquet": lambda: parquet(pa.table({"query_id": _ids(), "label": _ids()})),
-    "truth, jsonl": lambda: b'{"query_id": "q", "label": 1}\n{"query_id": "r", "label": 0}\n',
+    "prior, npy": lambda: npy(np.arange(_ROWS) % 3),
+    "prior, parquet": lambda: parquet(pa.table({"query_id": _ids(), "label": _ids()})),
+    "prior, jsonl": lambda: "".join(
+        json.dumps({"query_id": name, "label": 1}) + "\n" for name in _ids()[:2]
+    ).encode(),
     "queries, npy": lambda: npy(np.arange(_ROWS)),
     "queries, csv": lambda: "\n".join(["query_id", *_ids()]).encode(),
     "groups, parquet": lambda: parquet(_groups()),

@@ -15,7 +15,8 @@ from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure import record_place
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.record import Outcome, RecordFile, Run, SpendRecord
+from pate_cli.disclosure.record import RecordFile, SpendRecord
+from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.files import delivery, journal, outputs
 from pate_cli.files.delivery import File, Output
 from pate_cli.files.inputs import Inputs

@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from histories.system import replaced
+from pate_cli.core.codec import encoded
 from pate_cli.disclosure import total
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.record import Run
+from pate_cli.disclosure.runs import Run
 
 _FUNCTIONS: Final = (
     ("pate_cli.disclosure.stopping", "stop_rule"),
@@ -98,7 +99,5 @@ def _looked_up_total(price: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _cost_alone(run: Run) -> Any:
-    asked = run.asked
-    rows = None if asked is None else (dict(asked.mechanism), asked.queries, asked.max_answers)
     drawn = (run.draw, len(run.drawn_from))
-    return run.kind, run.counted, run.delta, rows, drawn, run.external
+    return run.outcome, run.counted, run.delta, encoded(run.settings), drawn, run.external

@@ -72,7 +72,7 @@ def check_record(path: Path, left: Left, *, names: Sequence[str] = ()) -> None:
     nameless: Counter[Answer] = Counter()
     asked = answers = 0
     for line in lines:
-        if not run.asked.rule.left(asked, answers):
+        if not run.settings.rule.left(asked, answers):
             raise BrokenError(f"more was asked after {asked} queries and {answers} answers")
         label = line["label"]
         if names and label is not None:
@@ -89,7 +89,7 @@ def check_record(path: Path, left: Left, *, names: Sequence[str] = ()) -> None:
             raise BrokenError(f"{name!r} left with {label!r} and is noted as {told.get(name)!r}")
     if Counter(left.nameless) - nameless:
         raise BrokenError("an answer without a name left and is not noted")
-    if (run.asked.queries, run.answers or 0) != (asked, answers):
-        raise BrokenError(f"{asked} lines, and the record tells of {run.asked.queries} queries")
+    if (run.settings.queries, run.answers or 0) != (asked, answers):
+        raise BrokenError(f"{asked} lines, and the record tells of {run.settings.queries} queries")
     if len(left) > asked or len(left.labels) > answers:
         raise BrokenError(f"{len(left)} answers left, and {asked} are paid for")

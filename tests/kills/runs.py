@@ -19,7 +19,7 @@ import numpy as np
 from kills.promises import BrokenError, events_in
 from pate_cli.cli.app import app
 from pate_cli.core.noise import RunKey
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import fold
 
 ROWS, TEACHERS, CLASSES, A_RANGE = 120, 60, 3, 10

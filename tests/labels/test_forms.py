@@ -322,7 +322,7 @@ NO_LISTS = (
 )
 ONE = "`labels_as` goes with several labels a query; these have one"
 NO_TEXTS = (
-    "npy holds numbers, and labels that nobody listed are texts; give `label_format` "
+    "npy holds no names, and nobody listed those of labels; give `label_format` "
     f"{'|'.join(formats_with('texts'))}"
 )
 

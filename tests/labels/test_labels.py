@@ -37,15 +37,12 @@ def several(said, **changed):
     )
 
 
-NO_COLUMNS = "ids, labels and sources must be one column each, of one length, not of shapes"
+NO_COLUMNS = "ids, labels and sources must be columns of one length:"
 NOT_IDS = "query ids must be whole numbers or text, not"
 OUTSIDE = "a label must be in [0, 2147483647], or -1 for none"
 OTHER = "the source must be one of teachers, student, none, not asked"
 NOBODY = "the source must be none or not asked exactly where there is no label"
-TWICE = (
-    "the column of query ids is called 'source', as another column of the labels is; rename it in "
-    "the votes"
-)
+TWICE = "ids are called 'source', as another column of labels; rename them"
 CODES = {name: np.zeros((1, 1), np.uint8) for name in ("ids", "labels", "sources")}
 REFUSED = [
     ({"labels": np.array([1])}, f"{NO_COLUMNS} (3,), (1,) and (3,)"),

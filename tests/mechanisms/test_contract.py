@@ -346,7 +346,7 @@ def test_the_cost_by_score_is_the_cost_on_the_lattice_and_steps_add_up_to_it(nod
     steps = nodes.mechanism.steps(nodes.score, orders)
     assert all(np.all(step >= 0.0) for step in steps.values())
     np.testing.assert_allclose(sum(steps.values()), by_score, rtol=1e-9)
-    tally = nodes.mechanism.tally(nodes.counts, nodes.table.grid)
+    tally = Tally.of(nodes.mechanism.cells_of(nodes.counts, nodes.table.grid))
     assert nodes.table.price(tally, np.arange(2)).rdp == pytest.approx(nodes.cost.sum(), rel=1e-12)
 
 
@@ -526,7 +526,9 @@ def test_what_is_charged_depends_neither_on_the_order_of_rows_nor_on_cut(mechani
         votes = cut(counts[rows], sizes, ids[rows])
         _, _, parts = labelled(mechanism, votes, seed=seed, cap=cap)
         return [
-            sum((bound.tally(part, table.grid) for bound, part in parts), Tally.empty())
+            sum(
+                (Tally.of(bound.cells_of(part, table.grid)) for bound, part in parts), Tally.empty()
+            )
             for table in tables
         ]
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from beside import a_student
 from divergences import coin, worst_coin
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.threshold import threshold_rdp, worst_threshold_rdp
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import ParameterError
@@ -59,7 +60,7 @@ def test_round_off_carries_no_score_over_two_cells(teachers):
         bound = replace(mechanism, predictions=a_student(student)).for_rows((0,), 0)
         pair = np.array([[1, 0, 0], [2, 0, 0]])
         scores = np.array([bound.test_score(counts[None])[0] for counts in pair])
-        rows.append(mechanism._vote_cells.index(scores))
+        rows.append(mechanism._test.index(scores))
     low, high = np.array(rows).T
     assert np.all(np.abs(high - low) <= 1)
 
@@ -201,7 +202,7 @@ def test_no_student_label_after_the_stop(cap, size):
     assert done.report.answers == done.ledger.answers == cap
     # All rows are charged.
     table = mechanism.cost_table(3.0)
-    tally = mechanism.for_rows(range(12), 0).tally(counts, table.grid)
+    tally = Tally.of(mechanism.for_rows(range(12), 0).cells_of(counts, table.grid))
     assert done.ledger.rdp[0] == table.price(tally, np.arange(1)).rdp
 
 

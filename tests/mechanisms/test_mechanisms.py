@@ -233,6 +233,6 @@ def test_worst_case_costs_and_gaussian_dp_add_up():
 
 def test_default_parameters_have_no_digits_of_round_off():
     for teachers in range(1, 300):
-        run = RunShape(teachers=teachers, classes=3, queries=5, delta=1e-5)
+        run = RunShape(teachers=teachers, queries=5, delta=1e-5)
         for value in ConfidentGNMax.defaults(run, {}).values():
             assert len(repr(value)) <= 8

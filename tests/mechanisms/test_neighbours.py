@@ -278,7 +278,7 @@ def test_an_exact_cost_with_a_gridded_sensitivity_would_understate():
     fine = mechanism.cost_table(order).grid
     lipschitz, stride = fine.step * fine.stride, 4
     grid = ScoreGrid(step=lipschitz / stride, stride=stride, block=1, first=-120, size=140)
-    table = ScoreTable(order, grid, lambda scores: mechanism.bound(scores, order))
+    table = ScoreTable(order, grid, lambda scores: mechanism.bounds(scores, np.array([order]))[0])
     local = local_sensitivity_blocks(table.rows, rows=1, grid=grid, rows_per_block=1)[0]
     z = np.linspace(-20.0, 0.0, 4001)
     exact = [np.maximum.accumulate(table.bound(at)) for at in (z, z - lipschitz)]

@@ -15,12 +15,18 @@ from pate_cli.accounting.stability import distance_to_instability, farthest_dist
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.noise import RunKey
-from pate_cli.mechanisms.base import RunShape
+from pate_cli.core.words import MechanismName
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from refusals import refusal
 from slices import some
 
 FALSE_ALARM = 1e-8
+
+
+def built(given, *, k=1):
+    choice = MechanismChoice(MechanismName.SPARSE_VECTOR, given, teachers_per_record=k)
+    return choice.build(teachers=250, classes=10, queries=640, delta=1e-5)
 
 
 def sparse(teachers, classes, epsilon, delta, refusals, **more):
@@ -189,8 +195,7 @@ def test_scale_divides_by_epsilon():
 
 @pytest.mark.parametrize("k", [1, 3])
 def test_default_epsilon_puts_the_threshold_at_a_half(k):
-    run = RunShape(250, 10, queries=640, delta=1e-5, teachers_per_record=k)
-    mechanism = SparseVector.for_run(run, {"query_delta": 1e-7, "refusals": 5})
+    mechanism = built({"query_delta": 1e-7, "refusals": 5}, k=k)
     assert (mechanism.query_delta, mechanism.refusals) == (1e-7, 5)
     assert mechanism.threshold == pytest.approx(farthest_distance(250, teachers_per_record=k) / 2.0)
     confident = np.tile([[230, 20] + [0] * 8], (500, 1))
@@ -198,12 +203,11 @@ def test_default_epsilon_puts_the_threshold_at_a_half(k):
 
 
 def test_defaults_leave_half_of_delta_to_the_refusals():
-    run = RunShape(250, 10, queries=640, delta=1e-5)
-    assert SparseVector.for_run(run, {}).refusals == 10
-    mechanism = SparseVector.for_run(run, {"refusals": 4})
+    assert built({}).refusals == 10
+    mechanism = built({"refusals": 4})
     assert 4 * mechanism.query_delta == pytest.approx(0.5e-5)
     given = {"query_epsilon": 0.7}
-    assert SparseVector.for_run(run, given).query_epsilon == 0.7
+    assert built(given).query_epsilon == 0.7
 
 
 def test_unreachable_delta():

@@ -13,10 +13,10 @@ from pate_cli.core.noise import RunKey, normal_from_words, smallest_delta
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.cost import measure_cost
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import price_votes
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
 from runs import CountsRows
 
@@ -193,7 +193,7 @@ def test_made_up_votes_of_many_classes_have_the_law_of_few(monkeypatch):
 
     recipe = SyntheticEnsemble(teachers=12, classes=5, queries=6000, confusion=0.4)
     known, its_truth = recipe.draw(8)
-    monkeypatch.setattr("pate_cli.mechanisms.synthetic.DENSE_CLASSES", 4)
+    monkeypatch.setattr("pate_cli.planning.synthetic.DENSE_CLASSES", 4)
     found, truth = recipe.draw(9)
     urn = found.dense()
     np.testing.assert_array_equal(urn.sum(axis=1), 12)

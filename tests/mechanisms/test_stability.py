@@ -12,9 +12,15 @@ from laws import answers_law, plurality_law
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
 from pate_cli.core.errors import ParameterError, UnreachableError
-from pate_cli.mechanisms.base import RunShape
+from pate_cli.core.words import MechanismName
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.stability import Stability
 from refusals import refusal
+
+
+def built(given, *, k=1):
+    choice = MechanismChoice(MechanismName.STABILITY, given, teachers_per_record=k)
+    return choice.build(teachers=250, classes=10, queries=640, delta=1e-5)
 
 
 def law(mechanism, counts):
@@ -61,8 +67,7 @@ def test_privacy_composes_the_leak():
 @pytest.mark.parametrize("k", [1, 3])
 @pytest.mark.parametrize("delta", [1e-9, 1e-3])
 def test_default_epsilon_puts_the_threshold_at_a_half(k, delta):
-    run = RunShape(250, 10, queries=640, delta=1e-5, teachers_per_record=k)
-    mechanism = Stability.for_run(run, {"query_delta": delta})
+    mechanism = built({"query_delta": delta}, k=k)
     assert mechanism.query_delta == delta
     assert mechanism.teachers_per_record == k
     assert mechanism.threshold == pytest.approx(farthest_distance(250, teachers_per_record=k) / 2.0)
@@ -74,13 +79,12 @@ def test_default_epsilon_puts_the_threshold_at_a_half(k, delta):
 
 
 def test_defaults_leave_half_of_delta_and_obey_what_is_given():
-    run = RunShape(250, 10, queries=640, delta=1e-5)
-    mechanism = Stability.for_run(run, {})
+    mechanism = built({})
     assert mechanism.query_delta == 1e-5 / 640
     assert 640 * mechanism.leak == pytest.approx(0.5e-5)
     assert mechanism.privacy(640, 1e-5).epsilon < np.inf
     given = {"query_epsilon": 0.7}
-    assert Stability.for_run(run, given).query_epsilon == 0.7
+    assert built(given).query_epsilon == 0.7
 
 
 def test_unreachable_delta():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.paper.__main__ import main
+from pate_cli.planning.synthetic import SyntheticEnsemble
 
 
 @pytest.fixture

@@ -13,8 +13,9 @@ from scipy.stats import laplace
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.stability import distance_to_instability
 from pate_cli.core.noise import RunKey
+from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.mechanisms.base import RunShape
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
@@ -135,7 +136,8 @@ def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
 
     def build(refusals):
         given = {"refusals": refusals, "query_delta": 1e-3 / refusals}
-        return SparseVector.for_run(RunShape(30, 3, queries=80, delta=0.2), given)
+        choice = MechanismChoice(MechanismName.SPARSE_VECTOR, given)
+        return choice.build(teachers=30, classes=3, queries=80, delta=0.2)
 
     found = compare_composed(CountsRows(COUNTS), build, answers=30.0, delta=0.2)
     refusals = int(found.note.split()[0])

@@ -11,7 +11,9 @@ import pate_cli as pate
 from forecasts.table import SETTINGS, asked_rows, compare, truth
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import ConfidentGNMax, GNMax, LNMax
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.forecast import (
     forecast,
     public_forecast,

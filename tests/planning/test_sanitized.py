@@ -16,8 +16,8 @@ from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning.sanitized import choose_plan, choose_plan_for
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from runs import charged
 from slices import chosen, some
 

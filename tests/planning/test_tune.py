@@ -8,12 +8,12 @@ import pytest
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import Bound, MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.planning import tune as tuning
 from pate_cli.planning.forecast import forecast
 from pate_cli.planning.goal import Goal
 from pate_cli.planning.recipe import made_up_votes
 from pate_cli.planning.search import Candidate, Search
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.planning.tune import tune
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel

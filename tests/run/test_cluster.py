@@ -22,7 +22,7 @@ from typer.testing import CliRunner
 import pate_cli as pate
 from pate_cli.cli.app import app
 from pate_cli.core.errors import VoteError
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import engine, fold
 from pate_cli.run.engine import engine_of
 from slices import some

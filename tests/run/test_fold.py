@@ -25,9 +25,9 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
 from pate_cli.paper.analysis import PublishedCost
-from pate_cli.planning.cost import TightCost, measure_cost, rows_at
+from pate_cli.planning.cost import TightCost, measure_cost, queries_at
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import fold
 from pate_cli.run.accounts import release_test
 from pate_cli.run.engine import Processes, here
@@ -146,11 +146,10 @@ def test_workers_change_no_bit_of_a_price(analysis, folder, small):
         with open_votes(folder / "whole.parquet") as file:
             rows = AskedRows(file, ROWS, engine)
             cost = measure_cost(rows, CONFIDENT, orders=orders, delta=1e-5, analysis=analysis)
-            each = rows_at(analysis, rows, CONFIDENT, order=4.0)
-            kinds = cost.queries
-            parts = (cost.rdp, kinds.answers, kinds.cost, kinds.number, each.cost)
+            each = queries_at(analysis, rows, CONFIDENT, order=4.0)
+            parts = (cost.rdp, cost.queries.answers, cost.queries.cost, each.cost)
             found.append([np.asarray(part).tobytes() for part in parts])
-    assert cost.queries.number.sum() == ROWS
+    assert cost.queries.answers.size == ROWS
     assert found[0] == found[1]
 
 
@@ -193,7 +192,7 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small):
 @pytest.mark.parametrize("mechanism", some(MECHANISMS[:4], 2), ids=lambda one: one.name)
 def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
     grid = mechanism.cost_table(5.0).grid
-    wanted = mechanism.for_rows(np.array(IDS), 0).tally(COUNTS, grid)
+    wanted = Tally.of(mechanism.for_rows(np.array(IDS), 0).cells_of(COUNTS, grid))
     for rows, batch_rows in some(((1, None), (50, 50), (7, 3), (1000, None), (1000, 11)), 2):
         small(rows)
         for name in ("whole.parquet", "parts"):

@@ -16,14 +16,14 @@ from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.door import quote
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.quote import quote_of
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run.fold import TallyCells
 from pate_cli.run.labelling import drawn
 from runs import aggregated, cut, same_tally, told
@@ -210,7 +210,7 @@ def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
 def test_the_price_before_is_the_price_after(mechanism):
     how = charged_by(mechanism)
     asked = told(mechanism, queries=ROWS, max_answers=12, delta=how["delta"], sanitizer=how["plan"])
-    before = quote(asked).to_dict()
+    before = quote_of(asked).to_dict()
     after = ran(mechanism, cap=12).report.to_dict()
     for field in ("delta", "mechanism", "queries", "max_answers", "data_independent"):
         assert before[field] == after[field]

@@ -26,8 +26,7 @@ def test_the_picture(script):
     pytest.importorskip("matplotlib")
     prior = script("prior")
     points = [prior.Point(sigma=s, epsilon=e, right=r) for s, e, r in [(8, 4, 0.9), (16, 2, 0.8)]]
-    drawing = prior.figure(dict.fromkeys(prior.WEIGHTS, points))
-    (axes,) = drawing.axes
+    axes = prior.picture(dict.fromkeys(prior.WEIGHTS, points))
     assert "secret" not in axes.get_title(loc="left")
     *curves, line = axes.get_lines()
     for curve in curves:

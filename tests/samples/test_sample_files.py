@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.votes.join import truth
+from pate_cli.votes.join import prior
 from pate_cli.votes.opening import open_votes
 
 LIMIT = 3_000_000
@@ -80,7 +80,7 @@ def test_ballots_in_words(script, samples):
         assert (votes.queries, votes.teachers, votes.layout) == (209, 40, "labels")
         counts = np.concatenate([batch.counts for batch in votes.batches()])
         assert votes.unmatched().votes == (40 - counts.sum(axis=1)).sum() > 0
-        known = truth(samples / "cells_truth.parquet", votes).at(range(209), 0, -1)
+        known = prior(samples / "cells_truth.parquet", votes).at(range(209), 0, -1)
     right = known == counts.argmax(axis=1)
     text = (samples / "README.md").read_text(encoding="utf-8")
     assert "| `cells.parquet` | 209 x 2, 40 teachers |" in text

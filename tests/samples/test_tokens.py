@@ -40,8 +40,7 @@ def test_tokens_drawn_alone_have_their_probabilities(script):
 def test_the_picture(small):
     pytest.importorskip("matplotlib")
     tokens, found = small
-    drawing = tokens.figure([found])
-    upper, lower = drawing.axes
+    upper, lower = tokens.picture([found]).figure.axes
     assert "secret" not in upper.get_title(loc="left")
     values = [line.get_ydata()[0] for line in (*upper.get_lines()[:2], *lower.get_lines())]
     ways = (found.shared, found.alone)

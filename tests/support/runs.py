@@ -37,6 +37,11 @@ class Given:
         return float(self.normal(1)[0])
 
 
+def tally_of(mechanism, counts, order):
+    """The lattice cells of histograms at an order, counted."""
+    return Tally.of(mechanism.cells_of(counts, mechanism.cost_table(order).grid))
+
+
 def batches(counts, sizes, ids=None):
     """Histograms as batches of the given sizes, over and over."""
     ids = np.arange(len(counts)) if ids is None else ids
@@ -87,13 +92,13 @@ def cut(counts, sizes, ids=None):
 def told(mechanism, *, queries, max_answers=None, delta=1e-5, private=False, **more):
     """What a run over so many rows is told."""
     composed = isinstance(mechanism, ComposedMechanism)
+    more.setdefault("analysis", "composition" if composed else "tight")
     return Settings(
         mechanism=mechanism.parameters(),
         queries=queries,
         max_answers=queries if max_answers is None else min(max_answers, queries),
         delta=delta,
         private=private,
-        analysis="composition" if composed else "tight",
         **more,
     )
 
@@ -114,30 +119,24 @@ def aggregated(rows, mechanism, plan=None, *, max_answers, key, delta=1e-5, **ho
     return Aggregation(kept.labels, report_of(facts), ledger)
 
 
-def round_of(mechanism, *, queries, max_answers=None, answers=0, name="f00d", draws=()):
+def round_of(mechanism, *, queries, answers=0, name="f00d", private=True, **more):
     """What is public about a run."""
-    cap = queries if max_answers is None else max_answers
-    return Round(
-        id=name, mechanism=mechanism.parameters(), queries=queries, max_answers=cap,
-        answers=answers, draws=tuple(draws),
-    )  # fmt: skip
+    settings = told(mechanism, queries=queries, private=private, **more)
+    return Round.of(settings, id=name, answers=answers)
 
 
-def charged(mechanism, counts, orders, *, distances, delta=1e-5, private=True, **done):
+def charged(mechanism, counts, orders, *, distances, **done):
     """The ledger of a run over these histograms at some orders, without its labels."""
     orders, prices = sorted(orders), []
     for order in orders:
         table = mechanism.cost_table(order)
-        prices.append(table.price(mechanism.tally(counts, table.grid), np.arange(distances)))
+        prices.append(table.price(tally_of(mechanism, counts, order), np.arange(distances)))
     return Ledger(
-        analysis="tight",
-        delta=delta,
         orders=np.array(orders),
         rdp=np.array([price.rdp for price in prices]),
         sensitivity=np.stack([price.curve for price in prices]),
         ceiling=np.array([price.ceiling for price in prices]),
         rounds=(round_of(mechanism, queries=len(counts), **done),),
-        private=private,
     )
 
 

@@ -31,12 +31,15 @@ from pate_cli.core.words import Bound
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
-from pate_cli.disclosure.record import Outcome, RecordFile, Run, RunKind, SpendRecord
+from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
+from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.run import labelling
 from pate_cli.run.accounts import release_test
 from slices import some
+from some_runs import TRIED
 
 PACKAGE = str(Path(pate.__file__).parent)
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
@@ -299,10 +302,8 @@ def test_an_interruption_right_after_the_draw_gives_no_second_one(outcome, under
 
 
 def entry(name="a", *, epsilon=1.0, path=RECORD, **given):
-    run = Run(
-        id=name, kind=RunKind.TARGET, outcome=Outcome.PENDING, time=None, epsilon=epsilon,
-        refusal_epsilon=epsilon / 2.0, delta=1e-5,
-    )  # fmt: skip
+    settings = replace(TRIED.settings, target=TargetPlan(epsilon, 1e-5, epsilon / 2.0))
+    run = Run.of(id=name, time=None, settings=settings)
     return Entry(RecordPlace.at(path), run, **{"budget": None} | given)
 
 

@@ -70,9 +70,8 @@ def test_two_reports_that_tell_otherwise_of_a_run_are_refused(ran):
     """Consistent by itself, a forged report is told by another one."""
     (first, last), path = ran
     (run,) = first.spent.runs
-    asked = dataclasses.replace(run.asked, queries=4, max_answers=4)
-    less = pate.quote(VOTES, "gnmax", **GIVEN, max_queries=4, record=False).epsilon
-    other = dataclasses.replace(run, asked=asked, answers=4, epsilon=less)
+    told = dataclasses.replace(run.settings, queries=4, max_answers=4)
+    other = dataclasses.replace(run, settings=told, answers=4).priced
     with pytest.raises(MismatchError, match=f"tells otherwise of run {run.id}"):
         released(pate.SpendRecord((other,)), last)
     with pytest.raises(MismatchError, match=f"tells otherwise of run {run.id}"):

@@ -29,7 +29,7 @@ def test_a_line_that_was_cut_short_had_answered_nobody(torn, tmp_path):
     lines = whole.splitlines(keepends=True)
     record.write_bytes(b"".join(lines[:-1]) + torn)
     record_files.forget()
-    assert pate.SpendRecord.read(record).runs[0].asked.queries == 1
+    assert pate.SpendRecord.read(record).runs[0].settings.queries == 1
     assert answered(record, "a", (0, 8)) == labels[:1]
     answered(record, "b")
     assert len(record.read_bytes().splitlines()) == len(lines)
@@ -65,7 +65,7 @@ def test_sessions_and_runs_share_a_record_and_each_is_charged_when_it_begins(tmp
         one.ask([8, 0], id="b")
         spent = pate.spent(record)
         assert [run.kind for run in spent.runs] == ["session", "session", "worst-case"]
-        assert [run.asked.queries for run in spent.runs] == [2, 1, 1]
+        assert [run.settings.queries for run in spent.runs] == [2, 1, 1]
         assert spent.runs[0].epsilon == one.rule.epsilon
         with pytest.raises(UnreachableError):
             pate.aggregate(np.array([[5, 3]]), "gnmax", record=record, budget=0.1, **OTHER)
@@ -84,7 +84,7 @@ def test_two_sittings_of_one_session_are_one_session(tmp_path):
             with pytest.raises(pate.BudgetSpent):
                 session.ask([8, 0])
             assert session.asked == 3
-    assert pate.SpendRecord.read(record).runs[0].asked.queries == 3
+    assert pate.SpendRecord.read(record).runs[0].settings.queries == 3
 
 
 def test_a_record_that_takes_over_a_session_opens_no_second_one(tmp_path):
@@ -95,7 +95,7 @@ def test_a_record_that_takes_over_a_session_opens_no_second_one(tmp_path):
     answered(beside, "abcd")
     pate.aggregate(votes, "gnmax", record=record, **OTHER)
     session, labels = pate.SpendRecord.read(record).runs
-    assert (session.asked.queries, session.answers, labels.kind) == (4, 4, "worst-case")
+    assert (session.settings.queries, session.answers, labels.kind) == (4, 4, "worst-case")
     with pate.Session(record=record, **ASKED) as anew:
         assert anew.asked == 0
     assert len(pate.SpendRecord.read(record).runs) == 3  # and paid for
@@ -114,7 +114,7 @@ def test_what_was_answered_is_known_after_a_failure(tmp_path, monkeypatch):
         assert session.ask([0, 8], id="a") == label
         session.ask([8, 0], id="b")
         assert session.asked == 2
-    assert pate.SpendRecord.read(record).runs[0].asked.queries == 2
+    assert pate.SpendRecord.read(record).runs[0].settings.queries == 2
 
 
 def test_an_interruption_while_an_answer_is_noted_ends_the_sitting(tmp_path, monkeypatch):
@@ -130,7 +130,7 @@ def test_an_interruption_while_an_answer_is_noted_ends_the_sitting(tmp_path, mon
             session.ask([8, 0], id="b")
     (label,) = answered(record, "b")
     assert answered(record, "b", (0, 8)) == [label]
-    assert pate.SpendRecord.read(record).runs[0].asked.queries == 2
+    assert pate.SpendRecord.read(record).runs[0].settings.queries == 2
 
 
 def _interrupted(*_):

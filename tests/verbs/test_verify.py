@@ -18,11 +18,9 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
-from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Bound, LabelFormat, LabelsAs
 from pate_cli.disclosure.checked import Checked
-from pate_cli.disclosure.facts import facts_of, report_of
-from pate_cli.disclosure.guarantee import worded
+from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.label_checks import (
     COUNTS,
     GUESSES_FILE,
@@ -43,7 +41,6 @@ from pate_cli.disclosure.verification import (
 )
 from pate_cli.labels.forms import LabelForm, formats_with
 from pate_cli.labels.labels import write_labels
-from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.verify import verify
 from slices import some
 
@@ -78,10 +75,15 @@ def put(data, way, value):
     return altered
 
 
-def again(report):
-    """The report with all that follows from what it states computed anew."""
+def again(report, **changed):
+    """The report of the same facts but for some, with all that follows computed anew."""
+    return report_of(dataclasses.replace(report.facts, **changed))
 
-    return report_of(facts_of(report, lambda plan: analysis_of(report.analysis).plan(plan)))
+
+def retold(report, **changed):
+    """The report of a run that was told otherwise."""
+    (done,) = report.rounds
+    return again(report, rounds=(dataclasses.replace(done, **changed),))
 
 
 # ------------------------------------------------------------------------------------- the verdict
@@ -150,28 +152,41 @@ def test_a_report_with_cautions_holds_whatever_came_out():
 # ------------------------------------------------------------------- what no run says of itself
 
 
+ROUND = ("rounds", 0)
+
+
 @pytest.mark.parametrize(
     ("kind", "way", "value", "fault"),
     [
-        ("gnmax", ("rounds", 0, "answers"), 3, "gnmax answers all of 30 queries, not 3"),
-        ("gnmax", ("rounds", 0, "answers"), 41, "answers, max_answers and queries"),
-        ("refused", ("rounds", 0, "answers"), 3, "3 answers, though the labels did not pass"),
-        ("passed", ("tested", "target"), 90.0, "so no test was needed"),
-        ("passed", ("tested", "target"), 0.01, "nothing passes it"),
-        ("met", ("met_target",), 0.5, "does not meet the target 0.5 untested"),
-        ("groups", ("groups", 1, "group"), "a", "two groups have the same name"),
-        ("prior", ("rounds", 0, "prior", "weight"), 7, "its prior has 7 votes, but it was charged"),
-        ("prior", ("rounds", 0, "prior", "guesses"), 41, "41 guesses of its prior for 40 queries"),
-        ("stability", ("rounds", 0, "mechanism", "name"), "gnmax", "no run has these settings"),
+        ("gnmax", "answers", 3, "gnmax answers all of 30 queries, not 3"),
+        ("refused", "answers", 3, "3 answers, though the labels did not pass"),
+        ("passed", "target", 90.0, "is settled otherwise, or not needed"),
+        ("passed", "target", 0.01, "out of reach"),
+        ("met", "target", 0.5, "does not meet the target 0.5 untested"),
     ],
 )
 def test_what_no_run_says_of_itself_fails(kind, way, value, fault):
-    data = put(reports.made(kind)[0].to_dict(), way, value)
-    if way == ("tested", "target"):
-        data = put(data, ("tested", "refusal_epsilon"), value / 2.0)
-    found = of(data)
+    data = reports.made(kind)[0].to_dict()
+    if way == "target":
+        value = data["rounds"][0]["target"] | {"epsilon": value, "refusal_epsilon": value / 2.0}
+    found = of(put(data, (*ROUND, way), value))
     assert failed(found) == {Checked.COMPUTED}
     assert fault in told(found)[Checked.COMPUTED]
+
+
+@pytest.mark.parametrize(
+    ("kind", "way", "value", "fault"),
+    [
+        ("gnmax", ("answers",), 41, "41 answers of 30 at most"),
+        ("groups", ("groups", 1, "group"), "a", "two groups have the same name"),
+        ("prior", ("prior", "weight"), 7, "its prior has 7 votes, but it was charged"),
+        ("prior", ("prior", "guesses"), 41, "41 guesses of its prior for 40 queries"),
+        ("stability", ("mechanism", "name"), "gnmax", "rounds.0"),
+    ],
+)
+def test_settings_that_no_run_has_are_no_report(kind, way, value, fault):
+    with pytest.raises(ReportError, match=fault):
+        of(put(reports.made(kind)[0].to_dict(), (*ROUND, *way), value))
 
 
 def test_a_session_whose_rule_costs_more_than_it_says_fails():
@@ -183,7 +198,6 @@ def test_a_session_whose_rule_costs_more_than_it_says_fails():
             mechanism="gnmax",
             sigma2=12.0,
             max_queries=5,
-            seed=1,
             record=False,
         ) as opened,
     ):
@@ -203,7 +217,7 @@ def test_more_teachers_than_can_be_charged_again_are_refused():
 
 
 def test_a_run_of_more_teachers_than_can_be_charged_again_is_refused(kept):
-    way = ("spent", "runs", 0, "asked", "mechanism", "teachers")
+    way = ("spent", "runs", 0, "settings", "mechanism", "teachers")
     with pytest.raises(ReportError, match="teachers are not computed again"):
         of(put(kept[0].to_dict(), way, 10**9))
 
@@ -237,8 +251,7 @@ def test_the_record_tells_whether_runs_are_missing(kept):
     report, record = kept
     found = HERE(report, record=record)
     assert (found.holds, found.unchecked) == (True, [LABELS])
-    less = type(report.spent).of(report.spent.runs[1:])
-    cut = again(dataclasses.replace(report, spent=less))
+    cut = again(report, spent=type(report.spent).of(report.spent.runs[1:]))
     assert HERE(cut).holds
     assert Checked.RECORD in HERE(cut).remark()
     found = HERE(cut, record=SpendRecord.read(record))
@@ -252,7 +265,6 @@ def test_the_record_tells_whether_runs_are_missing(kept):
         ("answers", 3, "gnmax answers all of 10 queries, not 3"),
         ("epsilon", 0.1, "its settings give"),
         ("outcome", "refused", "does not end as refused"),
-        ("refusal_epsilon", 0.1, "refusal_epsilon of a worst-case run"),
     ],
 )
 def test_an_earlier_run_says_what_its_settings_give(kept, field, value, fault):
@@ -340,45 +352,30 @@ def carried(report, labels, tmp_path):
 def test_a_target_is_bound_to_labels_that_carry_it(tmp_path):
     """Another one, computed anew, cannot be told from outside, but by such labels."""
     report, labels = reports.made("passed")
-    for change in ({"target": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
+    (done,) = report.rounds
+    for change in ({"epsilon": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
                    {"bound": Bound.CONDITIONAL}):  # fmt: skip
-        forged = again(
-            dataclasses.replace(report, tested=dataclasses.replace(report.tested, **change))
-        )
+        forged = retold(report, target=dataclasses.replace(done.target, **change))
         assert HERE(forged).holds
         assert carried(forged, labels, tmp_path).startswith("the labels carry another ")
-    plain = again(dataclasses.replace(report, tested=None))
+    plain = again(report, rounds=(dataclasses.replace(done, target=None),), passed=None)
     assert carried(plain, labels, tmp_path).startswith("the labels carry another ")
 
 
 def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):
+    louder = {**reports.made("gnmax")[0].mechanism, "sigma2": 1200.0}
+    wider = dataclasses.replace(reports.made("upper")[0].rounds[0].sanitizer, sigma=80.0)
     for kind, name, change in (
-        ("gnmax", "sigma2", {"rounds": {"mechanism": {"sigma2": 1200.0}}}),
-        ("upper", "release", {"sanitized": {"sigma_release": 80.0}}),
-        ("classes read off", "read_off", {"unsettled": ()}),
+        ("gnmax", "sigma2", {"mechanism": louder}),
+        ("upper", "release", {"sanitizer": wider}),
+        ("classes read off", "read_off", {"read_off": ()}),
         ("seeded", "private", {"private": True}),
         ("paper", "analysis", {"analysis": "tight"}),
     ):
         report, labels = reports.made(kind)
-        forged = again(dataclasses.replace(report, **_changed(report, change)))
+        forged = retold(report, **change)
         assert carried(forged, labels, tmp_path) == f"the labels carry another {name}", kind
         assert carried(report, labels, tmp_path) == "as the report has them", kind
-
-
-def _changed(report, change):
-    """Fields of a report with parts of them changed."""
-    found = {}
-    for name, value in change.items():
-        known = getattr(report, name)
-        if name == "rounds":
-            (done,) = known
-            mechanism = {**done.mechanism, **value["mechanism"]}
-            found[name] = (dataclasses.replace(done, mechanism=mechanism),)
-        elif isinstance(value, dict):
-            found[name] = dataclasses.replace(known, **value)
-        else:
-            found[name] = value
-    return found
 
 
 def test_names_of_classes_are_bound_too(tmp_path):
@@ -405,21 +402,10 @@ def test_labels_stripped_of_their_settings(tmp_path):
 def test_labels_are_those_of_a_later_release_of_their_ledger(tmp_path):
     """The draw that labels carry stays charged, whatever is drawn later."""
     report, labels = reports.made("upper")
-    later = dataclasses.replace(
-        report,
-        earlier_draws=(_draw(report),),
-        sanitized=dataclasses.replace(report.sanitized, sigma_release=50.0),
-    )
-    assert carried(again(later), labels, tmp_path) == "as the report has them"
-
-
-def _draw(report):
-    from pate_cli.accounting.gnss import shift_quantile
-    from pate_cli.disclosure.ledger import Draw
-
-    drawn = report.sanitized
-    shift = drawn.sigma_release * shift_quantile(drawn.delta_failure)
-    return Draw(drawn.beta, drawn.sigma_release, shift)
+    plan = report.rounds[0].sanitizer
+    later = again(report, sanitizer=dataclasses.replace(plan, sigma=50.0))
+    assert later.data_independent.epsilon > report.data_independent.epsilon
+    assert carried(later, labels, tmp_path) == "as the report has them"
 
 
 def test_what_is_not_there_or_no_labels(tmp_path):
@@ -474,17 +460,11 @@ def test_labels_of_which_none_is_given(label_format, kind, tmp_path):
 def test_a_prior_cannot_be_kept_quiet(kind, tmp_path):
     report, labels = reports.made(kind)
     data = report.to_dict()
-    for way in ((), ("rounds", 0)):
-        quiet = copy.deepcopy(data)
-        del functools.reduce(lambda inside, name: inside[name], way, quiet)["prior"]
-        assert not of(quiet).holds
+    assert not of({name: value for name, value in data.items() if name != "prior"}).holds
     assert not of(put(data, ("prior", "presupposed"), "Nothing.")).holds
     # Of no prior at all, the numbers are those of fewer votes, and the labels know better.
-    bare = copy.deepcopy(data)
-    del bare["prior"], bare["rounds"][0]["prior"]
-    for mechanism in (bare["mechanism"], bare["rounds"][0]["mechanism"]):
-        del mechanism["prior_weight"]
-    forged = again(parse_report(json.dumps(bare).encode()))
+    mechanism = {name: one for name, one in report.mechanism.items() if name != "prior_weight"}
+    forged = retold(report, mechanism=mechanism, prior=None)
     assert not failed(HERE(forged))
     assert carried(forged, labels, tmp_path).startswith("the labels carry another prior_")
 
@@ -578,14 +558,9 @@ def test_explain_does_not_pass_on_the_words_of_others(kind):
         assert words.startswith("This report does not hold: numbers and words. ")
 
 
-def test_no_curve_is_made_of_what_is_only_claimed():
-    report = dataclasses.replace(reports.made("gnmax")[0], private=False)
-    assert report.statements[0].holds
+def test_no_curve_is_made_of_what_is_only_claimed(tmp_path):
+    data = reports.made("seeded")[0].to_dict()
+    claimed = [one | {"holds": True} for one in data["statements"]]
+    (tmp_path / "r.json").write_text(json.dumps(data | {"statements": claimed}))
     with pytest.raises(UsageError, match="no curve that holds whatever the votes: Nothing"):
-        pate.rdp_curve(report, orders=[4.0])
-
-
-def test_a_name_of_a_run_is_what_makes_noise_private():
-    """Reports here are called private, whatever their seeds."""
-    assert not RunKey.from_seed(1).private
-    assert worded(reports.made("gnmax")[0]).private
+        pate.rdp_curve(tmp_path / "r.json", orders=[4.0])

@@ -1,4 +1,4 @@
-"""What stands beside votes: priors, predictions, truths, lists of queries and aliases.
+"""What stands beside votes: priors, predictions, lists of queries and aliases.
 
 The same things in every container are the same things: ids, names of classes and words count.
 """
@@ -34,7 +34,6 @@ from pate_cli.votes.join import (
     query_ids,
     shared_out,
     student,
-    truth,
     with_prior,
 )
 from pate_cli.votes.opening import open_votes
@@ -154,7 +153,7 @@ def test_true_labels_in_every_container(kind, votes, tmp_path):
         folder.mkdir()
         if kind == "folder":
             table = pa.concat_tables([table, table.slice(0, 1).set_column(0, "query_id", [["z"]])])
-        found = truth(CONTAINERS[kind](table, folder), votes)
+        found = prior(CONTAINERS[kind](table, folder), votes)
         assert rows(found, votes).tolist() == wanted
 
 
@@ -167,7 +166,7 @@ def test_an_index_of_a_frame_is_the_query_ids(votes):
         shares = pd.DataFrame(SHARES, index=[7, 5, 9, 3]).iloc[::-1]
         assert np.array_equal(rows(student(shares, numbered), numbered), SHARES)
         series = pd.Series([1, 0], index=[3, 7])
-        assert rows(truth(series, numbered), numbered).tolist() == [0, -1, -1, 1]
+        assert rows(prior(series, numbered), numbered).tolist() == [0, -1, -1, 1]
 
 
 def test_the_column_that_names_the_votes_names_what_is_beside_them(tmp_path):
@@ -175,7 +174,7 @@ def test_the_column_that_names_the_votes_names_what_is_beside_them(tmp_path):
     table = pa.table({"case": IDS} | {f"class_{j}": COUNTS[:, j] for j in range(3)})
     with open_votes(table, id_column="case") as opened:
         for name in ("case", "query_id"):
-            found = truth(pa.table({name: IDS[::-1], "label": [1, 2, 0, 2]}), opened)
+            found = prior(pa.table({name: IDS[::-1], "label": [1, 2, 0, 2]}), opened)
             assert rows(found, opened).tolist() == [2, 0, 2, 1]
 
 
@@ -185,7 +184,7 @@ def test_a_number_is_the_same_id_as_its_digits(there, beside):
     """CSV does not tell them apart, so that no container does; 007 is another."""
     table = pa.table({"query_id": there, "class_0": [3, 1], "class_1": [0, 2]})
     with open_votes(table) as opened:
-        found = truth(pa.table({"query_id": beside, "label": [0, 1]}), opened)
+        found = prior(pa.table({"query_id": beside, "label": [0, 1]}), opened)
         assert rows(found, opened).tolist() == [1, 0]
         other = prior(pa.table({"query_id": ["007", "05"], "label": [0, 1]}), opened)
         assert rows(other, opened).tolist() == [-1, -1]
@@ -233,17 +232,17 @@ def test_words_in_arrays_and_truth_values(votes):
         assert rows(prior(source, votes), votes).tolist() == GUESSES.tolist()
     yes_no = pa.table({"query_id": [0, 1], "label": [True, False]})
     with open_votes([[1, 2], [2, 1]], layout="counts") as two:
-        assert rows(truth(yes_no, two), two).tolist() == [1, 0]
+        assert rows(prior(yes_no, two), two).tolist() == [1, 0]
     columns = {"query_id": [0, 1], "true": [1, 2], "false": [2, 1]}
     with open_votes(pa.table(columns), label_names=("true", "false")) as two:
-        assert rows(truth(yes_no, two), two).tolist() == [0, 1]
+        assert rows(prior(yes_no, two), two).tolist() == [0, 1]
 
 
 def test_words_match_as_those_of_the_votes_do():
     """Spellings and aliases that count in the votes count beside them."""
     told = {"layout": "labels", "label_names": NAMES, "normalise": True, "aliases": {"kuh": "cow"}}
     with open_votes([["ant", "bee"]] * 3, **told) as opened:
-        assert rows(truth(["Ant.", "KUH", " bee"], opened), opened).tolist() == [0, 2, 1]
+        assert rows(prior(["Ant.", "KUH", " bee"], opened), opened).tolist() == [0, 2, 1]
 
 
 @pytest.mark.parametrize(
@@ -258,7 +257,7 @@ def test_words_match_as_those_of_the_votes_do():
         (SHARES * 2, "row 0 has no probabilities that sum to 1"),
         (SHARES - [[0], [0.1], [0], [0]], "row 1 has no probabilities that sum to 1"),
         (np.where(SHARES == 0.7, np.nan, SHARES), "row 2 has no probabilities that sum to 1"),
-        (SHARES[:, :2], "must be probabilities [queries, 3 classes], got shape (4, 2)"),
+        (SHARES[:, :2], "must be probabilities [queries, 3], got (4, 2)"),
         (SHARES[:, :, None], "has shape (4, 3, 1)"),
         (SHARES[:0], "has shape (0, 3)"),
         (pa.table({"query_id": IDS}), "has no rows, or no column beside the query ids"),
@@ -277,7 +276,7 @@ def test_what_is_no_prior_is_named_with_its_row(given, text, votes):
 
 def test_words_need_names(plain):
     """A word is never a class by itself."""
-    assert "give `label_names`" in refusal(UsageError, truth, ["ant", "bee", "cow", ""], plain)
+    assert "give `label_names`" in refusal(UsageError, prior, ["ant", "bee", "cow", ""], plain)
 
 
 def test_predictions_are_there_for_every_query(votes, plain):
@@ -297,16 +296,6 @@ def test_predictions_are_there_for_every_query(votes, plain):
     assert np.array_equal(predictions(student(near, plain), range(4), 0), near)
 
 
-def test_a_truth_without_ids_is_as_long_as_what_is_asked(plain):
-    """Labels of other votes would match by their order."""
-    assert rows(truth([0, 1, 2, 0], plain, 4), plain).tolist() == [0, 1, 2, 0]
-    assert len(truth([0, 1], plain, 2).values) == 2
-    for labels, asked in (([0, 1], 3), ([0, 1, 2, 0, 1], 2)):
-        text = refusal(VoteError, truth, labels, plain, asked)
-        assert "the votes have 4 queries" in text
-    assert "one class a query" in refusal(VoteError, truth, SHARES, plain)
-
-
 def test_the_message_names_the_file(plain, tmp_path):
     """Row 1 of which file, if several stand beside the votes."""
     path = tmp_path / "guesses.npy"
@@ -314,8 +303,8 @@ def test_the_message_names_the_file(plain, tmp_path):
     text = refusal(VoteError, prior, path, plain)
     assert text.startswith("the prior in ")
     assert "guesses.npy: row 1 has" in text
-    assert "no such file" in refusal(VoteError, truth, tmp_path / "gone.csv", plain)
-    assert "standard input" in refusal(VoteError, truth, "-", plain)
+    assert "no such file" in refusal(VoteError, prior, tmp_path / "gone.csv", plain)
+    assert "standard input" in refusal(VoteError, prior, "-", plain)
     path.write_bytes(path.read_bytes()[:-5])
     assert "guesses.npy" in refusal(VoteError, prior, path, plain)
 
@@ -325,7 +314,7 @@ def test_an_array_of_what_is_no_unicode_is_refused(votes, tmp_path):
     path = tmp_path / "words.npy"
     np.save(path, np.array(["ant", "cow", "", "bee"]))
     path.write_bytes(path.read_bytes()[:-12] + b"\xff\xff\xff\x7f" * 3)
-    for read in (prior, truth, student, lambda given, _: query_ids(given, None)):
+    for read in (prior, student, lambda given, _: query_ids(given, None)):
         assert "words.npy: cannot be read" in refusal(VoteError, read, path, votes)
 
 
@@ -427,12 +416,15 @@ def test_what_is_public_of_a_prior(votes):
     """Its weight, how many of the rows that are asked it says something about, and its hash."""
     table = pa.table({"query_id": ["q0", "q1", "else"], "label": [0, 1, 2]})
     found = with_prior(votes, table, 5)
-    assert found.guessed(4).prior == PriorFacts(5, 2, content_of(table))
-    assert found.guessed(2).prior.guesses == 1
+    assert found.guessed(4).facts.prior == PriorFacts(5, 2, content_of(table))
+    assert found.guessed(2).facts.prior.guesses == 1
     assert found.guessed(4).facts.prior.texts()["prior_guesses"] == "2"
     assert "no guess for any of the 1 rows" in refusal(VoteError, found.guessed, 1)
     by_place = with_prior(votes, GUESSES, 5)
-    assert (by_place.guessed(4).prior.guesses, by_place.guessed(2).prior.guesses) == (3, 2)
+    assert (by_place.guessed(4).facts.prior.guesses, by_place.guessed(2).facts.prior.guesses) == (
+        3,
+        2,
+    )
     assert "ends at row" in refusal(VoteError, with_prior(votes, GUESSES[:2], 5).guessed, 3)
 
 
@@ -449,7 +441,7 @@ def test_a_weight_of_nothing_changes_nothing(votes):
     (batch,) = found.batches()
     assert np.array_equal(batch.counts, COUNTS)
     assert batch.alone is None
-    assert found.prior.weight == 0
+    assert found.facts.prior.weight == 0
 
 
 def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
@@ -457,16 +449,16 @@ def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
     path = tmp_path / "p.csv"
     path.write_text('label\nant\ncow\n""\nbee\n')
     file = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert with_prior(votes, path, 3).prior.sha256 == content_of(path) == file
+    assert with_prior(votes, path, 3).facts.prior.sha256 == content_of(path) == file
     numbers = hashlib.sha256(GUESSES.astype("<i8").tobytes()).hexdigest()
     for held in (GUESSES, GUESSES.tolist(), GUESSES.astype(np.int8), pa.table({"label": GUESSES})):
-        assert with_prior(votes, held, 3).prior.sha256 == content_of(held) == numbers
+        assert with_prior(votes, held, 3).facts.prior.sha256 == content_of(held) == numbers
     with_ids = pa.table({"query_id": IDS, "label": GUESSES})
-    assert with_prior(votes, with_ids, 3).prior.sha256 == content_of(with_ids) != numbers
+    assert with_prior(votes, with_ids, 3).facts.prior.sha256 == content_of(with_ids) != numbers
     words = np.array(["ant", "cow", "", "bee"])
-    assert with_prior(votes, words, 3).prior.sha256 == content_of(words) != numbers
+    assert with_prior(votes, words, 3).facts.prior.sha256 == content_of(words) != numbers
     several = parts(with_ids, tmp_path)
-    assert with_prior(votes, several, 3).prior.sha256 == content_of(with_ids)
+    assert with_prior(votes, several, 3).facts.prior.sha256 == content_of(with_ids)
 
 
 # Several labels a query.
@@ -490,11 +482,11 @@ def test_every_label_has_a_guess_of_its_own(pairs):
         found = prior(source, pairs)
         assert rows(found, pairs).tolist() == YES.ravel().tolist()
         assert found.said_of(("a", "a", "b", "b"), 0) == 3
-        assert rows(truth(source, pairs), pairs).tolist() == YES.ravel().tolist()
+        assert rows(prior(source, pairs), pairs).tolist() == YES.ravel().tolist()
     (batch,) = with_prior(pairs, YES, 7).batches()
     alone = np.concatenate([each.counts for each in pairs.batches()])
     assert np.array_equal(batch.counts, expected(alone, YES.ravel(), 7))
-    assert with_prior(pairs, YES, 7).guessed(4).prior.guesses == 3
+    assert with_prior(pairs, YES, 7).guessed(4).facts.prior.guesses == 3
 
 
 def test_predictions_of_labels_are_probabilities_of_yes(pairs):
@@ -523,7 +515,7 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
 def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
     """They are never rounded, and never those of other labels."""
     assert text in refusal(VoteError, prior, given, pairs)
-    assert text in refusal(VoteError, truth, given, pairs)
+    assert text in refusal(VoteError, prior, given, pairs)
 
 
 # Lists of queries, and aliases.
@@ -550,13 +542,19 @@ def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
     [
         ([1, 2, 1], "row 2 has the query id of row 0, too"),
         (["a", 1], "must hold whole numbers below 2^63, or texts"),
-        ([1.5], "row 0 has an id that is neither a whole number nor a text"),
-        ([True, False], "row 0 has an id that is neither a whole number nor a text"),
-        ([[1, 2]], "row 0 has an id that is neither a whole number nor a text"),
+        ([1.5], "row 0 or one after it has an id that is neither a whole number nor a text"),
+        (
+            [True, False],
+            "row 0 or one after it has an id that is neither a whole number nor a text",
+        ),
+        ([[1, 2]], "row 0 or one after it has an id that is neither a whole number nor a text"),
         ([], "is empty, or has no column `query_id`"),
         (pa.table({"x": [1]}), "is empty, or has no column `query_id`"),
         ([1, 2**63], "must hold whole numbers below 2^63, or texts"),
-        (np.array([1, 2**63], dtype=np.uint64), "row 1 has an id above 2^63 - 1"),
+        (
+            np.array([1, 2**63], dtype=np.uint64),
+            "row 0 or one after it has an id that is above 2^63 - 1",
+        ),
     ],
 )
 def test_lists_of_queries_that_are_none(given, text):

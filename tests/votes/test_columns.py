@@ -84,11 +84,11 @@ def test_counts_are_taken_by_the_names_of_their_columns():
     """Columns called as the classes are come in the order of `label_names`; others are refused."""
     table = pa.table(TWO)
     with open_votes(table, layout="counts") as file:
-        assert file.class_names == ("cat", "dog")
+        assert file.facts.label_names == ("cat", "dog")
     file, _, counts = read(table, label_names="dog,cat")
-    assert (file.class_names, counts.tolist()) == (("dog", "cat"), [[2, 1], [1, 2]])
+    assert (file.facts.label_names, counts.tolist()) == (("dog", "cat"), [[2, 1], [1, 2]])
     message = refused(table, layout="counts", label_names="dog,fish")
-    assert "do not name the same classes: 'cat' is on one side only" in message
+    assert "class 'cat' is only among the columns" in message
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_nothing_to_read(tmp_path):
         message = refused(tmp_path / "v.csv", layout=layout)
         assert ("has no rows" if layout != "long" else "'teacher_id' is missing") in message
     twice = pa.Table.from_arrays([pa.array([1])] * 3, names=["a", "b", "a"])
-    assert "two columns are named 'a'" in refused(twice)
+    assert "columns 0 and 2 are both named 'a'" in refused(twice)
 
 
 def test_a_column_of_nulls_goes_with_any_other():

@@ -171,7 +171,7 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         ("0,1,2\n1,2,0\n", "the first line holds numbers"),
         ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
         ("a,b,a\n1,2,3\n", "columns 0 and 2 are both named 'a'"),
-        ('"a","b"\n"1",5,2\n"2",2,5\n', "the first line is one name short, as R writes it"),
+        ('"a","b"\n"1",5,2\n"2",2,5\n', "the first line is one name short beside row names"),
         ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3"),
         ("sep=;\na;b\n1;2\n", "begins with `sep=`"),
         ('"class_0" "class_1"\n"1" 3 4\n', "has bars or blanks between fields; write commas"),
@@ -289,54 +289,3 @@ def test_lists_of_json_may_begin_with_nulls(first, read, tmp_path):
     )
     found = read(tmp_path / "v", layout="labels", classes=2, teachers=width)[2]
     assert found == [[line.count(0), line.count(1)] for line in lines]
-
-
-@pytest.mark.parametrize("suffix", FORMATS)
-def test_a_nul_in_a_name_is_refused(suffix, refused, tmp_path):
-    """Libraries end a name there, and the message speaks of the file."""
-    table = pa.table({"query_id": ["a"], "class_0": [1], "class\0_1": [2]})
-    (tmp_path / "v").write_bytes(written(table, suffix))
-    said = refused(tmp_path / "v", layout="counts")
-    assert "NUL in its name" in said or "is neither NPY" in said
-
-
-def test_texts_that_look_like_dates_are_texts(read, tmp_path):
-    """An id is what it is written as, whatever a parser sees in it."""
-    lines = ['{"query_id":"2020-01-01","counts":[1,2]}', "", '{"query_id":"x","counts":[2.0,1]}']
-    (tmp_path / "v").write_text("\ufeff" + "\r\n".join(lines))
-    assert read(tmp_path / "v", layout="counts")[1:] == (["2020-01-01", "x"], GOOD[1])
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"\x80\x04K\x01.", "is a Python pickle"),
-        (b"BZh91AY", "is packed by bzip2"),
-        (b"\xd0\xcf\x11\xe0\0\0", "is neither NPY, Parquet, Arrow, JSON lines nor CSV"),
-        (b"\x01\x02\0\x03", "is neither NPY, Parquet, Arrow, JSON lines nor CSV"),
-        (b"", "is empty"),
-        (gzip.compress(b"", mtime=0), "is empty"),
-    ],
-)
-def test_what_stays_closed(content, said, refused, tmp_path):
-    """One line says what to write instead."""
-    (tmp_path / "v").write_bytes(content)
-    assert said in refused(tmp_path / "v", layout="counts")
-
-
-def test_an_archive_of_several_arrays_or_of_something_else(refused, tmp_path):
-    """Nobody can tell which array the votes are, and nothing of a pickle is opened."""
-    np.savez(tmp_path / "v.npz", a=[[1, 2]], b=[[1, 2]])
-    assert "not an NPZ file of one array" in refused(tmp_path / "v.npz")
-    np.savez(tmp_path / "o.npz", np.array([[None]]))
-    assert "holds Python objects" in refused(tmp_path / "o.npz")
-
-
-def test_opening_a_long_text_tells_how_far_it_is(tmp_path):
-    """Whoever waits for a copy sees its bytes pass, all of them."""
-    text = "100,200\n" * (1 << 20)
-    (tmp_path / "v.csv").write_text("class_0,class_1\n" + text)
-    passed = []
-    with open_votes(tmp_path / "v.csv", layout="counts", progress=passed.append):
-        assert sum(passed) == len(text)
-        assert len(passed) >= 2

@@ -193,7 +193,7 @@ EVERY_IN_ORDER = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
 def test_a_file_says_what_is_public_of_its_groups():
     """Its `teachers` are the most votes that a row can have."""
     with open_votes(VOTES, layout="labels", classes=3, groups=EVERY_IN_ORDER) as votes:
-        assert (votes.teachers, votes.groups) == (8, EVERY.public)
+        assert (votes.teachers, votes.facts.groups) == (8, EVERY.public)
         assert votes.facts.of_round["groups"] == EVERY.public
         assert not votes.votes_together
 

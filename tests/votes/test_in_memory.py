@@ -7,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.opening import open_votes
@@ -85,10 +86,11 @@ def test_an_index_in_parts(tmp_path, read):
 
 
 @pytest.mark.parametrize("said", [b"{", b"[]", b'{"index_columns":5}', b'{"index_columns":[{}]}'])
-def test_notes_of_pandas_that_are_none(said, read):
-    """Metadata of a file is nobody's promise."""
+def test_notes_of_pandas_that_are_none(said, refused, tmp_path):
+    """A file is damaged whose index cannot be told: its queries may have other ids than rows."""
     table = pa.table(FRAME.to_dict("list")).replace_schema_metadata({b"pandas": said})
-    assert read(table, **ASKED)[1:] == (list(range(20)), COUNTS.tolist())
+    pq.write_table(table, tmp_path / "v")
+    assert refused(tmp_path / "v", **ASKED).startswith("v: cannot be read: it is damaged")
 
 
 def test_what_is_only_called_like_an_index(read, refused):

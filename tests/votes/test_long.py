@@ -42,7 +42,7 @@ def test_queries_come_in_order_of_their_ids():
     assert ids == ["a", "b", "c"]
     np.testing.assert_array_equal(counts, [[0, 2, 0], [1, 0, 1], [0, 0, 2]])
     assert (file.queries, file.teachers, file.chunks, file.order) == (3, 2, (), "query_id")
-    assert (file.portable, file.rows_from_data) == (False, False)
+    assert (file.portable, "queries" in file.facts.read_off) == (False, False)
     _, ids, counts = read(votes(rows), start=1, limit=1)
     assert (ids, counts.tolist()) == (["b"], [[1, 0, 1]])
 
@@ -79,7 +79,7 @@ def test_what_is_damaged_is_refused_by_row():
     assert "row 4 has a negative number" in told((5, 3, -1))
     assert "row 4 has a label outside 0..3" in told((5, 3, 4), classes=4)
     assert "row 4 has a label outside 0..65535" in told((5, 3, 70_000))
-    assert "row 4 is a second vote of the same teacher" in told((5, 1, 1))
+    assert "row 4 is a second vote of one teacher" in told((5, 1, 1))
     assert "row 0 is the first vote on a query that not all 3" in told((6, 3, 1))
     assert "has 3 teacher ids, more than `teachers` 2" in told((5, 3, 1), teachers=2)
     assert "only label 0" in refused(votes([(5, 1, 0), (5, 2, 0)]))
@@ -132,8 +132,7 @@ def test_a_list_of_queries_is_what_is_asked():
     for ids in ([9, 5, 7], np.array([9, 5, 7], dtype=np.uint8)):
         file, found, counts = read(table, teachers=2, classes=2, queries=ids, batch_rows=2)
         assert found == [9, 5, 7]
-        assert (file.rows_from_data, file.read_off, file.order) == (
-            False,
+        assert (file.facts.read_off, file.order) == (
             (),
             "the list of queries",
         )
@@ -151,9 +150,9 @@ def test_where_votes_may_be_missing_the_queries_are_read_off_them():
     """Without a list, a query that nobody voted on is not there: the number is no public fact."""
     table = votes([(5, 1, 0), (5, 2, 1)])
     with open_votes(table, classes=2, teachers=2) as file:
-        assert file.rows_from_data
+        assert "queries" in file.facts.read_off
     with open_votes(table, classes=2) as file:
-        assert not file.rows_from_data
+        assert "queries" not in file.facts.read_off
 
 
 @pytest.mark.parametrize("ids", [[3, 5], ["a", "b"]])
@@ -190,7 +189,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch
     """Histograms and who voted on what are held at once, so their size has a limit."""
     monkeypatch.setattr(long, "MOST_BYTES", 100)
     rows = [(query, teacher, query % 2) for query in range(9) for teacher in range(2)]
-    assert "9 queries, 2 teachers and 2 classes take more than" in refused(votes(rows))
+    assert "9 queries, 2 teachers and 2 classes take over 0.5 GB" in refused(votes(rows))
     assert "store one row a query" in refused(votes(rows), classes=DENSE_CLASSES + 1)
 
 
@@ -199,4 +198,4 @@ def test_more_teachers_than_there_may_be(monkeypatch, refused):
     monkeypatch.setattr(checks, "MOST_TEACHERS", 3)
     table = pa.table({"query_id": [0] * 4, "teacher_id": [*range(4)], "label": [1] * 4})
     assert "has 4 teachers" in refused(table, layout="long", classes=2)
-    assert "has 4 teachers or votes" in refused([[1, 3]], layout="counts")
+    assert "has 4 teachers, or votes" in refused([[1, 3]], layout="counts")

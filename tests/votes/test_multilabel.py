@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from opened import counts_of, read, refused
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import UsageError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
@@ -66,8 +66,8 @@ def test_every_layout_gives_the_same_pairs(ballots, kind, batch_rows, tmp_path):
         np.testing.assert_array_equal(counts, expected)
         assert ids == [query for query in range(QUERIES) for _ in range(LABELS)]
         assert (file.queries, file.classes, file.teachers) == (QUERIES * LABELS, 2, TEACHERS)
-        assert file.label_set is not None
-        assert file.label_set.count == file.rows_per_query == LABELS
+        assert file.facts.label_set is not None
+        assert file.facts.label_set.count == file.rows_per_query == LABELS
         assert sum(file.chunks) in (0, file.queries)
 
 
@@ -100,7 +100,7 @@ def test_true_is_yes(ballots, tmp_path):
 def test_names_of_labels(ballots):
     """Labels are called as was said or as their columns are, in this order."""
     file, _, _ = read(ballots, **VOTES, label_names="a,b,c")
-    assert (file.label_set, file.classes, file.names) == (
+    assert (file.facts.label_set, file.classes, file.names) == (
         LabelSet(3, names=("a", "b", "c")),
         2,
         None,
@@ -110,7 +110,7 @@ def test_names_of_labels(ballots):
     )
     table = pa.table({"query_id": ["q", "r"], "b": [1, 1], "a": [0, 2]})
     file, ids, counts = read(table, **COUNTS, teachers=2)
-    assert file.label_set.names == ("b", "a")
+    assert file.facts.label_set.names == ("b", "a")
     assert ids == ["q", "q", "r", "r"]
     assert counts.tolist() == [[1, 1], [2, 0], [1, 1], [0, 2]]
     _, _, counts = read(table, **COUNTS, teachers=2, label_names=["a", "b"])
@@ -165,7 +165,7 @@ REFUSED = [
     (ZEROS, VOTES | {"teachers": 7}, "has 6 teachers, not 7"),
     (YES, VOTES, "votes have three sides"),
     (ZEROS[:, :, :0], VOTES, "not empty"),
-    (YES, COUNTS, "do not tell how many teachers said no"),
+    (YES, COUNTS, "do not tell how many said no"),
     (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more votes than `teachers` 6"),
     (with_entry(YES, (7, 1), -1), COUNTS | TOLD, "row 7 has a negative number"),
     (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has an empty entry, or has NaN"),
@@ -184,5 +184,5 @@ def test_what_is_refused(array, options, text):
 
 def test_classes_are_no_and_yes(ballots):
     """Labels have two classes each; another number of classes is a misunderstanding."""
-    assert "`classes` 3" in refused(ballots, ParameterError, **VOTES, classes=3)
+    assert "has 2 classes, but `classes` is 3" in refused(ballots, **VOTES, classes=3)
     assert read(ballots, **VOTES, classes=2)[0].classes == 2

@@ -193,7 +193,7 @@ def test_names_come_as_texts_or_from_a_file(tmp_path):
 @pytest.mark.parametrize("given", [b"a,b", {"a", "b"}, {"a": 1, "b": 2}, 3])
 def test_names_have_an_order(given):
     """Classes are numbered by it, so what has none is refused."""
-    assert "must be a list of texts" in refusal(ParameterError, class_names, given)
+    assert "is no list of texts" in refusal(ParameterError, class_names, given)
 
 
 def test_files_of_names_that_cannot_be_read(tmp_path):
@@ -271,4 +271,4 @@ def test_votes_in_words_are_counted_by_hand(table):
     with open_votes(pa.table(TABLES[table]), label_names=TOPICS) as votes:
         found = np.concatenate([batch.counts for batch in votes.batches()])
         assert found.tolist() == wanted
-        assert (votes.class_names, votes.classes, votes.teachers) == (TOPICS, 3, 3)
+        assert (votes.facts.label_names, votes.classes, votes.teachers) == (TOPICS, 3, 3)

@@ -43,7 +43,7 @@ def test_the_same_votes_as_dense_ones(kind, batch_rows):
         np.testing.assert_array_equal(found, counts)
         assert ids == [*range(40)]
         assert (file.layout, file.classes, file.teachers) == (Layout.SPARSE, 4, 25)
-        assert file.read_off == ()
+        assert file.facts.read_off == ()
 
 
 def test_a_row_of_many_classes_costs_as_much_as_it_has_votes():
@@ -123,7 +123,7 @@ def test_sparse_counts_need_their_classes_and_columns():
         )
     half = pa.table({"label": [[1]]})
     assert "column 'count' is missing" in refused(half, layout="sparse", classes=4)
-    assert "is list of text" in refused(
+    assert "must be a list of numbers" in refused(
         pa.table({"label": [["a"]], "count": [[1]]}), layout="sparse", classes=4
     )
     groups = TeacherGroups(["a"])
@@ -224,4 +224,4 @@ def test_three_sides_are_never_guessed():
     array = np.ones((9, 5, 2), dtype=int)
     assert "need `layout`" in refused(array, teachers=5)
     with open_votes(array, layout="scores") as file:
-        assert (file.classes_from_data, file.label_set, file.inferred) == (False, None, False)
+        assert (file.facts.read_off, file.facts.label_set, file.inferred) == ((), None, False)

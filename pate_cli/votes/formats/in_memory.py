@@ -22,8 +22,6 @@ from pate_cli.votes.formats.npy import Array, check_dtype
 from pate_cli.votes.pandas_index import indexed
 from pate_cli.votes.table import Table, held
 
-_MASKED = "is masked; fill it, with -1 or NaN where a vote is missing"
-
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     """Return votes in memory as an array or a table; `ids` are the columns of ids."""
@@ -34,13 +32,13 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     lazy = hasattr(source, "collect")  # as polars has it: nothing is there yet
     is_table = not (is_array or lazy) and any(hasattr(source, name) for name in streams)
     if not (is_table or is_list or hasattr(source, "__array__")):
-        raise ParameterError(
-            "votes are a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data "
-            f"frame, not {type(source).__name__}"
-        )
+        kinds = "a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data frame"
+        raise ParameterError(f"votes are {kinds}, not {type(source).__name__}")
     arrow = type(source).__module__.startswith("pyarrow")
     of_table = "the table" if arrow else "the data frame"
     name = of_table if is_table else "the list of rows" if is_list else "the array"
+    if any(isinstance(each, np.ma.MaskedArray) for each in (source if is_list else [source])):
+        raise ParameterError(f"{name}: is masked; fill it, with -1 or NaN where a vote is missing")
     try:
         if is_table:
             return indexed([held(pa.table(source), name)], ids)[0]
@@ -53,8 +51,6 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
 
 
 def _array(values: NDArray[Any], name: str) -> Array:
-    if isinstance(values, np.ma.MaskedArray):
-        raise ParameterError(_MASKED)
     if values.dtype.kind in "OST":
         values = _plain(values.astype(object))
     kind = np.dtype("U1") if values.dtype.hasobject else values.dtype
@@ -69,8 +65,6 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 
 def _stacked(rows: Any) -> NDArray[Any]:
     """Return a list of rows as an array; numpy would turn numbers beside texts into texts."""
-    if any(isinstance(row, np.ma.MaskedArray) for row in rows):
-        raise ParameterError(_MASKED)
     with warnings.catch_warnings(action="error", category=UserWarning):  # a masked entry
         values = np.asarray(rows)
     return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values
@@ -82,10 +76,8 @@ def _uneven(rows: Any) -> str:
     usual = Counter(shapes).most_common(1)[0][0] if shapes else ()
     for place, shape in enumerate(shapes):
         if shape != usual:
-            return (
-                f"row {place} (or teacher {place}) has shape {shape}, most have {usual}; -1 stands "
-                "for a missing vote, and a class that a teacher does not know scores 0"
-            )
+            fix = "-1 is a missing vote, and a class that a teacher does not know scores 0"
+            return f"row {place} (or teacher {place}) has shape {shape}, most have {usual}; {fix}"
     return "its rows are no numbers and no texts"
 
 
@@ -99,10 +91,8 @@ def _mixed(frame: Any) -> str:
         }
         row = next((row for row in said if said[row] != said[min(said)]), None)
         if row is not None:
-            return (
-                f"column {quoted(column)} holds words and numbers: row {row} is unlike those "
-                "before it; give each column one type"
-            )
+            mixed = f"holds words and numbers: row {row} is unlike those before it"
+            return f"column {quoted(column)} {mixed}; give each column one type"
     return "cannot be read; give each column one type"
 
 
@@ -117,9 +107,7 @@ def _plain(values: NDArray[Any]) -> NDArray[Any]:
         texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
         return np.array(texts, dtype=object).reshape(values.shape)
     if kind_of(found.type) not in ("number", "truth", "nothing"):
-        raise ParameterError(
-            "holds words beside numbers, Python objects or a number of more than 64 bits; votes "
-            "are whole numbers alone, or with `label_names` words alone"
-        )
+        what = "holds words beside numbers, Python objects or a number of more than 64 bits"
+        raise ParameterError(f"{what}; votes are whole numbers, or with `label_names` words")
     found = found.cast(pa.float64()) if found.null_count else found
     return np.asarray(found.to_numpy(zero_copy_only=False)).reshape(values.shape)

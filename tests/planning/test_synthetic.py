@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
-from pate_cli.mechanisms.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble
 from slices import tries
 
 NEEDS = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from scipy.stats import binom, chi2, kstest
 
 from pate_cli.core.errors import ParameterError
-from pate_cli.mechanisms import coordinated
-from pate_cli.mechanisms.coordinated import PublicClocks, coordinated_choice
+from pate_cli.verbs import coordinated
+from pate_cli.verbs.coordinated import PublicClocks, coordinated_choice
 from refusals import refusal
 from slices import some
 

@@ -31,7 +31,7 @@ import hashlib
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,6 @@ from pate_cli.core.checks import LARGEST, MOST_CLASSES, SMALLEST
 from pate_cli.core.errors import ParameterError, quoted
 
 Floats: TypeAlias = NDArray[np.float64]
-Token = TypeVar("Token", int, str)
 
 _PURPOSE: Final = b"pate coordinated 1"
 _NUMBER, _TEXT = b"#", b"$"
@@ -69,12 +68,12 @@ class PublicClocks:
         _spelled("position", self.position)
 
     def first(self, count: int) -> Floats:
-        """Of the tokens 0, …, count − 1."""
+        """Clocks of the tokens 0, …, count − 1, [count]."""
         blocks = range(-(-count // _BLOCK_WORDS))
         return _exponentials(np.concatenate([self._block(block) for block in blocks])[:count])
 
     def of(self, tokens: Sequence[int] | Sequence[str]) -> Floats:
-        """Of these tokens, all of them numbers from 0 or all of them texts; at least one."""
+        """Clocks of tokens, all of them numbers from 0 or all of them texts; at least one."""
         if isinstance(tokens[0], str):
             words = [self._shake(_TEXT + _utf8(str(token)), _WORD_BYTES) for token in tokens]
             return _exponentials(np.frombuffer(b"".join(words), dtype="<u8"))
@@ -91,36 +90,6 @@ class PublicClocks:
         # No two of these can be spelled alike: what has no fixed length comes last or tells it.
         ask = _spelled("seed", self.seed) + _spelled("position", self.position)
         return hashlib.shake_256(_PURPOSE + ask + what).digest(length)
-
-
-@overload
-def coordinated_choice(
-    probabilities: Mapping[Token, float],
-    *,
-    seed: int | str,
-    position: int | str,
-    log: bool = ...,
-) -> Token: ...
-
-
-@overload
-def coordinated_choice(
-    probabilities: Sequence[Mapping[Token, float]],
-    *,
-    seed: int | str,
-    position: int | str,
-    log: bool = ...,
-) -> list[Token]: ...
-
-
-@overload
-def coordinated_choice(
-    probabilities: NDArray[Any] | Sequence[float] | Sequence[Sequence[float]],
-    *,
-    seed: int | str,
-    position: int | str,
-    log: bool = ...,
-) -> Any: ...
 
 
 def coordinated_choice(

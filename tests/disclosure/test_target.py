@@ -248,3 +248,10 @@ def test_the_most_rows_of_a_test():
         assert most_rows(lambda rows, limit=limit: rows <= limit, available=399) == limit
     found = most_rows(lambda rows: rows <= 123_456, available=10**9)
     assert 0.995 * 123_456 <= found <= 123_456
+
+
+def test_a_target_out_of_reach_names_the_worst_case_where_that_is_less():
+    """Queries that cannot cost more than .1 whatever the votes need no test from there on."""
+    plan = TargetPlan.of(0.05, delta=1e-5)
+    text = refusal(UnreachableError, plan.check_reachable, 0.1)
+    assert "the least is about 0.1, at which these queries need no test" in text

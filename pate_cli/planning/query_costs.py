@@ -252,7 +252,6 @@ def exact_costs(
     mechanism: ScoredMechanism,
     target: TargetPlan,
     *,
-    bound: Bound,
     rows: int,
     rough: bool = False,
 ) -> QueryCosts:
@@ -261,12 +260,11 @@ def exact_costs(
     Args:
         votes: the rows, with the prior weight of the mechanism.
         mechanism: of the run.
-        target: ε, δ and the price of failing.
-        bound: as a run is asked for.
+        target: ε, δ, the price of failing and the bound that is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
         rough: whether fewer distances will do, where each histogram takes long.
     """
-    bound = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+    bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders, settings = states.worth(target.orders), Tuning.of(mechanism)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)

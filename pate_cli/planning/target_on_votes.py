@@ -143,7 +143,6 @@ def measure_target(
     mechanism: ScoredMechanism,
     plan: TargetPlan,
     *,
-    bound: Bound,
     queries: int,
     max_answers: int,
 ) -> TargetOnVotes:
@@ -153,13 +152,12 @@ def measure_target(
         votes: over at least the queries that are asked.
         mechanism: the aggregator.
         plan: the target.
-        bound: how the cost of the votes is bounded.
         queries, max_answers: k1 and k2 of the run.
 
     Raises:
         UnreachableError: a target so far off that no other within reason would do.
     """
-    bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
+    bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
     # Higher orders go with smaller targets.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
     profile = VoteProfile(states_for(bound, mechanism, highest_order=highest), in_order=True)

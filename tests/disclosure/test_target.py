@@ -55,12 +55,11 @@ def test_costs_by_distance_of_the_mnist_votes(mnist_histograms, order):
 @whole
 def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     """1.310 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
-    plan = TargetPlan(1.32, 1e-5, 1.32)
+    plan = TargetPlan(1.32, 1e-5, 1.32, bound=Bound.TWO_TAIL)
     found = measure_target(
         CountsRows(mnist_histograms),
         MNIST,
         plan,
-        bound=Bound.TWO_TAIL,
         queries=640,
         max_answers=640,
     )
@@ -82,8 +81,7 @@ def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
     found = measure_target(
         CountsRows(counts),
         mechanism,
-        TargetPlan.of(2.0, delta=1e-5),
-        bound=Bound.TWO_TAIL,
+        TargetPlan.of(2.0, delta=1e-5, bound=Bound.TWO_TAIL),
         queries=asked,
         max_answers=asked,
     )

@@ -9,7 +9,6 @@ import pytest
 
 import pate_cli as pate
 from forecasts.table import SETTINGS, asked_rows, compare, truth
-from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -42,9 +41,9 @@ def test_all_forecasts_are_the_frequency_of_passing(place):
     assert abs(found["off"]) <= 0.02 + 3.0 * found["error_of_truth"]
 
 
-@pytest.mark.parametrize("place", [4, 14])
+@pytest.mark.parametrize("place", [14])
 def test_counted_runs_pass_as_often_as_the_truth_of_the_table_says(place):
-    setting, number = SETTINGS[place], 60
+    setting, number = SETTINGS[place], 120
     rows = asked_rows(setting)
     passed = 0
     for seed in range(number):
@@ -85,7 +84,7 @@ def test_counted_runs_pass_as_often_as_the_truth_of_the_table_says(place):
 def test_what_would_pass_does(mechanism):
     target, rows = TargetPlan.of(1.0, delta=1e-5), 5000
     assert public_forecast(mechanism, target, rows=rows, rough=True).pass_probability.max() < 0.5
-    fewer, epsilon = what_would_pass(mechanism, target, rows=rows, bound=Bound.AUTO, least=0.5)
+    fewer, epsilon = what_would_pass(mechanism, target, rows=rows, least=0.5)
     assert 0 < fewer < rows
     assert epsilon == 1.0
     assert public_forecast(mechanism, target, rows=fewer).pass_probability.max() >= 0.5

@@ -110,4 +110,5 @@ def test_points_for_a_picture_lie_around_the_plan():
 def test_settings_are_keywords_of_aggregate(planned):
     assert set(planned.settings) <= set(pate_cli.aggregate.__signature__.parameters) | {
         "mechanism", "threshold", "sigma1", "sigma2", "max_queries", "target_epsilon", "delta",
+        "refusal_epsilon",
     }  # fmt: skip

@@ -119,9 +119,9 @@ def test_rows_that_are_asked_stay_and_a_mechanism_that_is_asked_is_taken():
 @pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.AUTO])
 def test_rows_follow_for_mechanisms_with_settings_of_their_own(bound):
     mechanism = LNMax(100, 3, laplace_scale=60.0)
-    target = TargetPlan.of(2.0, delta=1e-5)
+    target = TargetPlan.of(2.0, delta=1e-5, bound=bound)
     votes = like(mechanism, rows=SEARCHED_ROWS)
-    found = rows_for(votes, mechanism, target, available=500, bound=bound)
+    found = rows_for(votes, mechanism, target, available=500)
     assert 1 <= found.rows <= 500
     assert found.mechanism is mechanism
     assert found.rows >= rows_within(mechanism, target, most=500)

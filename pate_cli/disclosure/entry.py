@@ -112,15 +112,11 @@ class Entry:
             yield
         except VoteError as error:
             if not until_read or not self._withdrawn():
-                self.note(error)
+                self._noted(error)
             raise
         except BaseException as error:
-            self.note(error)
+            self._noted(error)
             raise
-
-    def note(self, error: BaseException) -> None:
-        """Add to an error that the run counts, and what, if it does."""
-        self._noted(error)
 
     def settle(self, outcome: Outcome, *, answers: int | None = None) -> Spent | None:
         """Note the outcome, and return what all runs cost together; None without a record.
@@ -149,19 +145,22 @@ class Entry:
     @property
     def _all(self) -> SpendRecord:
         """All that is known, this run among it as it is known here."""
-        known = self._place.record | self._beside
-        return known if self._run is None else known.with_run(self._run)
+        return self._known if self._run is None else self._known.with_run(self._run)
+
+    @property
+    def _known(self) -> SpendRecord:
+        """All that is known of other runs, and of this one if it was entered before."""
+        return self._place.record | self._beside
 
     def _check(self, file: RecordFile) -> None:
         """Raise what speaks against the run, as things stand in the record."""
         file.refuse_run()
-        known = self._place.record | self._beside
-        self._refuse(known)
+        self._refuse(self._known)
         self._all.check_alike()
         if self._budget is not None:
-            rest = known if self._run is None else known.without(self._run)
-            fresh = () if self._run is None else (self._run,)
-            refuse_beyond(self._budget, rest.runs, fresh, record=file.name)
+            fresh = [] if self._run is None else [self._run]
+            others = [run for run in self._known.runs if run.id not in {one.id for one in fresh}]
+            refuse_beyond(self._budget, others, fresh, record=file.name)
         self._total()
 
     def _total(self) -> Figure:

@@ -63,10 +63,6 @@ class SpendRecord:
             return SpendRecord((*self.runs, run))
         return SpendRecord(tuple(run if known.id == run.id else known for known in self.runs))
 
-    def without(self, run: Run) -> SpendRecord:
-        """Return the record of all other runs."""
-        return SpendRecord(tuple(known for known in self.runs if known.id != run.id))
-
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
         """Return the runs that another record does not know, by any of their names."""
         known = {name for run in other.runs for name in run.names}

@@ -127,7 +127,7 @@ class RecordPlace:
                 places += [] if Path(one.record) in places else [Path(one.record)]
         files: list[RecordFile] = []
         for path in places:  # links to a file are no other record
-            if path == told or _is_other(path, files):
+            if (path == told and not files) or _is_other(path, files):
                 files.append(RecordFile(path))
         going_on = [each for each in files if each.goes_on_in is None]
         file = None if told is None else files[0]

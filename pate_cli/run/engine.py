@@ -8,6 +8,7 @@ chance: all noise follows from the key that travels with it (see `pate_cli.core.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import pickle
@@ -33,8 +34,6 @@ Engine: TypeAlias = Callable[[Task, Sequence[Any]], Iterator[Any]]
 
 _AHEAD: Final = 2
 """Items per process that are sent before results are taken."""
-_MOST_ON_WINDOWS: Final = 61
-"""Processes that Python can wait for there; labels do not depend on how many there are."""
 _PATIENCE: Final = 20
 """Seconds within which a scheduler must answer and have a worker."""
 _RETRIES: Final = 3
@@ -71,7 +70,7 @@ def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
         yield here if workers == 1 else Processes(workers)
     elif where == "dask" or where.startswith(("tcp://", "tls://")):
         with _client(where, workers) as client:
-            yield _cluster(client)
+            yield functools.partial(_on_cluster, client)
     else:
         raise UsageError(
             "`engine` must be local, dask or the address of a scheduler (tcp://HOST:PORT), not "
@@ -110,7 +109,7 @@ class Processes:
     """
 
     def __init__(self, workers: int) -> None:
-        self._workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
+        self._workers = workers
 
     def __call__(self, task: Task, items: Sequence[Any]) -> Iterator[Any]:
         """Yield the results in the order of the items."""
@@ -176,34 +175,30 @@ def _end_with_parent() -> None:
 # --- a cluster -----------------------------------------------------------------------------------
 
 
-def _cluster(client: Any) -> Engine:
-    """Return the engine of a Dask cluster that answers.
+def _on_cluster(client: Any, task: Task, items: Sequence[Any]) -> Iterator[Any]:
+    """Work as an engine on a Dask cluster that answers.
 
-    It raises EngineError where the cluster is lost or a worker has another version of pate, and
-    VoteError where a worker cannot open the votes.
+    Raises:
+        EngineError: the cluster is lost, or a worker has another version of pate.
+        VoteError: a worker cannot open the votes.
     """
     from concurrent.futures import CancelledError
 
-    import distributed
+    from distributed import KilledWorker
 
-    def work(task: Task, items: Sequence[Any]) -> Iterator[Any]:
-        try:
-            shared = client.scatter(task, broadcast=True, hash=False)
-            yield from _in_order(
-                lambda item: client.submit(
-                    _on_worker, __version__, shared, item, pure=False, retries=_RETRIES
-                ),
-                items,
-                ahead=_AHEAD * sum(client.nthreads().values()),
-            )
-        except NotOpenedError as error:
-            raise VoteError(
-                f"{error} on a worker, which must see the votes by the same name"
-            ) from None
-        except (CancelledError, OSError, distributed.KilledWorker) as error:
-            raise EngineError(f"the cluster was lost ({type(error).__name__})") from error
-
-    return work
+    try:
+        shared = client.scatter(task, broadcast=True, hash=False)
+        yield from _in_order(
+            lambda item: client.submit(
+                _on_worker, __version__, shared, item, pure=False, retries=_RETRIES
+            ),
+            items,
+            ahead=_AHEAD * sum(client.nthreads().values()),
+        )
+    except NotOpenedError as error:
+        raise VoteError(f"{error} on a worker, which must see the votes by the same name") from None
+    except (CancelledError, OSError, KilledWorker) as error:
+        raise EngineError(f"the cluster was lost ({type(error).__name__})") from error
 
 
 def _on_worker(version: str, task: Task, item: Any) -> Any:
@@ -222,33 +217,33 @@ def _client(where: str, workers: int) -> Iterator[Any]:
     """Yield the client of a cluster that answers, and whose workers can do the work."""
     try:
         import dask
-        import distributed as untyped
+        import distributed
     except ImportError:
         raise UsageError(
             "`engine` needs Dask: install it with pip install 'pate-cli[dask]'"
         ) from None
     import logging
 
-    distributed: Any = untyped
     # What Dask has to say comes as one error; its own log would fill the terminal.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    own = where == "dask"
+    given: Any = distributed
+    place = f"at {without_credentials(where)}"
     with contextlib.ExitStack() as held:
         try:
-            if own:
+            if where == "dask":
+                place = "of this machine's own"
                 with dask.config.set(_MEMORY):
-                    cluster = distributed.LocalCluster(
+                    cluster = given.LocalCluster(
                         n_workers=workers,
                         threads_per_worker=1,
                         dashboard_address="127.0.0.1:0",  # None is port 8787, for everyone to see
                         silence_logs=logging.CRITICAL,
                     )
                     where = held.enter_context(cluster)
-            client = distributed.Client(where, timeout=_PATIENCE, set_as_default=False)
+            client = given.Client(where, timeout=_PATIENCE, set_as_default=False)
             held.enter_context(client)
             client.wait_for_workers(1, timeout=_PATIENCE)
         except (OSError, ValueError, RuntimeError):  # whose text may quote a password
-            place = "of this machine's own" if own else f"at {without_credentials(where)}"
             raise EngineError(
                 f"no scheduler with a worker answers {place} within {_PATIENCE} seconds; is it "
                 "running?"

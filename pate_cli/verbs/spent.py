@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from pate_cli.core.codec import encoded
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.cost import Figure
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.total import however_chosen, left_of, total_of
+from pate_cli.disclosure.total import Spent, however_chosen, left_of
 from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import named, reading
@@ -43,7 +42,7 @@ class RecordCost(Result):
 
     record: str | None
     runs: tuple[Run, ...]
-    total: Figure | None
+    total: Spent | None
     budget: Budget | None
     reports: tuple[Check, ...] | None = None
 
@@ -74,10 +73,8 @@ class RecordCost(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the total, the budget with what is left of it, and every run."""
-        total = {"epsilon": 0.0, "delta": 0.0} if self.total is None else asdict(self.total)
-        chosen, sums = self.however_chosen, list(however_chosen(self.runs))
-        if sums:
-            total |= dict(zip(("sum_epsilon", "sum_delta"), sums[-1], strict=True))
+        total = {"epsilon": 0.0, "delta": 0.0} if self.total is None else encoded(self.total)
+        chosen = self.however_chosen
         budget, (left, delta_left) = self.budget, self.left or (None, None)
         checked = {} if self.reports is None else {"reports": [asdict(one) for one in self.reports]}
         return {
@@ -176,7 +173,7 @@ def spent(
     return RecordCost(
         name,
         found.runs,
-        total_of(found.runs) if found.runs else None,
+        Spent.of(found.runs) if found.runs else None,
         asked or next(iter(budgets[::-1]), None),
         None if reports is None else tuple(_checked(found, one) for one in reports),
     )

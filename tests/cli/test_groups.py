@@ -276,8 +276,8 @@ def test_a_mechanism_that_is_given_must_be_for_the_groups(labels, groups):
         choice = MechanismChoice(MechanismName.GNMAX, {"sigma2": 50.0})
         assert quote(file, choice, delta=1e-3) == price
         text = refusal(ParameterError, quote, file, GNMax(70, 4, sigma2=50.0), delta=1e-3)
-        assert text.endswith("teachers_per_record=4, the most votes that one record moves")
+        assert text.endswith("the votes for 4")
     pairs = TeacherGroups(("a",) * 40, teachers_per_record=(4,) * 40)
     with open_votes(labels, layout="labels", classes=4, groups=pairs) as file:
         together = GNMax(40, 4, sigma2=50.0, **right)
-        assert refusal(ParameterError, quote, file, together, delta=1e-3) == text
+        assert "votes_together True" in refusal(ParameterError, quote, file, together, delta=1e-3)

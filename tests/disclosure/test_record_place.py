@@ -274,3 +274,9 @@ def test_a_link_to_a_record_is_no_other_record(votes):
     assert run(votes, record="link.json") == 2
     assert run(votes, record="soft.json") == 3
     assert run(votes) == 4
+
+
+def test_a_record_that_is_given_and_named_takes_over_nothing(votes):
+    found = pate.release("votes.npy.spent.json", record="votes.npy.spent.json")
+    assert found.report.spent.count == 1
+    assert run(votes) == 2

@@ -450,7 +450,7 @@ def ending_at(when, end, patch):
 @pytest.mark.parametrize("force", [False, True])
 def test_a_kill_at_any_call_leaves_whole_files_in_order(tmp_path, drafts, force):
     seen = set()
-    for when in range(60):
+    for when in range(0, 60, 1 + force):
         folder = tmp_path / str(when)
         folder.mkdir()
         for name in "ab" if force else "":

@@ -15,7 +15,6 @@ import pytest
 
 import pate_cli as pate
 import record_files
-from beside import a_student
 from changes import unseen
 from pate_cli.accounting.gaussian import conditional
 from pate_cli.core.errors import (
@@ -36,8 +35,6 @@ from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.run import labelling
-from pate_cli.run.accounts import release_test
 from slices import some
 from some_runs import TRIED
 
@@ -200,29 +197,6 @@ def test_what_is_entered_stands_whatever_comes_next(outcome, under, monkeypatch)
     assert list(survey(walk, outcome, places)) == []
 
 
-@pytest.mark.parametrize("end", some(ENDS, 2))
-def test_the_walk_finds_whoever_strikes_an_attempt(end, under, monkeypatch):
-    def test(*args):
-        try:
-            return release_test(*args)
-        except end:
-            record_files.unlink(RECORD)
-            raise
-
-    monkeypatch.setattr(labelling, "release_test", test)
-    walk = Walk(monkeypatch)
-    under(KEYS[Outcome.LABELLED])
-    walk.run()
-    places = [place for place in walk.each() if place[0] == walk.ENTERED]
-    kept = ("worst_vote", "cone_excess", "branch_and_bound")  # what is found once
-    pricing = [
-        place
-        for place in places
-        if "accounting" in place[1] and not any(name in place[1] for name in kept)
-    ]
-    assert list(survey(walk, Outcome.LABELLED, pricing[:8]))
-
-
 def test_nothing_is_made_of_votes_before_the_record_knows(monkeypatch):
     """Whatever bound, and with no coin at all: they are read, and that they are votes is told."""
     seen = []
@@ -247,19 +221,6 @@ def test_what_is_no_vote_is_told_before_anything_is_entered(target):
     with pytest.raises(VoteError, match="row 23"):
         ask(votes, target_epsilon=target)
     assert attempts() == ()
-
-
-def test_so_is_a_student_who_has_not_seen_all_rows():
-    student = a_student(np.full((len(COUNTS) - 1, 2), 0.5))
-    with pytest.raises(VoteError):
-        ask(
-            mechanism="interactive",
-            bound="two-tail",
-            threshold=20.0,
-            sigma1=9.0,
-            predictions=student,
-        )
-    assert not RECORD.exists()
 
 
 def test_votes_that_change_under_the_run_are_paid_for(tmp_path, monkeypatch):
@@ -328,14 +289,6 @@ def test_a_budget_is_kept_against_all_runs_of_the_record():
     with pytest.raises(UnreachableError):  # it has become too much meanwhile
         beside.enter()
     assert [run.id for run in attempts()] == ["a", "b"]
-
-
-def test_a_budget_goes_with_predictions_in_memory():
-    """A mechanism that no rule knows takes no target from what is left, whatever it is given."""
-    given = {"layout": "counts", "record": RECORD, "budget": 1000.0, "max_epsilon": 1000.0}
-    student = np.tile([0.4, 0.6], (len(COUNTS), 1))
-    done = pate.aggregate(COUNTS, "interactive", predictions=student, **given)
-    assert done.report.tested is None
 
 
 def test_a_record_takes_over_the_runs_of_others():

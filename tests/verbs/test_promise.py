@@ -9,7 +9,7 @@ import pate_cli as pate
 from pate_cli.core.errors import UnreachableError
 
 VOTES = np.tile([90, 6, 4], (400, 1))
-GIVEN = {"layout": "counts", "record": "r.json"}
+GIVEN = {"layout": "counts", "record": "r.json", "bound": "two-tail"}
 
 
 @pytest.fixture(autouse=True)
@@ -18,8 +18,7 @@ def here(tmp_path, monkeypatch):
 
 
 def test_a_budget_and_nothing_else_is_a_target_of_what_is_left():
-    """A quote says so first; the next run has what the first one left."""
-    assert pate.quote(VOTES, budget=2.0, **GIVEN).target.target == 2.0
+    """The next run has what the first one left."""
     spent = pate.aggregate(VOTES, "gnmax", max_queries=20, sigma2=40, **GIVEN).report.epsilon
     left = pate.quote(VOTES, budget=2.0, **GIVEN).target.target
     assert 0.0 <= 2.0 - spent - left < 1e-3

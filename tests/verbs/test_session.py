@@ -12,12 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from scipy.stats import binom
 
 import pate_cli as pate
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import (
-    OutputError,
     ParameterError,
     ReportError,
     UnreachableError,
@@ -109,17 +107,6 @@ def test_a_stream_on_which_teachers_disagree_goes_on_for_longer():
         assert pate.verify(session.report()).holds
 
 
-def test_labels_follow_the_votes():
-    """Of 75 unanimous queries and one split in halves: chances as the noise has them."""
-    with small(target_epsilon=None, max_queries=400, record=False, seed=4) as session:
-        sure = session.ask_all([[250, 0, 0]] * 200)
-        even = session.ask_all([[125, 125, 0]] * 200)
-    assert sure == [0] * 200
-    first = even.count(0)
-    assert binom.cdf(min(first, 200 - first), 200, 0.5) > 1e-7
-    assert even.count(0) + even.count(1) > 190
-
-
 def test_votes_of_every_kind_are_the_same_votes():
     ballots = ["cat"] * 240 + ["dog"] * 7 + ["bird"] * 3
     kinds = [AGREED, np.array(AGREED), {"cat": 240, "dog": 7, "bird": 3}, ballots, {0: 240, 1: 10}]
@@ -131,7 +118,7 @@ def test_votes_of_every_kind_are_the_same_votes():
         assert session.ask(["CAT."] * 200 + ["Kitty", None, "", "no idea"] * 10) == "cat"
         unmatched = session.unmatched
     assert (unmatched.votes, unmatched.cast) == (10, 220)
-    assert unmatched.texts[0].text == "no idea"
+    assert unmatched.texts[0][0] == "no idea"
 
 
 def test_a_query_of_which_no_vote_is_a_name_is_one_like_others():
@@ -174,12 +161,6 @@ def test_a_guess_votes_too():
     assert set(session.labels.labels[30:].tolist()) != {1}
     assert (report.prior.weight, report.prior.guesses) == (200, 30)
     assert report.rounds[0].prior.guesses == 30
-
-
-def test_the_weight_of_a_guess_may_be_a_share_as_in_a_run():
-    """A share of the teachers is rounded to whole votes, by the same function."""
-    with small(teachers=251, prior_weight="20%", record=False) as session:
-        assert session.mechanism.prior_weight == 50
 
 
 def test_keywords_are_checked_as_those_of_a_verb():
@@ -363,20 +344,6 @@ def test_lines_beyond_the_rule_are_no_report():
         pate.verify(json.dumps(facts).encode())
 
 
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("asks", 76), ("epsilon", 0.99), ("beyond", {"order": 18.0, "test_cost": 1e-4,
-     "answer_cost": 0.01, "budget": 0.5})],
-)  # fmt: skip
-def test_a_rule_that_costs_more_than_it_says_is_found_out(field, value):
-    with small() as session:
-        session.ask_all([AGREED] * 5)
-        facts = session.report().to_dict()
-    facts["rounds"][0]["rule"][field] = value
-    found = pate.verify(json.dumps(facts).encode())
-    assert found.verdict == "does not hold"
-
-
 def test_a_rule_with_more_beyond_is_found_out():
     with pate.Session(teachers=250, classes=10, target_epsilon=1.0, record="r.json") as session:
         session.ask([250] + [0] * 9)
@@ -389,39 +356,12 @@ def test_a_rule_with_more_beyond_is_found_out():
 # --- what goes wrong -----------------------------------------------------------------------------
 
 
-def test_a_full_disk_answers_nothing_and_loses_nothing(monkeypatch):
-    with small() as session:
-        session.ask(AGREED, id="a")
-
-        def full(*_):
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patch:
-            patch.setattr(journal.os, "write", full)
-            text = refusal(OutputError, session.ask, AGREED, id="b")
-        assert text == "cannot write r.json: No space left on device; nothing was answered"
-        assert (session.asked, session.remaining) == (1, 74)
-    with small() as session:
-        assert (session.asked, session.remaining) == (1, 74)
-        session.ask(AGREED, id="b")
-
-
 def test_one_query_that_is_none_stops_the_batch_before_anything_is_spent():
     with small() as session:
         text = refusal(VoteError, session.ask_all, [AGREED, [1, 2], AGREED])
         assert text == "query 1: 2 counts for 3 classes"
         refusal(VoteError, session.ask, [200, 200, 200], id="q")
         assert session.asked == 0
-
-
-def test_a_clock_that_is_set_back_changes_nothing(monkeypatch):
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1600000000")
-    with small() as session:
-        session.ask(AGREED, id="a")
-    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1500000000")
-    with small() as session:
-        assert session.asked == 1
-        assert session.report().time == "2020-09-13T12:26:40Z"
 
 
 def asked_elsewhere(session, told):
@@ -539,11 +479,6 @@ def test_a_name_that_one_record_brings_in_stays_in():
         found = session.ask_all([["secret"], []] * (rule.asks // 2))
     assert set(found) == {None}
     assert "secret" not in Path("r.json").read_text()
-
-
-def test_spellings_of_a_name_are_one_where_that_is_wanted():
-    with pate.Session(**OPEN, normalise=True) as session:
-        assert session.ask(["Heron"] * 150 + ["heron."] * 150 + [" HERON"] * 50) == "heron"
 
 
 # --- speed and memory ----------------------------------------------------------------------------

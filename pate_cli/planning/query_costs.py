@@ -1,4 +1,4 @@
-"""What the queries of a vote model cost within each distance, and how likely a run of them passes.
+"""Costs of the queries of a vote model by distance, and how likely a run of them passes its test.
 
 The release test adds up the costs of a run's rows at a few orders λ and at each distance d, which
 gives the profile u_d, and releases with a probability p(u) (`accounting.tested_budget`). A forecast
@@ -124,7 +124,7 @@ class QueryCosts:
 
     @property
     def mean(self) -> Floats:
-        """What a row costs on average, over ensembles with equal weight, [orders, distances]."""
+        """Return the cost of a row on average, over ensembles with equal weight, [orders, distances]."""
         if self.weights is None:
             return self.costs[..., self.places].mean(axis=-1)
         return self.costs @ self.weights.mean(axis=0)

@@ -35,7 +35,7 @@ def plan(
     prior_weight: Amount | float | str | None = None,
     mechanism: MechanismName | str = MechanismName.CONFIDENT,
 ) -> Plan:
-    """Before the first vote: which settings, and how many answers, teachers or epsilon. Public.
+    """Find settings, and how many answers, teachers or epsilon, before the first vote. Public.
 
     Of `teachers`, `target_epsilon` and `answers` one is left out and found; with all three the
     plan says whether they go together. It looks at made-up teachers over a range of agreement, and
@@ -99,7 +99,7 @@ def plan(
 
 
 def elsewhere(report: Report, available: int) -> tuple[str, float] | None:
-    """What other settings are expected to give at the ε of a report, where it is much more.
+    """Return other settings that are expected to give much more at the ε of a report.
 
     Args:
         report: of a run of confident or gnmax.

@@ -37,7 +37,7 @@ Singles: TypeAlias = NDArray[np.float32]
 
 
 def to_every_distance(distances: Floats) -> Floats:
-    """Return the matrix that interpolates costs linearly, [distances, DISTANCES]; flat beyond the last."""
+    """Return a matrix of linear interpolation, [distances, DISTANCES]; flat beyond the last."""
     every = np.arange(DISTANCES, dtype=np.float64)
     return np.stack([np.interp(every, distances, row) for row in np.eye(distances.size)])
 

@@ -124,7 +124,7 @@ class QueryCosts:
 
     @property
     def mean(self) -> Floats:
-        """Return the cost of a row on average, over ensembles with equal weight, [orders, distances]."""
+        """Return the mean cost of a row, ensembles weighing the same, [orders, distances]."""
         if self.weights is None:
             return self.costs[..., self.places].mean(axis=-1)
         return self.costs @ self.weights.mean(axis=0)

@@ -299,7 +299,6 @@ def made_up(
     teachers_per_record: int = 1,
     votes_together: bool = False,
     prior_accuracy: float | None = None,
-    seed: int = PUBLIC_SEED,
 ) -> VoteModel:
     """Return public ensembles: every level of agreement with every kind of queries.
 
@@ -312,9 +311,8 @@ def made_up(
         teacher_weights: votes of each teacher, which add up to τ; none where each has one.
         teachers_per_record, votes_together: as in `VoteModel`.
         prior_accuracy: how often a public prior guesses the true class; None without a prior.
-        seed: of the draws; public.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(PUBLIC_SEED)
     levels = agreement_levels(None, classes) if levels is None else levels
     pairs = [(level, kind) for level in levels for kind in kinds]
     ladder, laws = _laws(teachers, pairs, by_chance=bool(teacher_weights))

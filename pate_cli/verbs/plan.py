@@ -126,7 +126,7 @@ def elsewhere(report: Report, available: int) -> tuple[str, float] | None:
         prior_weight=Amount(float(weight)) if weight else None,
         mechanism=MechanismName(name),
     )
-    rule = known.rule()
+    rule = known.rule(quick=True)
     least = min(rule.by_level.values())
     if not rule.likely or least <= _MUCH_MORE * max(report.answers, 1):
         return None

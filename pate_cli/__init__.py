@@ -38,20 +38,20 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.stability import Stability as Stability
     from pate_cli.planning.synthetic import SyntheticEnsemble as SyntheticEnsemble
     from pate_cli.run.publication import Destination as Destination
-    from pate_cli.verbs.aggregate import aggregate as aggregate
     from pate_cli.verbs.coordinated import coordinated_choice as coordinated_choice
-    from pate_cli.verbs.explain import explain as explain
-    from pate_cli.verbs.measure import compare as compare
-    from pate_cli.verbs.measure import cost as cost
-    from pate_cli.verbs.measure import smooth_sensitivity as smooth_sensitivity
-    from pate_cli.verbs.plan import plan as plan
-    from pate_cli.verbs.quote import quote as quote
-    from pate_cli.verbs.release import release as release
     from pate_cli.verbs.session import Ask as Ask
     from pate_cli.verbs.session import Session as Session
-    from pate_cli.verbs.spent import spent as spent
-    from pate_cli.verbs.tune import tune as tune
-    from pate_cli.verbs.verify import verify as verify
+    from pate_cli.verbs.signatures import aggregate as aggregate
+    from pate_cli.verbs.signatures import compare as compare
+    from pate_cli.verbs.signatures import cost as cost
+    from pate_cli.verbs.signatures import explain as explain
+    from pate_cli.verbs.signatures import plan as plan
+    from pate_cli.verbs.signatures import quote as quote
+    from pate_cli.verbs.signatures import release as release
+    from pate_cli.verbs.signatures import smooth_sensitivity as smooth_sensitivity
+    from pate_cli.verbs.signatures import spent as spent
+    from pate_cli.verbs.signatures import tune as tune
+    from pate_cli.verbs.signatures import verify as verify
     from pate_cli.votes.groups import TeacherGroups as TeacherGroups
     from pate_cli.votes.opening import open_votes as open_votes
 
@@ -69,21 +69,21 @@ _HOMES = {
     "SpendRecord": "disclosure.record",
     "SyntheticEnsemble": "planning.synthetic",
     "TeacherGroups": "votes.groups",
-    "aggregate": "verbs.aggregate",
-    "compare": "verbs.measure",
+    "aggregate": "verbs.signatures",
+    "compare": "verbs.signatures",
     "coordinated_choice": "verbs.coordinated",
-    "cost": "verbs.measure",
+    "cost": "verbs.signatures",
     "dp_event": "disclosure.exchange",
-    "explain": "verbs.explain",
+    "explain": "verbs.signatures",
     "open_votes": "votes.opening",
-    "plan": "verbs.plan",
-    "quote": "verbs.quote",
+    "plan": "verbs.signatures",
+    "quote": "verbs.signatures",
     "rdp_curve": "disclosure.exchange",
-    "release": "verbs.release",
-    "smooth_sensitivity": "verbs.measure",
-    "spent": "verbs.spent",
-    "tune": "verbs.tune",
-    "verify": "verbs.verify",
+    "release": "verbs.signatures",
+    "smooth_sensitivity": "verbs.signatures",
+    "spent": "verbs.signatures",
+    "tune": "verbs.signatures",
+    "verify": "verbs.signatures",
     **{
         name: f"mechanisms.{home}"
         for home, _, name in (each.partition(".") for each in mechanisms.CLASSES.values())

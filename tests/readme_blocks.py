@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import enum
-import inspect
 import math
 import os
 import pty
@@ -23,14 +21,14 @@ import tempfile
 import textwrap
 from collections.abc import Container, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, get_args, get_type_hints
 
 import numpy as np
 
 import pate_cli as pate
 from floors import FLOORS
-from pate_cli.cli import help  # noqa: A004 - the panels
-from pate_cli.cli.commands import COMMANDS, function_of
+from pate_cli.cli import help  # noqa: A004 - a module
+from pate_cli.cli.command import keywords_of_command
+from pate_cli.cli.commands import COMMANDS, load
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "pate_cli"
@@ -47,7 +45,7 @@ def environment(folder: Path) -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "PATE_HOME": str(folder / ".pate")}
 
 
-_WIDTH, _INDENT = 100, 34
+_WIDTH = 100
 # What the example keeps of the report; "…" stands for the rest.
 _KEPT = {
     "private": None,
@@ -274,84 +272,19 @@ def _shortened(lines: list[str]) -> Iterator[str]:
 
 
 def reference() -> str:
-    """Every command with every option."""
+    """Return every command with every option, as `--help-all` tells them on a wide terminal."""
     out = []
     for name in COMMANDS:
-        function = function_of(name)
-        entries = list(_entries(function))
-        arguments = [entry.spelling for entry in entries if entry.panel is None]
-        usage = " ".join(["pate", name, *arguments, "[OPTIONS]"])
-        out += [f"## pate {name}", "", f"`{usage}`", ""]
-        out += [*_paragraphs(inspect.getdoc(function)), "```text"]
-        for panel in (None, *help.PANELS):
-            inside = [entry for entry in entries if entry.panel == panel]
-            out += ["", f"{panel}:"] if inside and panel else []
-            for entry in inside:
-                out += _lines(entry)
-        out += ["```", ""]
+        function = load(name)
+        text = help.of_command(
+            f"pate {name}",
+            function.__doc__ or "",
+            keywords_of_command(function),
+            everything=True,
+            width=_WIDTH,
+        )
+        out += [f"## pate {name}", "", "```text", text, "```", ""]
     return "\n".join(out)
-
-
-class _Entry(NamedTuple):
-    """An argument, which is in no panel, or an option."""
-
-    panel: str | None
-    spelling: str
-    meaning: str
-
-
-def _entries(function: Any) -> Iterator[_Entry]:
-    """Every argument and option of a command."""
-    hints = get_type_hints(function, include_extras=True)
-    for name, parameter in inspect.signature(function).parameters.items():
-        kind, info = get_args(hints[name])
-        # `X | None` is an X that may be left out, `list[X]` one that may be given again.
-        kinds = [each for each in get_args(kind) or (kind,) if each is not type(None)]
-        default = getattr(parameter.default, "value", parameter.default)
-        shown = default in (None, inspect.Parameter.empty) or isinstance(default, bool | list)
-        meaning = info.help if shown else f"{info.help} [default: {default}]"
-        # Within Annotated, Typer keeps the first spelling where a default would be.
-        declared = (info.default, *(info.param_decls or ()))
-        spellings = [spelling for spelling in declared if _is_option(spelling)]
-        if not spellings:
-            needed = parameter.default is inspect.Parameter.empty
-            place = (info.metavar or name.upper()).strip("[]")
-            yield _Entry(None, place if needed else f"[{place}]", meaning)
-            continue
-        names = ", ".join(sorted(spellings, key=lambda spelling: spelling.startswith("--")))
-        spelling = f"{names} {info.metavar or _value(kinds[0])}".rstrip()
-        yield _Entry(info.rich_help_panel or help.EVERYDAY, spelling, meaning)
-
-
-def _is_option(spelling: object) -> bool:
-    return isinstance(spelling, str) and spelling.startswith("-")
-
-
-def _value(kind: type) -> str:
-    if issubclass(kind, enum.Enum):
-        return "|".join(word.value for word in kind)
-    return {bool: "", str: "TEXT", int: "N", float: "X", Path: "FILE"}[kind]
-
-
-def _lines(entry: _Entry) -> Iterator[str]:
-    spelling = entry.spelling
-    lines = textwrap.wrap(entry.meaning, _WIDTH - _INDENT, break_on_hyphens=False)
-    if len(spelling) > _INDENT - 2:
-        yield spelling
-        spelling = ""
-    yield f"{spelling:<{_INDENT}}{lines[0]}"
-    for line in lines[1:]:
-        yield " " * _INDENT + line
-
-
-def _paragraphs(text: str) -> Iterator[str]:
-    for paragraph in text.split("\n\n"):
-        mark, _, table = paragraph.partition("\n")
-        if mark.strip() == "\b":  # set as it is, in `--help` too
-            yield from ["```text", *table.split("\n"), "```", ""]
-            continue
-        yield from textwrap.wrap(" ".join(paragraph.split()), _WIDTH, break_on_hyphens=False)
-        yield ""
 
 
 def main() -> None:

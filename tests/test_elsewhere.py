@@ -15,7 +15,6 @@ import pytest
 from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
-from pate_cli.cli.options import EngineOptions
 from pate_cli.cli.terminal import stoppable
 from pate_cli.files import delivery
 from pate_cli.files.journal import locked
@@ -116,7 +115,6 @@ def test_processors_signals_and_owners(tmp_path):
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with stoppable():
-            assert EngineOptions().keywords["workers"] == (os.cpu_count() or 1)
             tmp_path.chmod(0o755)
             assert checkpoint.Checkpoint.of(tmp_path / "run", "a run", seed=1).key.seed == 1
     finally:

@@ -25,12 +25,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_order, check_orders, check_positive
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import log_ndtr
 
 # e^{(λ−1)F} is carried through logs beyond this exponent.
 _LARGE = 500.0

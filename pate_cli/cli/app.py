@@ -12,8 +12,9 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from pate_cli.cli.commands import COMMANDS, function_of
-from pate_cli.cli.help import PanelledCommand, asks_for_help, fitted_help
+from pate_cli.cli import help as helping
+from pate_cli.cli.command import Command, Keywords, build, keywords_of_command
+from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.cli.terminal import (
     command,
     interruptible,
@@ -23,24 +24,27 @@ from pate_cli.cli.terminal import (
     what_was_released,
 )
 from pate_cli.core.errors import OutputError, PateError, UsageError
-from pate_cli.core.gone import GONE, GONE_WORDS
+from pate_cli.core.gone import GONE
 from pate_cli.core.version import __version__
 from pate_cli.files.addresses import public_name
+from pate_cli.verbs.parameters.keywords import nearest_to, with_options
 
 _BROKEN_PIPE = 141
-# Typer's words, and those of what it reads values with, for what is wrong with an option.
+_ABOUT = "Private labels and an honest (epsilon, delta) from a file of teacher votes."
+_CLOSING = (
+    "pate COMMAND --help tells more. First steps: pate demo. --install-completion lets the shell "
+    "complete options; -V says which version this is.\n\n"
+    "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
+    "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 these "
+    "votes were already spent, 8 labels did not pass their test, 9 workers or a cluster "
+    "failed, 10 a report does not hold, 11 not all of a report could be checked and verify "
+    "--strict asks for it, 130 interrupted (143 by SIGTERM)."
+)
+# Typer's words for what is wrong with a command line.
 _HOUSE_STYLE = (
-    # Each in the words of several versions.
-    (
-        r"^Invalid value for '([^']*)': .*\bvalid integer\b.*",
-        r"\1 takes a whole number",
-    ),
-    (r"^Invalid value for '([^']*)': .*\bvalid (number|float)\b.*", r"\1 takes a number"),
-    (r"^Invalid value for '([^']*)': (?:Value error, )?", r"\1: "),
     (r"^Missing (argument|parameter|option) '([^']*)'.*", r"missing \2"),
     (r"^Option '([^']*)' requires an argument", r"\1 needs a value"),
-    (r"(?:\(')?\(Possible options: ([^)]*)\)(?:',\))?", r"(perhaps \1)"),
-    (r"\. Did you mean (.*)\?$", r" (perhaps \1)"),
+    (r"\. Did you mean (.*)\?$", r"; did you mean \1?"),
 )
 
 
@@ -48,7 +52,7 @@ class _Imported(Mapping[str, Any]):
     """Commands by name; one is imported when it is asked for, and no other."""
 
     def __init__(self) -> None:
-        self._built: dict[str, Any] = {}
+        self._built: dict[str, Command] = {}
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
@@ -56,15 +60,11 @@ class _Imported(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(COMMANDS)
 
-    def __getitem__(self, name: str) -> Any:
-        told = COMMANDS[name]
+    def __getitem__(self, name: str) -> Command:
+        if name not in COMMANDS:
+            raise KeyError(name)
         if name not in self._built:
-            function = function_of(name)
-            alone = typer.Typer(add_completion=False, rich_markup_mode=None)
-            alone.command(
-                name, cls=PanelledCommand, short_help=told, no_args_is_help=name != "demo"
-            )(function)
-            self._built[name] = typer.main.get_command(alone)
+            self._built[name] = build(name, load(name))
         return self._built[name]
 
 
@@ -75,16 +75,12 @@ class _Commands(TyperGroup):
         super().__init__(**attributes)
         self.commands: Any = _Imported()
 
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """Commands and what each is for, without importing one."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
     def get_help(self, ctx: Any) -> str:
-        """Return the help, as wide as the terminal."""
-        return fitted_help(self, ctx)
+        """Return what each command is for, without importing one."""
+        return helping.of_group(_ABOUT, COMMANDS, _CLOSING)
 
     def main(self, *args: Any, **rest: Any) -> Any:
+        """Run a command line; an interruption is told, whenever it comes."""
         with command(), interruptible(SystemExit):
             try:
                 return super().main(*args, **rest)
@@ -96,11 +92,11 @@ class _Commands(TyperGroup):
                 raise
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Help before anything else: what Typer needs to read values takes long to import."""
+        """Show help before anything else: to read values Typer imports what takes long."""
         found = self.get_command(ctx, args[0]) if args else None
-        if isinstance(found, PanelledCommand) and asks_for_help(args[1:]):
+        if isinstance(found, Command) and helping.asks_for_help(args[1:]):
             inner = type(ctx)(found, info_name=args[0], parent=ctx, **found.context_settings)
-            typer.echo(found.help_for(inner, args[1:]))
+            typer.echo(found.get_help(inner, everything=helping.EVERYTHING in args))
             ctx.exit()
         try:
             return super().parse_args(ctx, args)
@@ -112,6 +108,7 @@ class _Commands(TyperGroup):
             raise typer.Exit(UsageError.exit_code) from None
 
     def invoke(self, ctx: Any) -> Any:
+        """Run a command, and end the program with the exit code of what went wrong."""
         with interruptible(typer.Exit):
             return self._caught(ctx)
 
@@ -119,7 +116,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except PateError as error:
-            say(_flagged(str(error)) + notes_of(error))
+            say(with_options(str(error), _keywords(ctx)) + notes_of(error))
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:
             # The reader left; closing quietly is what a filter is expected to do.
@@ -137,34 +134,37 @@ class _Commands(TyperGroup):
             if os.environ.get("PATE_DEBUG"):
                 raise
             code, line = _what_happened(error)
-            say(_flagged(line) + notes_of(error))
+            say(with_options(line, _keywords(ctx)) + notes_of(error))
             raise typer.Exit(code) from None
 
 
-def _flagged(line: str) -> str:
-    from pate_cli.cli.options import flagged  # no command need have been imported
-
-    return flagged(line)
+def _keywords(ctx: Any) -> Keywords:
+    """Return the parameters of the command that runs, whose options messages name."""
+    name = ctx.invoked_subcommand
+    return {} if name not in COMMANDS else keywords_of_command(load(name))
 
 
 def _misuse(error: Exception) -> str | None:
     """Return in our words why Typer refused a command line; None for any other error."""
-    home, name = type(error).__module__.partition(".")[0], type(error).__name__
-    if home != "typer" or name == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
+    home, kind = type(error).__module__.partition(".")[0], type(error).__name__
+    if home != "typer" or kind == "NoArgsIsHelpError" or not hasattr(error, "format_message"):
         return None
-    option = str(getattr(error, "option_name", ""))
-    instead = GONE.get(option.lstrip("-").replace("-", "_"))
-    if instead is not None:
-        return f"{option} is gone: {_flagged(instead)}"
+    context: Any = getattr(error, "ctx", None)
+    keywords = getattr(getattr(context, "command", None), "keywords", None)
     text = str(error.format_message()).strip().rstrip(".")
-    refused = re.match(r"Invalid value for '([^']*)': .*?'([^']*)' is not one of", text)
-    if refused is not None and refused[2] in GONE_WORDS:
-        return f"{refused[1]} {refused[2]} is gone: {_flagged(GONE_WORDS[refused[2]])}"
+    if kind == "NoSuchOption" and keywords is not None:
+        option = str(getattr(error, "option_name", ""))
+        name = option.lstrip("-").replace("-", "_")
+        if name in GONE:
+            return f"{option} is gone: {with_options(GONE[name], keywords)}"
+        near = nearest_to(name, [each for each in keywords.values() if not each.says.argument])
+        text = f"no option {option}"
+        text += "" if near is None else f"; did you mean {near.option}?"
     for pattern, words in _HOUSE_STYLE:
         text = re.sub(pattern, words, text, flags=re.DOTALL)
-    context = getattr(error, "ctx", None)
     path = "pate" if context is None else context.command_path
-    return f"{text[:1].lower()}{text[1:]}; {path} --help tells more"
+    stop = "" if text.endswith("?") else ";"
+    return f"{text[:1].lower()}{text[1:]}{stop} {path} --help tells more"
 
 
 def _what_happened(error: Exception) -> tuple[int, str]:
@@ -195,14 +195,6 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help=(
-        "Private labels and an honest (epsilon, delta) from a file of teacher votes.\n\n"
-        "Exit codes: 0 ok, 1 internal failure, 2 usage, 3 bad vote data or ledger, 4 a validity "
-        "condition fails, 5 target unreachable, 6 output exists or cannot be written, 7 these "
-        "votes were already spent, 8 labels did not pass their test, 9 workers or a cluster "
-        "failed, 10 a report does not hold, 11 not all of a report could be checked and verify "
-        "--strict asks for it, 130 interrupted (143 by SIGTERM)."
-    ),
 )
 
 
@@ -221,7 +213,9 @@ def _print_version(value: bool) -> None:
 def _root(
     _version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Print and exit."),
+        typer.Option(
+            "--version", "-V", callback=_print_version, is_eager=True, help="Print and exit."
+        ),
     ] = False,
 ) -> None:
     pass

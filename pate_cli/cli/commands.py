@@ -1,11 +1,12 @@
-"""Which commands there are; each is imported when it is called, and no other."""
+"""The commands, in the order of the help; each is imported when it is called, and no other."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import Any, Final
 
-COMMANDS = {
+COMMANDS: Final = {
     "aggregate": "Votes in; labels and report out.",
     "session": "Ask as you go: votes and labels as JSON lines.",
     "plan": "Before the first vote: how many answers, with how many teachers.",
@@ -18,11 +19,11 @@ COMMANDS = {
     "smooth-sensitivity": "How much one teacher could change that cost.",
     "demo": "Labels from real votes that come with it.",
 }
-"""What each is for, in the order of the help."""
+"""What each is for."""
 
 
-def function_of(name: str) -> Callable[..., None]:
-    """What a command calls, which is in a module named after it."""
+def load(name: str) -> Callable[..., Any]:
+    """Import a command, which is in a module named after it."""
     name = name.replace("-", "_")
-    function: Callable[..., None] = getattr(importlib.import_module(f"pate_cli.cli.{name}"), name)
-    return function
+    found: Callable[..., Any] = getattr(importlib.import_module(f"pate_cli.cli.{name}"), name)
+    return found

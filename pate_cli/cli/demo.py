@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
 
-import typer
-
-from pate_cli.cli.terminal import outputs, refuse_closed
+from pate_cli.cli import terminal
+from pate_cli.cli.command import command
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
 
@@ -18,15 +15,8 @@ _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.sp
 _TARGET = 1.5  # which these votes pass but once in 10^11 runs
 
 
-def demo(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="FOLDER",
-            help="Where to write, a new or empty folder. Default: a temporary one.",
-        ),
-    ] = None,
-) -> None:
+@command(None, ())
+def demo(*, folder: str | None = None) -> None:
     """Label real votes that come with pate, and say what to look at.
 
     250 random forests, each trained on 100 census records of its own, vote on whether people earn
@@ -35,16 +25,16 @@ def demo(
     import pyarrow.parquet as pq
 
     import pate_cli as pate
-    from pate_cli.cli.summary import Handling, print_report
     from pate_cli.disclosure.record_place import RecordPlace
+    from pate_cli.disclosure.summary import Handling, of_report
 
-    refuse_closed()
-    place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else folder
+    terminal.refuse_closed()
+    place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     if any(place.iterdir()):
         raise OutputError(f"{public_name(place)} is not empty; name a new folder for the demo")
     votes, labels, report, spent = (place / name for name in _FILES)
-    with outputs(force=False) as out:
+    with terminal.outputs(force=False) as out:
         out.reserve(votes, mode=0o600)
         out.reserve(labels)
         out.reserve(report)
@@ -58,15 +48,15 @@ def demo(
     answered = done.labels.labels >= 0
     truth = pq.read_table(_sample("adult_truth.parquet"))["label"].to_numpy()
     right = (done.labels.labels == truth)[answered].mean()
-    sys.stdout.write(
+    terminal.write(
         "250 random forests voted on census records: does somebody earn over 50,000 dollars?\n"
         f"The same as this command, run in {public_name(place)}:\n\n"
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
     kept = [f"{votes.name} (if it were yours)"]
     files = Handling([labels.name, report.name], kept, (), [spent.name])
-    print_report(done.report, files, rows=len(done.labels))
-    sys.stdout.write(
+    terminal.print_words([of_report(done.report, files, rows=len(done.labels))])
+    terminal.write(
         f"\n{right:.0%} of the labels are right. Next: {_PACKAGE / 'docs' / 'tutorial.md'}\n"
     )
 

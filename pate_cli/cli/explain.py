@@ -2,80 +2,53 @@
 
 from __future__ import annotations
 
-import sys
-import textwrap
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import Any
 
 from pate_cli.cli import terminal
-from pate_cli.cli.options import OutputOptions, Without, WordOptions, spread
+from pate_cli.cli.command import command
+from pate_cli.cli.view import View
 from pate_cli.core.errors import UsageError
-from pate_cli.files.existing import PAGE
-
-if TYPE_CHECKING:
-    from pate_cli.disclosure.explain import Explanation
-
-_WIDTH = 80
+from pate_cli.files.existing import PAGE, REPORT
+from pate_cli.verbs import signatures as verbs
 
 
-@spread
+@command(verbs.explain)
 def explain(
-    report: Annotated[
-        str,
-        typer.Argument(
-            metavar="REPORT",
-            help="A report of aggregate or release: a file or an address; - is standard input.",
-            show_default=False,
-        ),
-    ],
-    html: Annotated[
-        str | None,
-        typer.Option(
-            "--html",
-            metavar="FILE",
-            help="Write a page to read, print and sign instead; - is stdout.",
-            show_default=False,
-        ),
-    ] = None,
+    asked: dict[str, Any],
+    view: View,
     *,
-    view: Annotated[WordOptions, Without("plot")],
-    output: Annotated[OutputOptions, Without("quiet")],
+    html: str | None = None,
+    export_rdp: str | None = None,
+    force: bool = False,
 ) -> None:
-    """Say in plain words what a report promises, to whom, on what conditions.
+    """Say what a report promises, to whom, on what conditions, and what it does not cover.
 
     Checks every number first and says what it could not check. Reads nothing but the public report,
-    so its words may be published as well. With --html it writes one page that stands by itself, for
-    whoever must sign that labels may be handed out.
+    so what it says may be published as well. With --html it writes one page that stands by itself,
+    for whoever must sign that labels may be handed out.
+
+      pate explain labels.report.json --html page.html
     """
-    import pate_cli as pate
-
-    if html is not None:
+    place = html or export_rdp
+    if place is not None:
         if view.as_json or view.as_table:
-            flag = "--json" if view.as_json else "--table"
-            raise UsageError(f"{flag} does not go with --html, which writes a page instead")
-        with output.outputs() as out:
-            out.reserve(html, replaces=PAGE)
-            out.write(html, pate.explain(report).to_html().encode())
+            option = "--html" if html else "--export-rdp"
+            raise UsageError(f"{option} writes a file instead; leave out --json and --table")
+        with terminal.outputs(force=force) as outputs:
+            outputs.reserve(place, replaces=PAGE if html else REPORT)
+            outputs.write(place, _page(asked) if html else _curve(asked))
         return
-    found = pate.explain(report)
-    view.show(found.to_dict(), lambda _: _print(found))
+    found = verbs.explain(**asked)
+    # A pipe gets the words of a terminal, too.
+    if not view.quiet:
+        terminal.show(found, in_words=not view.as_json)
 
 
-def _print(found: Explanation) -> None:
-    """Print titles, bold at a terminal, with sentences wrapped under them."""
-    painted = terminal.printer() if terminal.read_by_person() else None  # rich takes its time
-    wrapped = textwrap.TextWrapper(
-        min(terminal.width(), _WIDTH),
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    for number, section in enumerate(found.sections):
-        sys.stdout.write("\n" * bool(number))
-        if painted is None:
-            sys.stdout.write(f"{section.title}\n")
-        else:
-            painted.print(section.title, style="bold", highlight=False, markup=False)
-        sys.stdout.writelines(f"{wrapped.fill(text)}\n" for text in section.texts)
+def _page(asked: dict[str, Any]) -> bytes:
+    return verbs.explain(**asked).to_html().encode()
+
+
+def _curve(asked: dict[str, Any]) -> bytes:
+    from pate_cli.disclosure.exchange import rdp_curve
+
+    return rdp_curve(asked["report"]).to_json().encode()

@@ -1,128 +1,167 @@
-"""The help of a command: options in panels, rare ones on request only, and quick to print."""
+"""The help of commands: two columns, as wide as the terminal up to 100 columns, without boxes."""
 
 from __future__ import annotations
 
+import inspect
+import os
 import re
 import shutil
-from collections.abc import Iterable, Sequence
-from typing import Any, Final
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
-from typer.core import TyperCommand
+from pate_cli.verbs.parameters.keywords import Keyword, with_options
+from pate_cli.verbs.parameters.table import HEADINGS
 
-GOAL: Final = "Goal"
-EVERYDAY: Final = "Everyday"
-VOTES: Final = "Votes"
-SEARCH: Final = "Search"
-MECHANISM: Final = "Mechanism"
-TARGET: Final = "Target stated in advance"
-EPSILON: Final = "Published epsilon"
-ACCOUNT: Final = "Account of all runs"
-DATA: Final = "Without private votes"
-SECOND: Final = "Second round"
-PRIOR: Final = "What is known already"
-OTHER: Final = "Other mechanisms"
-SPECIAL: Final = "Special votes and labels"
-SHARED: Final = "Teachers that share records"
-LARGE: Final = "Large files"
-PICTURES: Final = "Pictures"
-TESTS: Final = "Tests and papers"
-
-_RARE: Final = (PRIOR, SECOND, OTHER, SPECIAL, SHARED, LARGE, PICTURES, TESTS)
-_PLAIN: Final = (GOAL, EVERYDAY, VOTES, SEARCH, MECHANISM, TARGET, ACCOUNT, EPSILON, DATA)
-PANELS: Final = (*_PLAIN, *_RARE)
-"""From the everyday to the rare."""
-_EVERYTHING: Final = "--help-all"
-
-_WIDEST: Final = 80
-_NARROW: Final = 52
-"""Below so many columns what an option does stands under it, and not beside it."""
-_INDENT: Final = 4
-# What stays in one line: a word, or one of several choices with the bar behind it.
-_UNBROKEN: Final = re.compile(r" *[^ |]*(?:\||(?= )|$)")
-# The first column of a line that has two.
-_FIRST_COLUMN: Final = re.compile(r" *\S+(?: \S+)* {2,}")
+EVERYTHING: Final = "--help-all"
+_WIDEST: Final = 100
+_NARROW: Final = 60
+_COLUMN: Final = 28
+# A word, or one of several choices with the bar behind it.
+_PIECE: Final = re.compile(r"[^ |,]*(?:[|,]| |$)")
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
     """Whether help is asked for anywhere among the words of a command."""
     options = words[: words.index("--")] if "--" in words else words
-    return any(word in ("-h", "--help", _EVERYTHING) for word in options)
+    return any(word in ("-h", "--help", EVERYTHING) for word in options)
 
 
-def fitted_help(command: Any, ctx: Any) -> str:
-    """The help of a command or a group, no line of it longer than the terminal is wide."""
-    columns = shutil.get_terminal_size().columns
-    formatter = ctx.formatter_class(width=max(min(columns, _WIDEST) - 2, 2 * _INDENT))
-    if columns < _NARROW:
-        formatter.write_dl = lambda rows, *_, **__: _stacked(formatter, rows)
-    command.format_help(ctx, formatter)
-    lines = formatter.getvalue().rstrip("\n").split("\n")
-    return "\n".join(piece for line in lines for piece in _fitted(line, min(columns, _WIDEST)))
+def of_command(
+    path: str,
+    text: str,
+    keywords: Mapping[str, Keyword],
+    *,
+    everything: bool = False,
+    width: int | None = None,
+) -> str:
+    """Return the help of one command.
+
+    Args:
+        path: how the command is called, such as `pate spent`.
+        text: its docstring.
+        keywords: its parameters.
+        everything: also show the rare options.
+        width: columns; left out, those of the terminal, and at most 100.
+    """
+    width = width or _width()
+    arguments = [keyword for keyword in keywords.values() if keyword.says.argument]
+    usage = " ".join([path, "[OPTIONS]", *map(argument, arguments)])
+    lines = [*_wrapped(f"Usage: {usage}", width), "", *_paragraphs(text, width), ""]
+    groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
+    hidden = 0
+    for keyword in keywords.values():
+        listed = list(entries(keyword, keywords, everything=everything))
+        shown = listed if everything else listed[: keyword.says.everyday]
+        groups[keyword.says.group] += shown
+        hidden += len(listed) - len(shown)
+    for group, listed in groups.items():
+        lines += _section(group, listed, width)
+    if hidden:
+        lines += _wrapped(f"{path} {EVERYTHING} shows {hidden} more.", width)
+    return "\n".join(lines).rstrip()
 
 
-def _stacked(formatter: Any, rows: Iterable[tuple[str, str]]) -> None:
-    for term, text in rows:
-        formatter.write(f"{'':{formatter.current_indent}}{term}\n")
-        for _ in range(2):
-            formatter.indent()
-        formatter.write_text(text)
-        for _ in range(2):
-            formatter.dedent()
+def of_group(text: str, commands: Mapping[str, str], closing: str) -> str:
+    """Return the help of `pate` itself: what each command is for."""
+    width = _width()
+    lines = ["Usage: pate COMMAND [OPTIONS]", "", *_paragraphs(text, width), ""]
+    lines += _section("Commands", list(commands.items()), width)
+    return "\n".join([*lines, *_paragraphs(closing, width)])
 
 
-def _fitted(line: str, columns: int) -> list[str]:
-    """A line in as many as it takes, further ones indented."""
-    if len(line) <= columns:
-        return [line]
-    first = _FIRST_COLUMN.match(line)
-    own = len(line) - len(line.lstrip())
-    under = len(first[0]) if first is not None and len(first[0]) <= columns // 2 else own + _INDENT
-    lines = [""]
-    for piece in filter(None, _UNBROKEN.findall(line)):
-        if lines[-1].strip() and len(lines[-1] + piece) > columns:
-            lines.append(" " * under + piece.lstrip())
+def argument(keyword: Keyword) -> str:
+    """Return how a usage line writes an argument."""
+    name = f"{keyword.option}{'...' if keyword.says.several else ''}"
+    return name if keyword.default is Keyword.required else f"[{name}]"
+
+
+def entries(
+    keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool = True
+) -> Iterator[tuple[str, str]]:
+    """Yield a parameter as help writes it, and the one that stands for False if there is one."""
+    if keyword.says.argument:
+        yield keyword.option, _sentence(keyword, keywords, everything)
+        return
+    short = "" if keyword.says.short is None else f"{keyword.says.short}, "
+    spelled = f"{short}{keyword.option} {keyword.metavar}".rstrip()
+    yield spelled, _sentence(keyword, keywords, everything)
+    if keyword.says.off is not None:
+        yield keyword.says.off, keyword.says.without
+
+
+def _sentence(keyword: Keyword, keywords: Mapping[str, Keyword], everything: bool) -> str:
+    """Return help and default of a parameter, its range and words where all is asked for."""
+    named = all(choice in keyword.says.help for choice in keyword.choices) or "|" in keyword.metavar
+    choices = f" One of {', '.join(keyword.choices)}." if everything and not named else ""
+    limits = f" [{keyword.range}]" if everything and keyword.range else ""
+    plain = keyword.default in (None, False, (), Keyword.required)
+    default = "" if plain else f" [default: {keyword.default}]"
+    return with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
+
+
+def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]:
+    """Return a heading and its entries, in two columns or, where it is narrow, one above."""
+    if not listed:
+        return []
+    lines = [_bold(line) for line in _wrapped(f"{title}:", width)]
+    column = 6 if width < _NARROW else min(_COLUMN, 4 + max(len(name) for name, _ in listed))
+    for name, text in listed:
+        told = _wrapped(text, width - column)
+        if len(name) + 4 <= column:
+            lines.append(f"  {_cyan(name)}{' ' * (column - len(name) - 2)}{told.pop(0)}")
         else:
-            lines[-1] += piece
-    return lines
+            lines += [f"  {_cyan(line)}" for line in _wrapped(name, width - 2)]
+        lines += [" " * column + line for line in told]
+    return [*lines, ""]
 
 
-class PanelledCommand(TyperCommand):
-    """A command that shows its options by panels."""
-
-    def get_help(self, ctx: Any) -> str:
-        """See `fitted_help`."""
-        return fitted_help(self, ctx)
-
-    def help_for(self, ctx: Any, words: Sequence[str]) -> str:
-        """Its help, with the rare panels if these words ask for them."""
-        ctx.meta[_EVERYTHING] = _EVERYTHING in words
-        return self.get_help(ctx)
-
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Arguments, panels from the everyday to the rare, and how many options are left out."""
-        everything = ctx.meta.get(_EVERYTHING, False)
-        panels: dict[str, list[tuple[str, str]]] = {}
-        for parameter in self.get_params(ctx):
-            record = parameter.get_help_record(ctx)
-            if record is not None:
-                panels.setdefault(_panel(parameter), []).append(record)
-        left = [] if everything else [name for name in panels if name in _RARE]
-        hidden = sum(len(panels.pop(name)) for name in left)
-        for name in sorted(panels, key=_rank):
-            with formatter.section(name):
-                formatter.write_dl(panels[name])
-        if hidden:
-            formatter.write_paragraph()
-            formatter.write_text(
-                f"{ctx.command_path} {_EVERYTHING} shows {hidden} more: {'; '.join(left).lower()}."
-            )
+def _paragraphs(text: str, width: int) -> Iterator[str]:
+    """Yield the lines of a docstring, wrapped; indented ones, which are examples, by themselves."""
+    for number, paragraph in enumerate(inspect.cleandoc(text).split("\n\n")):
+        if number:
+            yield ""
+        if paragraph.startswith("  "):
+            for line in paragraph.split("\n"):
+                yield from (f"  {each}" for each in _wrapped(line.strip(), width - 2))
+        else:
+            yield from _wrapped(" ".join(paragraph.split()), width)
 
 
-def _panel(parameter: Any) -> str:
-    if parameter.param_type_name == "argument":
-        return "Arguments"
-    return getattr(parameter, "rich_help_panel", None) or EVERYDAY
+def _wrapped(text: str, width: int) -> list[str]:
+    """Return a text in lines; what is longer than one is broken behind a bar or a comma."""
+    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
+    return [piece for line in lines for piece in _broken(line, width)]
 
 
-def _rank(panel: str) -> int:
-    return ("Arguments", *PANELS).index(panel)
+def _broken(line: str, width: int) -> Iterator[str]:
+    if len(line) <= width:
+        yield line
+        return
+    held = ""
+    for piece in _PIECE.findall(line):
+        if held.strip() and len(held + piece.rstrip()) > width:
+            yield held.rstrip()
+            held = ""
+        held += piece
+    yield held.rstrip()
+
+
+def _width() -> int:
+    return min(shutil.get_terminal_size().columns, _WIDEST)
+
+
+def _bold(text: str) -> str:
+    return f"\x1b[1m{text}\x1b[0m" if _coloured() else text
+
+
+def _cyan(text: str) -> str:
+    return f"\x1b[36m{text}\x1b[0m" if _coloured() else text
+
+
+def _coloured() -> bool:
+    """Whether a terminal shows colours and nobody asked for plain text."""
+    plain = os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    streams = (sys.stdout, sys.stderr)  # a command without arguments shows its help on stderr
+    return not plain and all(stream is not None and stream.isatty() for stream in streams)

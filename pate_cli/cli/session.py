@@ -5,107 +5,31 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import IO, TYPE_CHECKING, Annotated, Any, Final
+from typing import IO, TYPE_CHECKING, Any, Final
 
 from pate_cli.cli import terminal
-from pate_cli.cli.help import EVERYDAY, PRIOR, TESTS
-from pate_cli.cli.options import (
-    Delta,
-    MechanismOptions,
-    OutputOptions,
-    RecordOptions,
-    VoteOptions,
-    Without,
-    flagged,
-    in_panel,
-    spread,
-)
+from pate_cli.cli.command import command
+from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
-from pate_cli.core.words import CEILING, DELTA
 from pate_cli.files.existing import REPORT
+from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.keywords import keywords_of, with_options
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
 
-_everyday = in_panel(EVERYDAY)
 _LONGEST: Final = 1 << 26
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 
 
-@dataclass(frozen=True)
-class SessionOptions:
-    """When asking stops, and what queries come with."""
-
-    target_epsilon: Annotated[
-        float | None,
-        _everyday(
-            "--target-epsilon",
-            help="E: of all that is answered, however queries are chosen. It decides how many may "
-            "be asked; then exit 5.",
-        ),
-    ] = None
-    max_queries: Annotated[
-        int | None, _everyday("--max-queries", help="Ask no more than N; alone, epsilon follows.")
-    ] = None
-    max_epsilon: Annotated[
-        float | None,
-        _everyday(
-            "--max-epsilon",
-            help="Refuse (exit 5) a session that could cost more than this. Default: "
-            f"{CEILING:g} without --seed.",
-        ),
-    ] = None
-    delta: Delta = DELTA
-    prior_weight: Annotated[
-        str | None,
-        in_panel(PRIOR)(
-            "--prior-weight",
-            metavar="N|N%",
-            help="B: how many votes the guess has that a query may come with, as `prior`.",
-        ),
-    ] = None
-    report: Annotated[
-        str | None,
-        _everyday("--report", metavar="FILE", help="Public report (JSON), written at the end."),
-    ] = None
-    strict: Annotated[
-        bool,
-        _everyday(
-            "--strict",
-            help="End at the first line that is no query, exit 2 or 3, instead of answering it by "
-            "an error.",
-        ),
-    ] = False
-    seed: Annotated[
-        int | None,
-        in_panel(TESTS)(
-            "--seed", help="Reproducible noise for tests; the report says private: false."
-        ),
-    ] = None
-
-    def __post_init__(self) -> None:
-        if self.report == "-":
-            raise UsageError("--report needs the name of a file; stdout is for labels")
-
-
-@spread
+@command(verbs.session_settings, QUIET)
 def session(
+    asked: dict[str, Any],
+    view: View,
     *,
-    asked: SessionOptions,
-    votes: Annotated[
-        VoteOptions,
-        Without(
-            "max_queries",
-            "max_answers",
-            "layout",
-            "queries",
-            "id_column",
-        ),
-    ],
-    mechanism: Annotated[MechanismOptions, Without("student", "confidence", "refusals")],
-    record: RecordOptions,
-    output: OutputOptions,
+    report: str | None = None,
+    strict: bool = False,
+    force: bool = False,
 ) -> None:
     """Ask as you go: votes on stdin and labels on stdout, a JSON object a line.
 
@@ -118,44 +42,27 @@ def session(
     The same command goes on where it was; an id that was asked before gets the same answer. What
     all of it costs is fixed beforehand and holds however the queries are chosen.
 
-    \b
-    Label what a program asks, until epsilon 2 is spent:
       your_program | pate session --teachers 250 --classes 3 --target-epsilon 2 --spend year.json
     """
-    import pate_cli as pate
+    from pate_cli.verbs.session import Session
 
     terminal.refuse_closed()
+    if report == "-":
+        raise UsageError("`report` needs the name of a file; stdout is for labels")
     if sys.stdin is None or sys.stdin.closed:
         raise VoteError("cannot read standard input: it is closed")
-    with output.outputs() as out:
-        if asked.report is not None:
-            out.reserve(asked.report, replaces=REPORT)
+    with terminal.outputs(force=force) as out:
+        if report is not None:
+            out.reserve(report, replaces=REPORT)
             out.try_out()
-        with pate.Session(
-            teachers=votes.teachers,
-            classes=votes.classes,
-            target_epsilon=asked.target_epsilon,
-            delta=asked.delta,
-            mechanism=mechanism.mechanism,
-            max_queries=asked.max_queries,
-            max_epsilon=asked.max_epsilon,
-            label_names=votes.label_names,
-            normalise=votes.normalise,
-            aliases=votes.aliases,
-            groups=votes.groups,
-            teachers_per_record=mechanism.teachers_per_record,
-            prior_weight=asked.prior_weight,
-            seed=asked.seed,
-            **record.keywords,
-            **mechanism.choice().given,
-        ) as opened:
-            output.note(_opening(opened))
-            spent = _asked(opened, sys.stdin.buffer, strict=asked.strict)
+        with Session(**asked) as opened:
+            view.note(_opening(opened))
+            spent = _asked(opened, sys.stdin.buffer, strict=strict)
             if terminal.told_to_person():  # of the votes, so for whoever hands them in alone
                 for sentence in opened.unmatched.sentences():
-                    output.note(sentence)
-            if asked.report is not None and opened.asked:
-                out.write(asked.report, opened.report().to_json().encode())
+                    view.note(sentence)
+            if report is not None and opened.asked:
+                out.write(report, opened.report().to_json().encode())
     if spent is not None:
         raise spent
 
@@ -212,7 +119,8 @@ def _refuse(name: Any, error: VoteError | UsageError, *, strict: bool) -> None:
     """Answer a line that is no query by an error, which costs nothing; or raise that."""
     if strict:
         raise error
-    _write([{**_named(name), "error": flagged(str(error))}])
+    told = with_options(str(error), keywords_of(verbs.session_settings))
+    _write([{**_named(name), "error": told}])
 
 
 def _named(name: Any) -> dict[str, Any]:

@@ -2,58 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Any
 
-from pate_cli.cli.options import (
-    AccountOptions,
-    EngineOptions,
-    OutputOptions,
-    PriorOptions,
-    ReleaseOptions,
-    RenyiOptions,
-    ViewOptions,
-    VoteOptions,
-    Votes,
-    Without,
-    spread,
-)
-from pate_cli.cli.tables import print_smooth
+from pate_cli.cli import terminal
+from pate_cli.cli.command import command
+from pate_cli.cli.pictures import drawn, of_sensitivity, promised
+from pate_cli.cli.view import View
+from pate_cli.cli.votes import opened
+from pate_cli.verbs import signatures as verbs
 
 
-@spread
+@command(verbs.smooth_sensitivity)
 def smooth_sensitivity(
-    votes: Votes,
-    described: RenyiOptions,
-    prior: PriorOptions,
-    reading: Annotated[VoteOptions, Without("max_answers")],
-    account: AccountOptions,
-    release: Annotated[ReleaseOptions, Without("release", "sigma_release")],
-    view: ViewOptions,
-    engine: Annotated[EngineOptions, Without("checkpoint")],
-    output: OutputOptions,
+    asked: dict[str, Any], view: View, *, plot: str | None = None, force: bool = False
 ) -> None:
-    """Smooth sensitivity of the cost, by distance, and the most the cost could be within it.
+    """Say how far one record could move the cost of the votes, by distance. NOT releasable.
 
-    NOT releasable: it describes the votes.
+    With --analysis paper it also says whether the published conditions C5 and C6 hold; exit code 4
+    if they fail.
 
-    paper also says whether the published conditions C5 and C6 hold; exit code 4 when they fail.
+      pate smooth-sensitivity votes.parquet --max-queries 300
     """
-    import pate_cli as pate
-    from pate_cli.planning.pictures import draw_sensitivity
-
-    choice = described.choice()
-    with output.outputs() as out, reading.open(votes, output, any_name=not choice.listed) as file:
-        view.reserve(out)
-        output.note_votes(file, reading.rows(file))
-        found = pate.smooth_sensitivity(
-            file,
-            choice,
-            order=release.order,
-            beta=release.beta,
-            max_queries=reading.max_queries,
-            **account.keywords,
-            **engine.keywords,
-            **prior.keywords,
-        )
-        view.draw(out, lambda: draw_sensitivity(found))
-    view.show(found.to_dict(), print_smooth)
+    with terminal.outputs(force=force) as out:
+        promised(out, plot)
+        with opened(verbs.smooth_sensitivity, asked, view):
+            found = verbs.smooth_sensitivity(**asked)
+        drawn(out, plot, lambda: of_sensitivity(found))
+    view.show(found)

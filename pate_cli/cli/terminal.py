@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import io
-import json
 import os
 import shutil
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from pate_cli.core.credentials import withheld
 from pate_cli.core.errors import OutputError, printable
+from pate_cli.verbs.parameters.keywords import with_options
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pate_cli.core.said import Said
     from pate_cli.files.outputs import Outputs
+    from pate_cli.files.results import Result
 
 _ENDLESS: Final = 10_000
 
@@ -96,18 +99,37 @@ _OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
 _ANSWERED: ContextVar[bool] = ContextVar("answered", default=False)
 
 
-def show(result: dict[str, Any], print_table: Callable[[dict[str, Any]], None] | None) -> None:
-    """A table, or JSON without a printer of one.
+def show(result: Result, *, in_words: bool) -> None:
+    """Write a result to stdout: its words for a person, or JSON."""
+    if in_words:
+        print_words(result.said())
+    else:
+        write(result.to_json())
+
+
+def write(text: str) -> None:
+    """Write a text to stdout.
 
     Raises:
         OutputError: there is no standard output, or no place there.
     """
+    with _standard_output():
+        sys.stdout.write(text)
+
+
+def print_words(said: Said) -> None:
+    """Print lines, facts and tables on stdout; errors as `write`."""
+    with _standard_output():
+        from pate_cli.core.said import on_terminal
+
+        on_terminal(_printer(), said)
+
+
+@contextlib.contextmanager
+def _standard_output() -> Iterator[None]:
     refuse_closed()
     try:
-        if print_table is None:
-            sys.stdout.write(json.dumps(result, indent=2, allow_nan=False) + "\n")
-        else:
-            print_table(result)
+        yield
         sys.stdout.flush()
     except BrokenPipeError:
         raise
@@ -125,8 +147,8 @@ def told_to_person() -> bool:
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
 
 
-def printer() -> Console:
-    """What prints tables and summaries on standard output, as wide as that is."""
+def _printer() -> Console:
+    """Return what prints on standard output, as wide as that is: a pipe has no end."""
     from rich.console import Console
 
     class Printer(Console):
@@ -135,13 +157,8 @@ def printer() -> Console:
             raise BrokenPipeError
 
     # Without a height, too, rich takes a dumb terminal for one of 80 columns.
-    _, height = shutil.get_terminal_size()
-    return Printer(width=width(), height=height)
-
-
-def width() -> int:
-    """How wide standard output is: a pipe has no end, unless it is told one."""
-    return shutil.get_terminal_size((_ENDLESS, 24)).columns
+    width, height = shutil.get_terminal_size((_ENDLESS, 24))
+    return Printer(width=width, height=height)
 
 
 def refuse_closed() -> None:
@@ -159,22 +176,6 @@ def say(message: str) -> None:
     with contextlib.suppress(OSError, ValueError, AttributeError):
         sys.stderr.write(f"pate: {withheld(printable(message))}\n")
         sys.stderr.flush()
-
-
-def person_at_hand() -> bool:
-    """Whether somebody reads questions, and can answer them."""
-    return all(
-        stream is not None and not stream.closed and stream.isatty()
-        for stream in (sys.stdin, sys.stderr)
-    )
-
-
-def answer_to(question: str) -> str:
-    """What is typed in answer; empty where the input ends."""
-    say(question)
-    sys.stderr.write("> ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip()
 
 
 @contextlib.contextmanager
@@ -200,7 +201,9 @@ def command() -> Iterator[None]:
     _ANSWERED.set(False)
     _OUTPUTS.set(outs)  # and known after the command, too, until there is another
     try:
-        with watched() as inputs:
+        with watched() as inputs, warnings.catch_warnings():
+            warnings.simplefilter("always", UserWarning)
+            warnings.showwarning = lambda message, *_: say(with_options(str(message), {}))
             inputs.claim("standard output", places_of(1))
             yield
     finally:

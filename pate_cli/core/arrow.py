@@ -17,13 +17,6 @@ from pate_cli.core.errors import ParameterError
 _MOST_BYTES: Final = 2**31 - 1  # to which the 32 bits of an offset reach
 
 
-def compute() -> Any:
-    """`pyarrow.compute`, which is long to import and wanted for some files only."""
-    import pyarrow.compute
-
-    return pyarrow.compute
-
-
 def values_of(column: Any) -> NDArray[Any]:
     """Return an Arrow array of numbers or bools without nulls; a view where there can be one."""
     if isinstance(column, pa.ChunkedArray):

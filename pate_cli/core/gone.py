@@ -9,11 +9,14 @@ GONE: Final = {
         "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
         "python -m pate_cli.paper table2"
     ),
-    "epsilon": "say `target_epsilon`",
+    "escape_formulas": "give spreadsheets Parquet; in Python `Destination` has it",
     "exponential_scale": (
         "use `mechanism` lnmax with `laplace_scale`, which has the same epsilon an answer"
     ),
+    "export_rdp": "pate explain REPORT --export-rdp FILE writes the curve",
     "front": "tune tells the best of each mechanism; ask for several targets to see what each buys",
+    "json": "`report` - writes the report to standard output",
+    "labels_as": "CSV has a row for each pair of query and label, the other formats have lists",
     "objective": "raise `min_agreement` for answers that agree more often",
     "pool": "put the queries of a cluster into one row before aggregating",
     "prior_weights": "give one `prior_weight`, or none: tune searches for the best",

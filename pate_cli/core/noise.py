@@ -88,10 +88,10 @@ from typing import Final, SupportsIndex, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtri
 
 from pate_cli.core.entropy import random_bytes
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import ndtri
 
 CELL: Final = 2.0**-64
 """Most that the tail of an actual draw is off, besides round-off, where a draw is compared once."""
@@ -105,9 +105,6 @@ NARROWEST: Final = 2.0**-17
 _MULTIPLE = 10.0
 LARGEST_EPSILON: Final = 10.0
 """Beyond it an ε promises next to nothing."""
-
-TAIL_MASS: Final = 2.0**-64
-"""Mass of the ideal law beyond the largest possible draw, both sides together, per draw."""
 
 Shape: TypeAlias = SupportsIndex | tuple[SupportsIndex, ...]
 Words: TypeAlias = NDArray[np.uint64]

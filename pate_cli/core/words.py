@@ -149,13 +149,6 @@ class Analysis(_Word, called="analysis"):
     PAPER = "paper"
 
 
-class Objective(_Word, called="objective"):
-    """What `tune` maximises under a target ε: answers, or those that equal the plurality."""
-
-    ANSWERS = "answers"
-    AGREEMENT = "agreement"
-
-
 class OrderChoice(_Word, called="orders"):
     """Which Rényi orders `cost` tries: its own many, or 2 to 9, the 2017 paper's λ ≤ 8 moments."""
 

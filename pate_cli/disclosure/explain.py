@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import quoted
 from pate_cli.core.formulas import refuse_escapes
+from pate_cli.core.said import Line, Said
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import factor, in_a_thousand, pair, shown, verdict
 from pate_cli.disclosure.guarantee import RECORD, premise_of, teachers_per_record, unit_of
@@ -66,6 +67,15 @@ class Explanation(Result):
         """Return a table with a row for every sentence: title, text."""
         rows = np.array(list(self.preview()))
         return {"title": rows[:, 0], "text": rows[:, 1]}
+
+    def said(self) -> Said:
+        """Yield the titles with their sentences."""
+        for number, section in enumerate(self.sections):
+            if number:
+                yield Line("")
+            yield Line(section.title, "bold")
+            for text in section.texts:
+                yield Line(text, hangs=True)
 
     def preview(self) -> Iterator[tuple[str, str]]:
         """Yield every sentence with its title; all are shown, because they are there to be read."""

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from pate_cli.core.arrow import compute
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat
@@ -75,7 +75,7 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
     metadata = None if raw is None else dict(json.loads(raw))
     if "unanswered" in table.column_names and label_set is not None:
         pairs = rows * label_set.count
-        silent = compute().sum(compute().list_value_length(table["unanswered"])).as_py()
+        silent = pc.sum(pc.list_value_length(table["unanswered"])).as_py()
         return LabelCounts(pairs, None, None, pairs - (silent or 0), metadata)
     if "source" not in table.column_names:
         return LabelCounts(rows, None, None, rows - table["label"].null_count, metadata)

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import PateError, printable
+from pate_cli.core.said import Line, Said
 from pate_cli.core.version import __version__
 from pate_cli.disclosure.checked import Checked
 from pate_cli.disclosure.cost import Cost
@@ -36,6 +37,7 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
+_STYLES: Final = {OK: "green", FAILED: "bold red"}
 
 # What is checked beside single fields (`disclosure.checked`), as it stands in a sentence.
 PROMISE: Final = "promise"
@@ -125,6 +127,15 @@ class Verification(Result):
             name: np.array([getattr(check, name) for check in self.checks])
             for name in ("name", "outcome", "detail")
         }
+
+    def said(self) -> Said:
+        """Yield a line for each check, and the verdict."""
+        for check in self.checks:
+            outcome = (check.outcome, _STYLES.get(check.outcome, "dim"))
+            yield Line(f": {check.name}: {check.detail}", whole=True, first=outcome)
+        yield Line(f"verdict: {self.headline()}", "bold", whole=True)
+        if self.unchecked:
+            yield Line(self.remark(), whole=True)
 
     def headline(self) -> str:
         """Return the verdict, with the headline of the report or the checks that failed."""

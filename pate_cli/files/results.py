@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
 from pate_cli.core.formulas import refuse_escapes
+from pate_cli.core.said import Line, Said, as_html
 from pate_cli.core.table import arrow_table, column_names, encode_columns
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
@@ -126,6 +127,10 @@ class Result(ABC):
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
 
+    def said(self) -> Said:
+        """Return what a person reads of it, at a terminal and in a notebook."""
+        return [Line(self.headline())]
+
     def preview(self) -> Iterable[tuple[object, ...]]:
         """Return a few rows of cells for a notebook, below the headline."""
         return ()
@@ -138,6 +143,8 @@ class Result(ABC):
             shown = (f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in cells)
             return f"<tr>{''.join(shown)}</tr>"
 
-        rows = "".join(map(row, self.preview())) if not self.secret else ""
-        table = f"<table>{rows}</table>" if rows else ""
-        return f"<p><b>{escape(repr(self)[1:-1])}</b></p>{table}"
+        head = f"<p><b>{escape(repr(self)[1:-1])}</b></p>"
+        if self.secret:
+            return head
+        rows = "".join(map(row, self.preview()))
+        return head + (f"<table>{rows}</table>" if rows else as_html(self.said()))

@@ -70,7 +70,8 @@ class MechanismChoice:
         for parameter, value in self.given.items():
             if parameter not in known:
                 raise UsageError(
-                    f"{self.name} takes no {parameter}; its parameters are {', '.join(known)}"
+                    f"`{parameter}` does not go with `mechanism` {self.name}, which takes "
+                    f"{', '.join(f'`{name}`' for name in known)}"
                 )
             if parameter in AMOUNTS:
                 Amount.of(parameter, value)

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
@@ -35,7 +36,6 @@ from pate_cli.core.arrays import (
 from pate_cli.core.checks import LARGEST, check_scale
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise, normal_from_words
-from pate_cli.core.special import ndtr
 from pate_cli.core.words import SIGMA1_SHARE, THRESHOLD_SHARE, MechanismName
 from pate_cli.mechanisms.base import (
     RunShape,

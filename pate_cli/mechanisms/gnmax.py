@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from pate_cli.accounting.gaussian.conditional import (
     check_conditional_size,
@@ -47,7 +48,6 @@ from pate_cli.core.noise import (
     normal_from_words,
     place_from_words,
 )
-from pate_cli.core.special import ndtr
 from pate_cli.core.words import SIGMA2_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_progress, noisy_argmax
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtr
 
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
@@ -18,7 +19,6 @@ from pate_cli.core.arrays import (
     winners,
 )
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import ndtr
 from pate_cli.core.words import CONFIDENCE, MechanismName
 from pate_cli.mechanisms.base import plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import ndtri_exp
 
 from pate_cli.accounting.laplace.noisy_max import (
     LOWEST_SCORE,
@@ -23,7 +24,6 @@ from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.core.checks import check_scale
 from pate_cli.core.noise import Noise
-from pate_cli.core.special import ndtri_exp
 from pate_cli.core.words import LAPLACE_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 

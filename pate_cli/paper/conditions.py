@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+from scipy.special import logsumexp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import ValidityError
-from pate_cli.core.special import logsumexp
 from pate_cli.paper.gnmax import data_dependent_rdp
 from pate_cli.paper.plateau import Plateau, find_plateau
 

@@ -18,9 +18,9 @@ from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from pate_cli.core.arrays import Counts, Floats, Ints
-from pate_cli.core.special import log_ndtr
 from pate_cli.paper.conditions import require_conditions
 from pate_cli.paper.plateau import Plateau, find_plateau
 

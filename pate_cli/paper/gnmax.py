@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, logsumexp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.special import log_ndtr, logsumexp
 
 
 def gnmax_log_q(counts: ArrayLike, *, sigma: float) -> Floats:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import logsumexp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.special import logsumexp
 
 
 def laplace_log_q(counts: ArrayLike, *, scale: float) -> Floats:

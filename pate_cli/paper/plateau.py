@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import log_ndtr, ndtri_exp
 from pate_cli.paper.gnmax import data_dependent_rdp, rdp_of_log_q
 
 _FINEST, _COARSEST = 0.1, 1e9  # σ at which q0 and the conditions are told from rounding

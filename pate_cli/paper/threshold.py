@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, ndtr
 
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.paper.gnmax import rdp_of_log_q
 
 _CELLS_A_VOTE = 64

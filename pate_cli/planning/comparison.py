@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms
+from pate_cli.core.said import Said
 from pate_cli.core.table import row_columns
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.planning import words
 from pate_cli.planning.cost import TIGHT_ORDERS
 from pate_cli.run.fold import AskedRows, OnCounts
 
@@ -78,6 +80,10 @@ class Compared(Result):
         """One row a mechanism; NaN where there is no ε for these votes."""
         return row_columns(self.rows)
 
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_comparison(self.to_dict())
+
     def headline(self) -> str:
         """How many mechanisms, and what was matched."""
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
@@ -86,7 +92,7 @@ class Compared(Result):
 def compare_scored(
     votes: AskedRows, mechanism: ScoredMechanism, *, answers: float, delta: float
 ) -> Comparison:
-    """A mechanism with an RDP curve, asked row by row until it is expected to have answered.
+    """Ask a mechanism with an RDP curve row by row until it is expected to have answered.
 
     Args:
         votes: over the queries.
@@ -94,21 +100,20 @@ def compare_scored(
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
-    asked, expected, (rdp, agreeing) = _asked(votes, mechanism, _costs_and_agreement, answers)
+    asked, (expected, agreeing, *rdp) = _asked(votes, mechanism, _answers_and_costs, answers)
     by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
     best = int(np.argmin(by_orders))
-    rows = Rows(mechanism, asked, min(asked, int(np.ceil(answers))))
-    worst = Cost(delta, (rows,)).of_curves
-    notes = [*[_COUNTED] * bool(mechanism.prior_weight), *[_ENDS] * (expected < answers - 1e-6)]
+    worst = Cost(delta, (Rows(mechanism, asked, min(asked, int(np.ceil(answers)))),)).of_curves
+    notes = [_COUNTED] if mechanism.prior_weight else []
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
-        expected_answers=expected,
-        agreement=float(agreeing[0]) / max(expected, 1e-12),
+        expected_answers=float(expected),
+        agreement=float(agreeing) / max(float(expected), 1e-12),
         epsilon=worst.least(float(by_orders[best])),
         order=float(TIGHT_ORDERS[best]),
         data_independent=round_up(worst.epsilon),
-        note="; ".join(notes),
+        note=_note(notes, expected, answers),
     )
 
 
@@ -119,60 +124,61 @@ def compare_composed(
     answers: float,
     delta: float,
 ) -> Comparison:
-    """A mechanism whose ε is a composition whatever the votes.
+    """Ask a mechanism whose ε is a composition whatever the votes; see `compare_scored`.
 
     Args:
         votes: over the queries.
-        build: the mechanism for a number of refusals to be afforded, if it counts them.
+        build: makes the mechanism for a number of refusals to be afforded, if it counts them.
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
     """
-    mechanism, asked, expected = build(1), 0, 0.0
+    mechanism = build(1)
     for _ in range(_ROUNDS):
-        asked, expected, _found = _asked(votes, mechanism, _nothing, answers)
+        asked, (expected,) = _asked(votes, mechanism, _answers, answers)
         refusals = max(1, int(np.ceil(asked - expected)))
         if mechanism.refusals in (None, refusals):
             break
         mechanism = build(refusals)
-    counted = mechanism.refusals is not None
-    notes = [
-        *[f"{mechanism.refusals} refusals afforded"] * counted,
-        *[_ENDS] * (expected < answers - 1e-6),
-    ]
+    notes = [] if mechanism.refusals is None else [f"{mechanism.refusals} refusals afforded"]
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
-        expected_answers=expected,
+        expected_answers=float(expected),
         agreement=1.0,
         epsilon=None,
         order=None,
         data_independent=round_up(mechanism.privacy(max(asked, 1), delta).epsilon),
-        note="; ".join(notes),
+        note=_note(notes, expected, answers),
     )
 
 
-def _costs_and_agreement(mechanism: ScoredMechanism, counts: Histograms) -> tuple[Floats, ...]:
-    """Chance of an answer, its cost, and chance of an answer that is the plurality, by query."""
+def _note(notes: list[str], expected: float, answers: float) -> str:
+    """Notes in one text, with one more where the file ended too soon."""
+    return "; ".join([*notes, _ENDS] if expected < answers - 1e-6 else notes)
+
+
+def _answers_and_costs(mechanism: ScoredMechanism, counts: Histograms) -> Floats:
+    """Chance of an answer, of one that is the plurality, and costs by order, [.., queries]."""
     answer = mechanism.answer_chance(counts)
-    costs = mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)
-    return answer, costs, (answer * (1.0 - mechanism.loss_chance(counts)))[None]
+    agreeing = answer * (1.0 - mechanism.loss_chance(counts))
+    return np.vstack([answer, agreeing, mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)])
 
 
-def _nothing(mechanism: Mechanism, counts: Histograms) -> tuple[Floats, ...]:
-    """Chance of an answer alone, by query."""
-    return (mechanism.answer_chance(counts),)
+def _answers(mechanism: Mechanism, counts: Histograms) -> Floats:
+    """Chance of an answer alone, [1, queries]."""
+    return mechanism.answer_chance(counts)[None]
 
 
 def _asked(
-    votes: AskedRows, mechanism: Mechanism, look: Callable[..., tuple[Floats, ...]], wanted: float
-) -> tuple[int, float, list[Floats]]:
-    """Rows asked until so many answers are expected, those answers, and sums of what was seen."""
-    asked, expected, sums = 0, 0.0, [np.zeros(1), np.zeros(1)]
-    for chance, *seen in votes.over(mechanism, OnCounts(look)):
-        enough = int(np.searchsorted(np.cumsum(chance), wanted - expected - 1e-9)) + 1
-        take = min(enough, chance.size)
-        asked, expected = asked + take, expected + float(chance[:take].sum())
-        sums = [old + each[:, :take].sum(axis=1) for old, each in zip(sums, seen, strict=False)]
-        if expected >= wanted - 1e-9:
+    votes: AskedRows, mechanism: Mechanism, look: Callable[..., Floats], wanted: float
+) -> tuple[int, Floats]:
+    """Rows asked until so many answers are expected, and the sums over them of what is seen."""
+    asked, sums = 0, np.zeros(1)
+    for seen in votes.over(mechanism, OnCounts(look)):
+        missing = wanted - sums[0] - 1e-9
+        enough = int(np.searchsorted(np.cumsum(seen[0]), missing)) + 1
+        taken = seen[:, :enough]
+        asked, sums = asked + taken.shape[1], sums + taken.sum(axis=1)
+        if sums[0] >= wanted - 1e-9:
             break
-    return asked, expected, sums
+    return asked, sums

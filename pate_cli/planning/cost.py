@@ -1,4 +1,4 @@
-"""What given votes cost: by step, by order, by query, and under a target. SECRET.
+"""Costs of given votes: by step, by order, by query, and under a target. SECRET.
 
 The tight cost of a query is one Rényi divergence, that of all its steps together; "threshold" is
 what a test costs alone and "argmax" the rest. The published analysis may stand in for it. Votes are
@@ -17,10 +17,12 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms, Ids, Ints, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
+from pate_cli.core.said import Said
 from pate_cli.core.words import Analysis
 from pate_cli.disclosure.cost import Cost, Figure, Rows
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism, plurality
+from pate_cli.planning import words
 from pate_cli.planning.target_on_votes import TargetOnVotes
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.unmatched import Unmatched
@@ -128,7 +130,7 @@ class _SeeQueries:
 
 
 def _said(batch: VoteBatch) -> Ints:
-    """What the prior says of each query, [queries]; silent without one."""
+    """Places in `SAID` for each query, [queries]; silent without a prior."""
     if batch.alone is None or batch.guesses is None:
         return np.zeros(len(batch.counts), dtype=np.int64)
     agrees = votes_for(batch.alone, np.maximum(batch.guesses, 0)) == plurality(batch.alone)
@@ -150,7 +152,7 @@ def queries_at(
 
 @dataclass(frozen=True, repr=False)
 class VoteCost(Result):
-    """What given votes cost, with the worst case beside it. SECRET.
+    """Cost of given votes, with the worst case beside it. SECRET.
 
     Attributes:
         analysis: `tight` or `paper`.
@@ -294,6 +296,10 @@ class VoteCost(Result):
             **{f"cost_{step}": values for step, values in rows.steps.items()},
             "cost": rows.cost,
         }
+
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_cost(self.to_dict())
 
     def headline(self) -> str:
         """ε and for how many answers."""

@@ -1,4 +1,4 @@
-"""What a search is after, and what it finds."""
+"""A goal of a search, how settings serve it, and the settings that are found."""
 
 from __future__ import annotations
 
@@ -110,14 +110,14 @@ class Found:
     Attributes:
         forecast: what the run may be expected to give.
         merit: how well that serves the goal.
-        tested: whether ε is a target, for which a run tests its labels.
+        kind: how the ε comes to be publishable.
         max_answers: a public cap on answers; None without one.
         release: λ, β and σ_SS of a sanitized release; None where nothing is drawn.
     """
 
     forecast: Forecast
     merit: float
-    tested: bool = False
+    kind: ReleaseKind
     max_answers: int | None = None
     release: ReleasePlan | None = None
 
@@ -127,14 +127,13 @@ class Found:
         forecast: Forecast,
         goal: Goal,
         *,
-        tested: bool = False,
         max_answers: int | None = None,
         release: ReleasePlan | None = None,
     ) -> Found:
-        """The settings of a forecast, by how well it serves a goal."""
+        """Return the settings of a forecast, by how well it serves a goal."""
         epsilon = np.array([forecast.epsilon])
         merit = goal.merit(epsilon, forecast.expected_answers, forecast.agreement)
-        return cls(forecast, float(merit[0]), tested, max_answers, release)
+        return cls(forecast, float(merit[0]), goal.release, max_answers, release)
 
 
 class Pricing(Protocol):

@@ -22,10 +22,10 @@ from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.special import log_ndtr
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 

@@ -18,10 +18,12 @@ from numpy.typing import NDArray
 
 from pate_cli.core.checks import at_least_one, check_delta, check_scale
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
+from pate_cli.core.said import Said
 from pate_cli.core.words import DELTA, MechanismName
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
+from pate_cli.planning import words
 from pate_cli.planning.bisection import least
 from pate_cli.planning.command import keywords_of, line_of
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
@@ -325,6 +327,10 @@ class Plan(Result):
         """Return one row for low, middle and high agreement."""
         names = self.by_agreement[0]
         return {name: np.array([row[name] for row in self.by_agreement]) for name in names}
+
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_plan(self.to_dict())
 
     def headline(self) -> str:
         """Return the plan in a few words."""

@@ -329,7 +329,7 @@ def _corrected(
         return above
 
     many = votes.most_votes > _MANY_TEACHERS
-    near = far = _NEAR if not (many and rough) else _NEAREST
+    near = far = _NEAREST if many and rough and votes.is_file else _NEAR
     if not many:
         near, far = (_NEAR, 2 * _NEAR) if rough else (2 * _NEAR, _FARTHEST)
     if not mechanism.slow_states:

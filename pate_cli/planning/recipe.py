@@ -18,7 +18,7 @@ _PRIOR_STREAM = 1
 
 
 def made_up_votes(text: str, *, teachers_per_record: int = 1) -> tuple[VoteModel, dict[str, float]]:
-    """Votes of a synthetic ensemble, as if they were a file, and every number of its recipe.
+    """Return votes of a synthetic ensemble, as if of a file, and every number of its recipe.
 
     Args:
         text: `name=value` by commas: teachers, classes and queries, and as wanted agreement,

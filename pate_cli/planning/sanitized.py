@@ -23,8 +23,8 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -53,22 +53,18 @@ _SIGMAS = np.geomspace(0.5, 2000.0, 140)
 # A choice needs no smooth curve, so a few distances on a geometric scale will do.
 _DISTANCES = 48
 
-_BestAt: TypeAlias = "Callable[[float], BestRelease | None]"
-
 
 @dataclass(frozen=True)
 class BestRelease:
     """Release parameters and what they would publish.
 
     Attributes:
-        value: mean plus two standard deviations of the published ε, nats.
         mean: mean of the published ε over the draw, nats.
         sd: its standard deviation, nats.
         order, beta, sigma: λ, β and σ_SS.
         smooth: SS_β, nats.
     """
 
-    value: float
     mean: float
     sd: float
     order: float
@@ -76,9 +72,14 @@ class BestRelease:
     sigma: float
     smooth: float
 
+    @property
+    def value(self) -> float:
+        """Mean plus two standard deviations of the published ε, nats."""
+        return self.mean + SPREADS * self.sd
+
 
 def candidate_betas(order: float, beta: float | None = None) -> Floats:
-    """Values of β worth trying at an order (or the one given) that have a finite cost there."""
+    """Return values of β worth trying at an order, or the one given, with a finite cost there."""
     betas = _BETA_ORDERS / order if beta is None else np.array([beta])
     return betas[betas < largest_beta(order)]
 
@@ -91,9 +92,8 @@ def best_release(
     beta: float | None = None,
     sigma: float | None = None,
     conversion: float | None = None,
-    failure: float | None = None,
 ) -> BestRelease | None:
-    """The best β and σ_SS for a known cost, or None when a given β has no finite cost.
+    """Return the best β and σ_SS for a known cost, or None when a given β has no finite cost.
 
     Args:
         price: total cost at the order, and sensitivities at some distances.
@@ -101,8 +101,6 @@ def best_release(
         delta: δ of the whole guarantee.
         beta, sigma: fix one of them instead of choosing it.
         conversion: what turning RDP into ε costs, nats, where that is not the sharp conversion.
-        failure: δ', the chance that what is published is too low; that of an upper release where
-            left out, and 0 where the draw is centred on the cost, as in the published analysis.
     """
     betas = candidate_betas(order, beta)
     if betas.size == 0:
@@ -110,7 +108,7 @@ def best_release(
     discount = np.exp(-np.outer(betas, price.distances))
     smooth = (discount * price.curve).max(axis=1)[:, None]
     sigmas = (_SIGMAS if sigma is None else np.array([sigma]))[None, :]
-    failure = failure_delta(delta) if failure is None else failure
+    failure = failure_delta(delta)
     quantile = shift_quantile(failure)
     draw = gnss_costs(betas[:, None], sigmas, order=order, quantile=quantile)
     if conversion is None:
@@ -122,7 +120,6 @@ def best_release(
     if not math.isfinite(objective[at]):
         return None
     return BestRelease(
-        value=float(objective[at]),
         mean=float(mean[at]),
         sd=float(sd[at]),
         order=order,
@@ -134,30 +131,6 @@ def best_release(
 
 def choose_plan(
     kind: ReleaseKind,
-    *,
-    mechanism: ScoredMechanism,
-    queries: int,
-    delta: float,
-    order: float | None = None,
-    beta: float | None = None,
-    sigma: float | None = None,
-) -> ReleasePlan:
-    """Release parameters by the public rule for a single round; see `choose_plan_for`.
-
-    Args:
-        kind: what is to be published.
-        mechanism: the aggregator with its public parameters.
-        queries: k1, the rows fixed in advance.
-        delta: δ in (0, 1).
-        order, beta, sigma: fix λ, β or σ_SS instead of choosing it.
-    """
-    return choose_plan_for(
-        kind, [(mechanism, queries)], delta=delta, order=order, beta=beta, sigma=sigma
-    )
-
-
-def choose_plan_for(
-    kind: ReleaseKind,
     rounds: Sequence[tuple[ScoredMechanism, int]],
     *,
     delta: float,
@@ -165,7 +138,7 @@ def choose_plan_for(
     beta: float | None = None,
     sigma: float | None = None,
 ) -> ReleasePlan:
-    """Release parameters by the public rule; those that are given stay as they are.
+    """Return release parameters by the public rule; those that are given stay as they are.
 
     Args:
         kind: what is to be published. Where that is nothing, a ledger kept for later still needs
@@ -178,66 +151,39 @@ def choose_plan_for(
     Raises:
         ParameterError: a given number out of range, or an inadmissible pair of λ and β.
     """
-    if kind is ReleaseKind.NONE:
-        later = choose_plan_for(
-            ReleaseKind.UPPER, rounds, delta=delta, order=order, beta=beta, sigma=sigma
-        )
-        return replace(later, kind=kind)
-    if order is not None and beta is not None and sigma is not None:
-        return ReleasePlan(kind=kind, delta=delta, order=order, beta=beta, sigma=sigma)
     check_given(delta=delta, order=order, beta=beta, sigma=sigma)
-    best_at = _on_reference(rounds, delta=delta, beta=beta, sigma=sigma)
-    order = _best_order(best_at, rounds, delta=delta, beta=beta) if order is None else order
-    best = best_at(order)
-    if best is None:
-        raise ParameterError(f"no release at order {order:g} has a finite cost; lower `beta`")
-    return ReleasePlan(
-        kind=kind,
-        delta=delta,
-        order=order,
-        beta=_significant(best.beta) if beta is None else beta,
-        sigma=_significant(best.sigma) if sigma is None else sigma,
-    )
+    if order is None or beta is None or sigma is None:
+        best_at = _on_reference(rounds, delta=delta, beta=beta, sigma=sigma)
+        if order is None:
+            order = _best_order(best_at, rounds, delta=delta, beta=beta)
+        best = best_at(order)
+        if best is None:
+            raise ParameterError(f"no release at order {order:g} has a finite cost; lower `beta`")
+        beta = float(f"{best.beta:.3g}") if beta is None else beta
+        sigma = float(f"{best.sigma:.3g}") if sigma is None else sigma
+    return ReleasePlan(kind, delta, order, beta, sigma)
 
 
 def check_given(
     *, delta: float, order: float | None, beta: float | None, sigma: float | None
 ) -> None:
-    """Refuse parameters that are out of range before any work; what is left out is none.
+    """Refuse parameters that are out of range before any work; those left out are fine.
 
     Raises:
         ParameterError: a number out of range, or an inadmissible pair of λ and β.
     """
     at = 1.0001 if order is None else order
     smooth = 1e-9 / max(at, 1.0) if beta is None else beta  # no order is 0: refused below
-    ReleasePlan(
-        kind=ReleaseKind.UPPER,
-        delta=delta,
-        order=at,
-        beta=smooth,
-        sigma=1.0 if sigma is None else sigma,
-    )
-
-
-def reference_ensemble(*, teachers: int, classes: int, queries: int) -> SyntheticEnsemble:
-    """The public recipe that stands in for votes nobody may look at."""
-    return SyntheticEnsemble(
-        teachers=teachers,
-        classes=classes,
-        queries=queries,
-        agreement=_AGREEMENT,
-        spread=_SPREAD,
-    )
+    ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
 
 
 def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
-    """Histograms of the reference ensemble, and the mechanism bound to them.
+    """Return histograms of the reference ensemble, and the mechanism bound to them.
 
     A prior agrees with its plurality on 17 queries of 20, and elsewhere with nobody in particular.
     """
-    ensemble = reference_ensemble(
-        teachers=mechanism.teachers, classes=mechanism.classes, queries=_HISTOGRAMS
-    )
+    teachers, classes = mechanism.teachers, mechanism.classes
+    ensemble = SyntheticEnsemble(teachers, classes, _HISTOGRAMS, _AGREEMENT, _SPREAD)
     counts, _ = ensemble.draw(REFERENCE_SEED)
     if mechanism.prior_weight:
         random = np.random.default_rng(REFERENCE_SEED)
@@ -254,7 +200,7 @@ def _on_reference(
     delta: float,
     beta: float | None,
     sigma: float | None,
-) -> _BestAt:
+) -> Callable[[float], BestRelease | None]:
     """The function from an order to the best release there on the reference ensemble."""
     scored = []
     for mechanism, queries in rounds:
@@ -279,7 +225,7 @@ def _on_reference(
 
 
 def _best_order(
-    best_at: _BestAt,
+    best_at: Callable[[float], BestRelease | None],
     rounds: Sequence[tuple[ScoredMechanism, int]],
     *,
     delta: float,
@@ -292,31 +238,29 @@ def _best_order(
     if beta is not None:
         highest = min(highest, 1.0 + 0.999 * (largest_order(beta) - 1.0))
     start = 1.0 + math.sqrt(2.0 * math.log(1.0 / delta) / mu_squared)
-    found = _descend(best_at, start=start, highest=highest)
-    order = _round_order(found)
-    return order if 1.0 < order <= highest else found
-
-
-def _descend(best_at: _BestAt, *, start: float, highest: float) -> float:
-    """Walk on a geometric scale of λ − 1 while the published ε falls; the order it ends at."""
-
-    def at(step: int) -> float:
-        return min(max(1.0 + (start - 1.0) * _RATIO**step, _LEAST_ORDER), highest)
+    here = functools.partial(_on_scale, start, highest)
 
     def value(step: int) -> float:
-        found = best_at(at(step))
+        found = best_at(here(step))
         return math.inf if found is None else found.value
 
-    here, best = 0, value(0)
+    # Walk while the published ε falls, upwards if the first step does.
+    at, best, step = 0, value(0), -1
     above = value(1)
-    step, best = (1, above) if above < best else (-1, best)
-    here = max(step, 0)
-    while at(here + step) != at(here):
-        following = value(here + step)
+    if above < best:
+        at, best, step = 1, above, 1
+    while here(at + step) != here(at):
+        following = value(at + step)
         if following >= best:
             break
-        here, best = here + step, following
-    return at(here)
+        at, best = at + step, following
+    order = _round_order(here(at))
+    return order if 1.0 < order <= highest else here(at)
+
+
+def _on_scale(start: float, highest: float, step: int) -> float:
+    """The order so many steps from the first on a geometric scale of λ − 1, kept in its range."""
+    return min(max(1.0 + (start - 1.0) * _RATIO**step, _LEAST_ORDER), highest)
 
 
 def _round_order(order: float) -> float:
@@ -324,8 +268,3 @@ def _round_order(order: float) -> float:
     if order < 4.0:
         return round(order, 2)
     return round(order * 4.0) / 4.0 if order < 40.0 else float(round(order))
-
-
-def _significant(value: float) -> float:
-    """A number rounded to three significant digits, which is pleasant in a report."""
-    return float(f"{value:.3g}")

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,11 +23,8 @@ from pate_cli.core.arrays import Ints
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.planning.forecast import (
-    Forecast,
-    expected_by_rows,
-    expected_labels,
-)
+from pate_cli.disclosure.target import TargetPlan
+from pate_cli.planning.forecast import expected_by_rows, forecast
 from pate_cli.planning.goal import Found, Goal
 from pate_cli.planning.sanitized import SPREADS, BestRelease, best_release, candidate_betas
 from pate_cli.planning.search import Candidate
@@ -45,14 +43,13 @@ class SanitizedVotes:
     """Settings for a sanitized ε, on a file of votes; SECRET if the votes are."""
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Nothing is looked at yet."""
+        """Take the votes and the goal; nothing is looked at yet."""
         self._votes, self._few, self._goal = votes, votes.thinned(_MOST_ROWS), goal
-        self._sought = goal
-        self._order: float | None = None
+        self._sought, self._order = goal, 0.0
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Candidates on the coarse lattice, each with its rows."""
-        if self._order is None:
+        """Return candidates on the coarse lattice, each with its rows."""
+        if not self._order:
             some = settings[::3]
             self._order = max(
                 _FIRST_ORDERS,
@@ -61,51 +58,62 @@ class SanitizedVotes:
         return [self._looked(each, self._order, near) for each in settings]
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """A candidate with the rows and the release that are best on the lattice of a run."""
-        order = self._order or _FIRST_ORDERS[0]
+        """Return a candidate with the rows and the release that are best on a run's lattice."""
         steps = (0, 1, -1) if last else (0,)
-        found = [self._priced(candidate, 1.0 + (order - 1.0) * _STEP**step) for step in steps]
+        found = [self._priced(candidate, self._order_after(step)) for step in steps]
         return max(filter(None, found), key=lambda each: each.merit, default=None)
 
     def learn(self, best: Found) -> None:
         """Look at the order that is best for the best settings, and at the rows they ask."""
         self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
-        settings, rows = best.forecast.settings, best.forecast.rows
-        for step in (_STEP, 1.0 / _STEP):
-            while True:
-                here = self._looked(settings, self._order or _FIRST_ORDERS[0], rows)
-                order = 1.0 + ((self._order or _FIRST_ORDERS[0]) - 1.0) * step
-                if self._looked(settings, order, rows).merit <= here.merit:
-                    break
-                self._order = order
+
+        def merit(steps: int) -> float:
+            settings, rows = best.forecast.settings, best.forecast.rows
+            return self._looked(settings, self._order_after(steps), rows).merit
+
+        for step in (1, -1):
+            while merit(step) > merit(0):
+                self._order = self._order_after(step)
+
+    def _order_after(self, steps: int) -> float:
+        """The order so many steps from the present one."""
+        return three_digits(1.0 + (self._order - 1.0) * _STEP**steps)
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
         """Settings at one order on the coarse lattice."""
         votes, goal = self._few.with_prior_weight(settings.prior_weight), self._sought
-        order = three_digits(order)
-        if not _LEAST_ORDER <= order <= _MOST_ORDER:
-            return Candidate(settings, -math.inf, 1, False)
+        rows = self._rows_for(settings, near or self._votes.rows)
+        out_of_reach = Candidate(settings, _OUT_OF_REACH, 1, holds=False)
+        if not rows or not _LEAST_ORDER <= order <= _MOST_ORDER:
+            return out_of_reach
         prices = _Prices(votes, settings, order, QUICK)
-        price = prices.price(votes.rows, _few(order, votes.teachers, _FEW_DISTANCES))
-        price = price.scaled(1.0 / votes.rows)
-        rows = float(near or self._votes.rows)
-        if goal.answers is not None:
-            rows = self._rows_for(settings)
-            if rows == 0.0:
-                return Candidate(settings, _OUT_OF_REACH, 1, holds=False)
-        best, rows = self._settled(price.scaled, prices.worst, order, rows)
-        epsilon = math.inf
-        if best is not None:
-            overhead = _plan(best, goal.delta).overhead
-            epsilon = min(best.value, rows * prices.worst + overhead)
-        if epsilon > _NEARLY * (goal.epsilon or math.inf) or math.isinf(epsilon):
-            return Candidate(settings, _OUT_OF_REACH, 1, holds=False)
+        each = prices.price(votes.rows, _few(order, votes.teachers, _FEW_DISTANCES))
+        best, rows = self._settled(each.scaled(1.0 / votes.rows).scaled, prices.worst, order, rows)
+        if best is None:
+            return out_of_reach
+        epsilon = min(best.value, rows * prices.worst + _plan(best, goal.delta).overhead)
+        if epsilon > _NEARLY * (goal.epsilon or math.inf):
+            return out_of_reach
         asked = np.array([max(int(rows), 1)])
         answers, agreeing = expected_by_rows(votes, settings, asked, self._votes.rows)
         agreement = agreeing[0] / np.maximum(answers[0], 1e-300)
         merit = goal.merit(np.array([epsilon]), answers[0], agreement)
         holds = bool(agreement[0] >= goal.min_agreement)
         return Candidate(settings, float(merit[0]), int(asked[0]), holds)
+
+    def _rows_for(self, settings: Tuning, otherwise: float) -> float:
+        """The fewest first rows with the answers that are wanted, if any are; 0 if all give fewer.
+
+        Args:
+            settings: threshold, noise and weight of the prior.
+            otherwise: rows where no number of answers is wanted.
+        """
+        if self._goal.answers is None:
+            return float(otherwise)
+        votes = self._votes.with_prior_weight(settings.prior_weight)
+        total = np.cumsum(votes.answer_chance(settings))
+        found = int(np.searchsorted(total, self._goal.answers)) + 1
+        return 0.0 if found > total.size else float(found)
 
     def _settled(
         self, price: Callable[[float], Price], worst: float, order: float, rows: float
@@ -138,19 +146,12 @@ class SanitizedVotes:
         each = min(price.rdp + smooth * (plan.shift + SPREADS * plan.sigma), worst)
         return min(max(room / each, 1.0), float(self._votes.rows))
 
-    def _rows_for(self, settings: Tuning) -> float:
-        """The fewest first rows with so many expected answers; 0 where all give fewer."""
-        votes = self._votes.with_prior_weight(settings.prior_weight)
-        total = np.cumsum(votes.answer_chance(settings))
-        found = int(np.searchsorted(total, self._goal.answers or 0.0)) + 1
-        return 0.0 if found > total.size else float(found)
-
     def _priced(self, candidate: Candidate, order: float) -> Found | None:
         """A candidate at one order, with its rows, as a run would have it."""
-        settings, goal, order = candidate.settings, self._goal, three_digits(order)
+        settings, goal = candidate.settings, self._goal
         votes = self._votes.with_prior_weight(settings.prior_weight)
-        rows = float(candidate.rows if goal.answers is None else self._rows_for(settings))
-        if not _LEAST_ORDER <= order <= _MOST_ORDER or rows == 0.0:
+        rows = self._rows_for(settings, candidate.rows)
+        if not rows or not _LEAST_ORDER <= order <= _MOST_ORDER:
             return None
         prices = _Prices(votes, settings, order, FINE)
         few = _few(order, votes.teachers, _DISTANCES)
@@ -158,7 +159,10 @@ class SanitizedVotes:
             lambda rows: prices.price(int(rows), few), prices.worst, order, rows
         )
         if goal.answers is None:
-            rows = self._agreeing(votes, settings, int(rows))
+            chance = votes.answer_chance(settings)[: int(rows)]
+            agreeing = np.cumsum(chance * votes.agreement_chance(settings)[: int(rows)])
+            enough = np.flatnonzero(agreeing >= goal.min_agreement * np.cumsum(chance))
+            rows = float(enough[-1] + 1 if enough.size else rows)
         while best is not None and rows >= 1.0:
             found = self._found(votes, settings, prices, _plan(best, goal.delta), int(rows))
             if goal.epsilon is None or found.forecast.epsilon <= goal.epsilon:
@@ -166,38 +170,19 @@ class SanitizedVotes:
             rows = min(rows - 1.0, 0.999 * rows)
         return None
 
-    def _agreeing(self, votes: VoteModel, settings: Tuning, rows: int) -> float:
-        """The most rows, up to so many, whose answers agree often enough; all if none do."""
-        chance = votes.answer_chance(settings)[:rows]
-        agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])
-        enough = np.flatnonzero(agreeing >= self._goal.min_agreement * np.cumsum(chance))
-        return float(enough[-1] + 1 if enough.size else rows)
-
     def _found(
         self, votes: VoteModel, settings: Tuning, prices: _Prices, plan: ReleasePlan, rows: int
     ) -> Found:
-        """What a run of so many rows would say, at all distances and by its own routines."""
+        """So many rows as a run would have them, at all distances and by its own routines."""
         price = prices.price(rows, np.arange(distances_for(plan.beta, teachers=votes.teachers)))
         mean, sd = plan.moments(price)
         mechanism = votes.mechanism(settings)
-        cost = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws)
-        worst = cost.of_curves.epsilon
-        answers, agreement = expected_labels(votes, mechanism, rows=rows)
-        forecast = Forecast(
-            mechanism=mechanism,
-            rows=rows,
-            epsilon=round_up(min(mean + SPREADS * sd, worst)),
-            refusal_epsilon=0.0,
-            delta=plan.delta,
-            tested=False,
-            worst_case=round_up(worst),
-            levels=votes.levels,
-            kinds=votes.kinds,
-            answers=answers,
-            agreement=agreement,
-            pass_probability=np.ones(1),
-        )
-        return Found.of(forecast, self._goal, release=plan)
+        worst = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws).of_curves.epsilon
+        epsilon, worst = round_up(min(mean + SPREADS * sd, worst)), round_up(worst)
+        most = TargetPlan.of(worst, delta=plan.delta)  # whatever the votes, so that nothing fails
+        expected = forecast(votes, mechanism, most, rows=rows, chance=1.0)
+        expected = replace(expected, epsilon=epsilon, worst_case=worst)
+        return Found.of(expected, self._goal, release=plan)
 
 
 class _Prices:

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 from pate_cli.accounting.cost_table import Price, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
+from pate_cli.core.said import Said
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning import words
 from pate_cli.planning.sanitized import BestRelease, best_release
 from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
 
@@ -142,6 +144,10 @@ class Sensitivity(Result):
         within = np.full(self.price.distances.size, np.nan)
         within[: self.within.size] = self.within
         return columns | {"cost_by_distance": within}
+
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_sensitivity(self.to_dict())
 
     def headline(self) -> str:
         """SS_β, and the order and β that it is for."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.arrays import Floats, Ints
@@ -37,6 +36,8 @@ _ROWS_EACH, _MORE_FIRST = 8, 50
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
 # Targets among which the first is sought, and those among which the least may be.
 _FIRST, _RANGE, _PRECISION = np.geomspace(0.05, 13.0, 25).tolist(), (1e-3, 1e3), 1e-4
+# What a merit is to be where the best of the starts give, in units of what is wanted.
+_OF_STARTS = 2.0 / 1.6
 
 
 class TestedVotes:
@@ -46,7 +47,7 @@ class TestedVotes:
         """Nothing is looked at yet."""
         self._votes, self._goal, self._floor = votes, goal, goal.min_agreement
         self._above: dict[bool, Floats] = {}
-        self._rows = votes.rows
+        self._rows, self._priced_rows = votes.rows, 0
         if goal.answers is not None:
             self._rows = min(votes.rows, int(_ROWS_EACH * goal.answers) + _MORE_FIRST)
         self._looks: TestedTarget | None = None
@@ -55,7 +56,7 @@ class TestedVotes:
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Return candidates at quick costs, which earlier exact ones have corrected."""
         if self._epsilon is None:
-            wanted = np.log(self._goal.answers or 0.0)  # climbs give more than starts
+            wanted = np.log(_OF_STARTS * (self._goal.answers or 0.0))
             for self._epsilon in _FIRST:
                 seen = self._looks_now().look(settings[::2], near)
                 if max(each.merit for each in seen) >= wanted:
@@ -80,18 +81,15 @@ class TestedVotes:
         votes = self._votes.with_prior_weight(settings.prior_weight)
         mechanism, near = votes.mechanism(settings), candidate.rows
         first = votes.some(slice(int(near * _MORE_ROWS + 20)))
-        answered = np.cumsum(votes.answer_chance(settings))
-        agreeing = np.cumsum(votes.answer_chance(settings) * votes.agreement_chance(settings))
-        good = agreeing >= goal.min_agreement * answered
-        if answered[-1] < (goal.answers or 0.0):
+        answers, costs = self._good_answers(votes, settings), None
+        if answers.max() < (goal.answers or 0.0):
             return None
-        answers, costs = np.where(good, answered, 1e-3 * answered), None
         if target.reachable or goal.answers is not None:
             costs = exact_costs(first, mechanism, target, rows=near, rough=True)
             self._above[settings.threshold is not None] = measured_above(first, settings, costs)
         if goal.answers is not None and costs is not None:
-            epsilon, near = _least_target(costs, target, mechanism, answered, good, goal.answers)
-            target, answers = target.at(epsilon), answered
+            epsilon, near = _least_target(costs, target, mechanism, answers, goal.answers)
+            target = target.at(epsilon)
         rows, chance = 0, 0.0
         if costs is not None:
             rows, chance = _best_rows(costs, target, answers, near)
@@ -100,17 +98,31 @@ class TestedVotes:
             rows, chance = always, 1.0
         if rows == 0:
             return None
-        found = forecast(votes, mechanism, target, rows=rows, chance=chance)
-        return Found.of(found, goal, tested=True)
+        self._priced_rows = max(self._priced_rows, rows)
+        expected = forecast(votes, mechanism, target, rows=rows, chance=chance)
+        found = Found.of(expected, goal)
+        looks = self._looks_now()
+        stricter = goal.stricter(found, looks.votes, available=looks.available)
+        self._floor = max(self._floor, stricter.min_agreement)
+        return found
+
+    def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
+        """Expected answers of the first rows, next to nothing where too few agree, [rows].
+
+        If none of them are enough, those that agree too seldom tell what floor to look with.
+        """
+        chance = votes.answer_chance(settings)
+        answered, agreeing = np.cumsum(chance), np.cumsum(chance * votes.agreement_chance(settings))
+        enough = agreeing >= self._goal.min_agreement * answered
+        good = np.where(enough, answered, 1e-3 * answered)
+        return answered if good.max() < (self._goal.answers or 0.0) else good
 
     def learn(self, best: Found) -> None:
-        """Look at the rows and the target of the best settings, with a floor that holds there."""
-        found, self._looks = best.forecast, None
-        self._rows = int(min(max(2 * found.rows, MOST_ROWS), self._rows))
-        some = self._votes.some(slice(self._rows)).thinned(MOST_ROWS)
-        self._floor = self._goal.stricter(best, some, available=self._rows).min_agreement
+        """Look at the rows that are asked, and at the target of the best settings."""
+        self._rows = int(min(max(2 * self._priced_rows, MOST_ROWS), self._rows))
+        self._looks, self._priced_rows = None, 0
         if self._goal.answers is not None:
-            self._epsilon = found.epsilon
+            self._epsilon = best.forecast.epsilon
 
 
 def _best_rows(
@@ -132,22 +144,13 @@ def _least_target(
     target: TargetPlan,
     mechanism: ScoredMechanism,
     answers: Floats,
-    good: NDArray[np.bool_],
     wanted: float,
 ) -> tuple[float, int]:
-    """The least ε at which first rows give the answers that are wanted, and these rows.
-
-    Args:
-        costs, target, mechanism: of the rows of a file.
-        answers: expected ones of so many rows, [rows].
-        good: whether so many rows agree often enough, [rows]; others will do if no such are near.
-        wanted: how many answers.
-    """
-    sure = int(np.searchsorted(answers, wanted)) + 1
+    """The least ε at which rows of a file give the answers that are wanted, and these rows."""
+    sure = int(np.argmax(answers >= wanted)) + 1
     always = worst_case_epsilon(mechanism, rows=sure, delta=target.delta)
     rows: Ints = np.unique((sure * _FOR_ANSWERS).astype(np.int64))
     rows = rows[rows <= costs.available]
-    rows = rows[good[rows - 1]] if good[rows - 1].any() else rows
 
     def expected(epsilon: float) -> Floats:
         return answers[rows - 1] * costs.pass_probability(target.at(epsilon), rows)[0]

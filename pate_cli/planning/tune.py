@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UnreachableError
+from pate_cli.core.said import Said
 from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
+from pate_cli.planning import words
 from pate_cli.planning.command import line_of
 from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.sanitized_votes import SanitizedVotes
@@ -32,12 +34,16 @@ _PRICINGS: Mapping[ReleaseKind, Callable[[VoteModel, Goal], Pricing]] = {
     ReleaseKind.UPPER: SanitizedVotes,
 }
 # Each round is corrected by what the best of the last one really costs: from how many starts it
-# climbs by whole steps, and from how many of their ends by smaller ones. Then how often these halve
-# their steps, and how far below the best settings may be that are priced, too.
-_ROUNDS, _HALVINGS, _NEAR = ((2, 0), (12, 3), (0, 3), (0, 2)), 4, 0.25
+# climbs by whole steps, and from how many of their ends by smaller ones; fewer where each look
+# takes long. Then how often these halve their steps, and how far below the best settings may be
+# that are priced, too.
+_ROUNDS, _SLOW_ROUNDS = ((2, 0), (12, 3), (0, 3), (0, 2)), ((2, 0), (4, 2), (0, 1), (0, 1))
+_HALVINGS, _NEAR = 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
 _GAIN = 0.002
 _STARTS, _MARGIN = 4, 1.6
+# Parameters of a sanitized release, as `aggregate` has them.
+_DRAWN = ("order", "beta", "sigma_release")
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,73 +81,65 @@ class Tuned(Result):
     @property
     def settings(self) -> dict[str, Any]:
         """The best settings as keywords of `aggregate`."""
-        return self._keywords(self.best)
+        found, forecast, row = self.best, self.best.forecast, self._row(self.best)
+        shared, each = forecast.mechanism.teachers_per_record, self.rows_per_query
+        keywords: dict[str, Any] = {"mechanism": row["mechanism"]}
+        for name, value in forecast.settings.parameters.items():
+            keywords[name] = value if value >= 1.0 else f"{value:g} votes"
+        if row["prior_weight"]:
+            keywords["prior_weight"] = row["prior_weight"]
+        if shared != 1 and not forecast.mechanism.votes_together:
+            keywords["teachers_per_record"] = shared
+        keywords["max_queries"] = max(forecast.rows // each, 1)
+        if found.max_answers is not None:
+            keywords["max_answers"] = max(found.max_answers // each, 1)
+        keywords["delta"] = forecast.delta
+        if found.kind is ReleaseKind.TARGET:
+            keywords["target_epsilon"] = row["epsilon"]
+            keywords["refusal_epsilon"] = row["refusal_epsilon"]
+            keywords["bound"] = self.goal.bound.value
+        else:
+            keywords["release"] = found.kind.value
+        if found.release is not None:
+            keywords |= {name: row[name] for name in _DRAWN}
+        most = row["epsilon"] if found.kind is ReleaseKind.TARGET else forecast.worst_case
+        if most > CEILING and found.kind is not ReleaseKind.UPPER:
+            keywords["max_epsilon"] = most
+        return keywords
 
     @property
     def command(self) -> str:
         """The `pate aggregate` line that runs the best settings."""
         return line_of(self.votes, self.words, self.settings)
 
-    def _keywords(self, found: Found) -> dict[str, Any]:
-        forecast, settings, plan = found.forecast, found.forecast.settings, found.release
-        each: dict[str, Any] = {"mechanism": settings.mechanism_name.value}
-        for name, value in settings.parameters.items():
-            each[name] = value if value >= 1.0 else f"{value:g} votes"
-        if settings.prior_weight:
-            each["prior_weight"] = settings.prior_weight
-        shared = forecast.mechanism.teachers_per_record
-        if shared != 1 and not forecast.mechanism.votes_together:
-            each["teachers_per_record"] = shared
-        each["max_queries"] = max(forecast.rows // self.rows_per_query, 1)
-        if found.max_answers is not None:
-            each["max_answers"] = max(found.max_answers // self.rows_per_query, 1)
-        each["delta"] = forecast.delta
-        if self._kind(found) is ReleaseKind.TARGET:
-            target = self._target(found)
-            each |= {"target_epsilon": target.epsilon, "refusal_epsilon": target.refusal_epsilon}
-            each["bound"] = self.goal.bound.value
-        else:
-            each["release"] = self._kind(found).value
-        if plan is not None:
-            each |= {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
-        most = max(forecast.worst_case if plan is None else 0.0, each.get("target_epsilon", 0.0))
-        return each | ({"max_epsilon": most} if most > CEILING else {})
-
-    def _kind(self, found: Found) -> ReleaseKind:
-        if found.release is not None:
-            return ReleaseKind.UPPER
-        return ReleaseKind.TARGET if found.tested else ReleaseKind.NONE
-
-    def _target(self, found: Found) -> TargetPlan:
-        epsilon = found.forecast.epsilon if self.goal.epsilon is None else self.goal.epsilon
-        return TargetPlan.of(epsilon, delta=self.goal.delta)
-
     def lines(self) -> list[str]:
-        """The result in sentences, the command last."""
-        found, forecast = self.best, self.best.forecast
-        numbers = ", ".join(
-            f"{name} {value:g}" for name, value in forecast.settings.parameters.items()
-        )
-        weight = forecast.settings.prior_weight
-        prior = f", prior weight {weight}" if weight else ""
-        cap = "" if found.max_answers is None else f", at most {found.max_answers} answers"
-        name = forecast.settings.mechanism_name.value
+        """Return the result in sentences, the command last."""
+        row, forecast = self._row(self.best), self.best.forecast
+        chance = math.floor(1e3 * row["pass_probability"]) / 10
         told = {
             ReleaseKind.NONE: f"epsilon {forecast.epsilon:.4f} whatever the votes",
             ReleaseKind.UPPER: f"published epsilon at most {forecast.epsilon:.4f} with probability "
             f"97.7%; whatever the votes {forecast.worst_case:.4f}",
-            ReleaseKind.TARGET: f"epsilon {self._target(found).epsilon:g} as a tested target: the "
-            "labels pass the release test with probability "
-            f"{math.floor(1e3 * float(forecast.pass_probability[0])) / 10:g}%, by which the "
-            f"answers count; failing costs {self._target(found).refusal_epsilon:g}",
-        }[self._kind(found)]
-        lines = [
-            f"{float(forecast.expected_answers[0]):.1f} expected answers of {forecast.rows} "
-            f"queries, {float(forecast.agreement[0]):.2%} of them equal to the plurality",
+            ReleaseKind.TARGET: f"epsilon {row['epsilon']:g} as a tested target: the labels pass "
+            f"the release test with probability {chance:g}%, by which the answers count; failing "
+            f"costs {row['refusal_epsilon']}",
+        }[self.best.kind]
+        named = [f"{name} {value:g}" for name, value in forecast.settings.parameters.items()]
+        if row["prior_weight"]:
+            named.append(f"prior weight {row['prior_weight']}")
+        if row["max_answers"] is not None:
+            named.append(f"at most {row['max_answers']} answers")
+        return [
+            f"{row['expected_answers']:.1f} expected answers of {row['queries']} queries, "
+            f"{row['agreement']:.2%} of them equal to the plurality",
             f"{told}; delta {forecast.delta:g}",
-            f"{name}: {numbers}{prior}{cap}",
+            f"{row['mechanism']}: {', '.join(named)}",
+            self.command,
         ]
-        return [*lines, self.command]
+
+    def said(self) -> Said:
+        """Return its lines and tables."""
+        return words.of_search(self.lines(), self.to_dict())
 
     def headline(self) -> str:
         """The best settings in a few words."""
@@ -151,18 +149,14 @@ class Tuned(Result):
             f"{forecast.epsilon:.4f}"
         )
 
-    def preview(self) -> list[tuple[object, ...]]:
-        """How to run the best settings."""
-        return [(self.command,)]
-
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row for the best settings and for each of the others."""
-        rows = [self._described(each) for each in (self.best, *self.others)]
+        """Return one row for the best settings and for each of the others."""
+        rows = [self._row(each) for each in (self.best, *self.others)]
         names = ("mechanism", "release", "epsilon", "expected_answers", "agreement", "queries")
         return {name: np.array([row[name] for row in rows]) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything in plain numbers, for JSON."""
+        """Return everything in plain numbers, for JSON."""
         goal = self.goal
         return {
             "schema_version": 2,
@@ -177,32 +171,33 @@ class Tuned(Result):
             },
             "basis": dict(self.basis),
             "looked_at": self.looked_at,
-            "winner": self._described(self.best),
+            "winner": self._row(self.best),
             "command": self.command,
-            "others": [self._described(each) for each in self.others],
+            "others": [self._row(each) for each in self.others],
         }
 
-    def _described(self, found: Found) -> dict[str, Any]:
+    def _row(self, found: Found) -> dict[str, Any]:
         """Settings and what they are expected to give, in plain numbers."""
-        forecast, settings, kind = found.forecast, found.forecast.settings, self._kind(found)
-        tested, plan = kind is ReleaseKind.TARGET, found.release
+        forecast, settings = found.forecast, found.forecast.settings
+        epsilon, refusal = forecast.epsilon, None
+        if found.kind is ReleaseKind.TARGET:
+            epsilon = epsilon if self.goal.epsilon is None else self.goal.epsilon
+            refusal = TargetPlan.of(epsilon, delta=self.goal.delta).refusal_epsilon
+        drawn: tuple[float | None, ...] = (None, None, None)
+        if found.release is not None:
+            drawn = (found.release.order, found.release.beta, found.release.sigma)
         return {
             "mechanism": settings.mechanism_name.value,
-            "threshold": settings.threshold,
-            "sigma1": settings.sigma1,
-            "sigma2": settings.sigma2,
-            "prior_weight": settings.prior_weight,
+            **asdict(settings),
             "queries": forecast.rows,
             "max_answers": found.max_answers,
-            "release": kind.value,
-            "epsilon": self._target(found).epsilon if tested else forecast.epsilon,
+            "release": found.kind.value,
+            "epsilon": epsilon,
             "expected_answers": float(forecast.expected_answers[0]),
             "agreement": float(forecast.agreement[0]),
             "pass_probability": float(forecast.pass_probability[0]),
-            "refusal_epsilon": self._target(found).refusal_epsilon if tested else None,
-            "order": None if plan is None else plan.order,
-            "beta": None if plan is None else plan.beta,
-            "sigma_release": None if plan is None else plan.sigma,
+            "refusal_epsilon": refusal,
+            **dict(zip(_DRAWN, drawn, strict=True)),
             "data_independent_epsilon": forecast.worst_case,
         }
 
@@ -240,9 +235,9 @@ def tune(
         complete = False
         for search in searches:
             search.salvage()
-        if not any(search.best_of_each() for search in searches):
+        if not any(search.best for search in searches):
             raise
-    found = [(each, search.goal) for search in searches for each in search.best_of_each()]
+    found = [(each, search.goal) for search in searches for each in search.best]
     met = [(each, goal) for each, goal in found if goal.met_by(each)]
     if not met:
         raise UnreachableError(_closest(goals[0], [each for each, _ in found]))
@@ -262,50 +257,49 @@ class _Rounds:
         mechanism: MechanismName | None,
         progress: Callable[[int], None],
     ) -> None:
-        """Nothing is looked at yet."""
+        """Prepare to search; nothing is looked at yet."""
         self.goal, self.looked_at = goal, 0
-        self._votes, self._given, self._mechanism, self._progress = (
-            votes,
-            given,
-            mechanism,
-            progress,
-        )
+        self._votes, self._given, self._mechanism = votes, given, mechanism
+        self._progress = progress
         self._pricing = _PRICINGS[goal.release](votes, goal)
-        self._search: Search | None = None
+        self._search = self._new_search()
         self._found: dict[Tuning, Found] = {}
 
     def run(self) -> None:
         """Search until a round gains nothing, then price the best with care."""
-        starts: list[Tuning] = []
-        last = -math.inf
-        for number, (strides, climbs) in enumerate(_ROUNDS):
+        last, near = -math.inf, list[Tuning]()
+        starts = self._search.starts(
+            tested=self._mechanism is not MechanismName.GNMAX,
+            untested=self._mechanism is not MechanismName.CONFIDENT,
+        )
+        rounds = _SLOW_ROUNDS if self.goal.release is ReleaseKind.UPPER else _ROUNDS
+        for number, (strides, climbs) in enumerate(rounds):
             search = self._search = self._new_search()
-            begin = [*(self._starts(search) if strides else ()), *starts]
+            begin = [*starts, *near] if strides else near
             search.run(begin, strides=strides, climbs=climbs, halvings=_HALVINGS)
             self._price(self._finalists(search))
             if not self._found:
                 return
             ranked = sorted(self._found.values(), key=self._rank)
-            best, starts = ranked[-1], [each.forecast.settings for each in ranked[-_STARTS:]]
+            best, near = ranked[-1], [each.forecast.settings for each in ranked[-_STARTS:]]
             if number > 1 and best.merit <= last + _GAIN:
                 break
             last = best.merit
             self._pricing.learn(best)
-        for best in self.best_of_each():
+        for best in self.best:
             settings = best.forecast.settings
             self._price([Candidate(settings, best.merit, best.forecast.rows)], last=True)
 
     def salvage(self) -> None:
         """Price the best of what was looked at before an interruption, if nothing is priced."""
-        if not self._found and self._search is not None and self._search.seen:
+        if not self._found and self._search.seen:
             self._price([self._search.best])
 
-    def best_of_each(self) -> list[Found]:
+    @property
+    def best(self) -> list[Found]:
         """The best settings of each mechanism."""
-        best: dict[MechanismName, Found] = {}
-        for each in sorted(self._found.values(), key=self._rank):
-            best[each.forecast.settings.mechanism_name] = each
-        return list(best.values())
+        ranked = sorted(self._found.values(), key=self._rank)
+        return list({each.forecast.settings.mechanism_name: each for each in ranked}.values())
 
     def _rank(self, found: Found) -> tuple[bool, float]:
         return self.goal.met_by(found), found.merit
@@ -326,30 +320,23 @@ class _Rounds:
             progress=self._count,
         )
 
-    def _starts(self, search: Search) -> list[Tuning]:
-        return search.starts(
-            tested=self._mechanism is not MechanismName.GNMAX,
-            untested=self._mechanism is not MechanismName.CONFIDENT,
-        )
-
     def _count(self, looked_at: int) -> None:
         self.looked_at += looked_at
         self._progress(looked_at)
 
     def _finalists(self, search: Search) -> list[Candidate]:
-        """The best candidates of either mechanism that have no exact price yet."""
-        seen = sorted([*search.ends, *search.seen.values()], key=lambda each: each.rank)
+        """The ends of climbs and the best candidate of each mechanism, unless priced before."""
+        seen = sorted(search.seen.values(), key=lambda each: each.rank)
         firsts = {each.settings.mechanism_name: each for each in seen}.values()
-        finalists = dict.fromkeys([*firsts, *search.ends])
         return [
             each
-            for each in finalists
+            for each in dict.fromkeys([*firsts, *search.ends])
             if each.settings not in self._found and each.merit > search.best.merit - _NEAR
         ]
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:
-    """What to say where no settings meet the goal."""
+    """The message where no settings meet the goal, with what comes closest."""
     wanted = "an answer" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (

@@ -24,6 +24,7 @@ from functools import cached_property
 from typing import Any, Final
 
 import numpy as np
+from scipy.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
@@ -36,7 +37,6 @@ from pate_cli.core.arrays import (
     winners,
 )
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.special import betainc, gammaln, log_ndtr, ndtr, ndtri
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
-from pate_cli.core.special import log_ndtr, ndtr
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import capped_mean, forecast, worst_case_epsilon
 from pate_cli.planning.goal import Found, Goal

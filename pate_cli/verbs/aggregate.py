@@ -5,12 +5,11 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 from pate_cli.core.clock import now
 from pate_cli.core.errors import OutputError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger
@@ -20,16 +19,13 @@ from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.labels.labels import Labels
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
-from pate_cli.run.publication import Into, publishing, refuse_ledger
-from pate_cli.verbs.keywords import AggregateWords, budget_of, takes_keywords
+from pate_cli.run.publication import publishing, refuse_ledger
 from pate_cli.verbs.limits import refuse_dear, refuse_hopeless
-from pate_cli.verbs.promise import priced, record_of, run_of
-from pate_cli.verbs.request import Aggregator, Progress, Request, Votes
+from pate_cli.verbs.promise import budget_of, priced, record_of, run_of
+from pate_cli.verbs.request import Progress, Request
 
 
 @dataclass(frozen=True)
@@ -56,54 +52,16 @@ class Aggregation:
         return "".join(part._repr_html_() for part in kept)
 
 
-@takes_keywords
-def aggregate(
-    votes: Votes,
-    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
-    *,
-    into: Into = None,
-    progress: Progress = nothing_seen,
-    **asked: Unpack[AggregateWords],
-) -> Aggregation:
-    """Label queries by the teachers' noisy vote; labels, a public report, perhaps a secret ledger.
-
-    The one verb that gives labels. `quote` says first what they may cost at most.
-
-        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
-        >>> done.labels
-        <Labels: 163 of 300 queries labelled, 700 not asked>
-        >>> done.report
-        <Report: epsilon 1.3788 at delta 1e-05, 163 of 300 queries answered>
-        >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, into="found.csv")
+def labelled(asked: Mapping[str, Any]) -> Aggregation:
+    """Open, price, refuse, enter, draw, settle and write.
 
     Args:
-        votes: the teachers' votes: a path or an address, an array, a table, or what `open_votes`
-            yields.
-        mechanism: the aggregator, or its name.
-        into: where labels and report go as one: a path or a Destination; None keeps them in memory.
-        progress: called with the number of rows of each finished part; for a target, whose test
-            reads the rows before they are labelled, first as `progress(0, all)` and then with the
-            share of `all` that is done.
-
-    Raises:
-        RefusedError: the release test failed; the error carries the public report.
-        UnreachableError: what all runs of the record cost together would exceed the `budget`, or
-            this one `max_epsilon`.
-        PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
+        asked: every parameter of `signatures.aggregate`, by name.
     """
+    votes, mechanism, into = asked["votes"], asked["mechanism"], asked["into"]
+    progress: Progress = asked["progress"] or nothing_seen
     keep = asked["keep_ledger"] or getattr(into, "ledger", None) not in (None, False)
-    return _labelled(votes, mechanism, {**asked, "keep_ledger": keep}, into=into, progress=progress)
-
-
-def _labelled(
-    votes: Votes,
-    mechanism: Aggregator,
-    asked: Mapping[str, Any],
-    *,
-    into: Into,
-    progress: Progress,
-) -> Aggregation:
-    """Open, price, refuse, enter, draw, settle and write."""
+    asked = {**asked, "keep_ledger": keep}
     began, seed = now(), asked["seed"]
     budget, record = budget_of(asked), record_of(votes, asked, seeded=seed is not None)
     resumed = reached(asked["checkpoint"]) is not None
@@ -128,10 +86,9 @@ def _labelled(
         settings = replace(settings, private=key.private)
         # What a record would tell of a run takes time, and nobody asks without one.
         entry = Entry(record, run_of(settings, key, began) if record.file else None, budget=budget)
-        if not isinstance(asked["record"], RecordPlace):  # the command line has told it
-            twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
-            if twin is not None:
-                warnings.warn(twin, stacklevel=4)
+        twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
+        if twin is not None:
+            warnings.warn(twin, stacklevel=4)
         place.try_out(request.file.queries)
         if tested and kept is None:
             request.rows.read(request.mechanism)

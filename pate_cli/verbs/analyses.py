@@ -26,7 +26,7 @@ class TightAnalysis:
 
     @property
     def cost(self) -> TightCost:
-        """What queries cost: Rényi divergences."""
+        """The cost of queries: Rényi divergences."""
         from pate_cli.planning.cost import TightCost
 
         return TightCost()

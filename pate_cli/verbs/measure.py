@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import Analysis, Bound, MechanismName, OrderChoice, ReleaseKind
+from pate_cli.core.words import Analysis, Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import CLASSES, MechanismChoice
-from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning.comparison import (
     Compared,
     Comparison,
@@ -25,17 +24,8 @@ from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.planning.target_on_votes import TargetOnVotes, measure_target
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import (
-    CompareWords,
-    CostWords,
-    ParameterWords,
-    SensitivityWords,
-    nothing,
-    takes_keywords,
-)
 from pate_cli.verbs.request import (
     Request,
-    Votes,
     mechanism_of,
     requested,
 )
@@ -46,29 +36,9 @@ from pate_cli.votes.unmatched import Unmatched
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
-@takes_keywords
-def cost(
-    votes: Votes,
-    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
-    *,
-    orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
-    **asked: Unpack[CostWords],
-) -> VoteCost:
-    """What the votes would cost by step, order and query. SECRET: it describes the votes.
-
-    With `target_epsilon`, also how `aggregate` would fare; the rows are those that it would ask.
-
-        >>> pate.cost("sample_votes/demo.parquet", max_queries=300)
-        <VoteCost: epsilon 0.5564 at delta 1e-05 for 172.2 expected answers; SECRET>
-
-    Args:
-        votes: the teachers' votes.
-        mechanism: the aggregator, or its name.
-        orders: Rényi orders to try; `default`, or `moments` for the 2017 paper's.
-
-    Raises:
-        PateError: as `aggregate` would.
-    """
+def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
+    """Return what votes would cost; `asked` as `signatures.cost` has it. SECRET."""
+    votes, mechanism = asked["votes"], asked["mechanism"]
     plan, delta, analysis = None, asked["delta"], Analysis(asked["analysis"])
     target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if target is not None:
@@ -84,7 +54,7 @@ def cost(
         return measure_cost(
             request.rows,
             request.scored,
-            orders=_orders(orders, analysis),
+            orders=_orders(asked["orders"], analysis),
             delta=delta,
             max_answers=request.max_answers,
             analysis=analysis_of(analysis).cost,
@@ -93,37 +63,17 @@ def cost(
         )
 
 
-@takes_keywords
-def compare(
-    votes: Votes,
-    mechanism: MechanismChoice | str = MechanismName.CONFIDENT,
-    *,
-    orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
-    **asked: Unpack[CompareWords],
-) -> Compared:
-    """Every mechanism that applies, at as many expected answers as the one given. SECRET.
-
-    Each takes the given parameters that it knows, and its defaults otherwise.
-
-        >>> pate.compare("sample_votes/demo.parquet", max_queries=300)
-        <Compared: 6 mechanisms at 172.2 expected answers; SECRET>
-
-    Args:
-        votes: the teachers' votes.
-        mechanism: the one whose answers are matched, or its name.
-        orders: as in `cost`.
-
-    Raises:
-        PateError: as `cost`.
-    """
+def compared(asked: Mapping[str, Any]) -> Compared:
+    """Return all mechanisms at as many answers; `asked` as `signatures.cost` has it. SECRET."""
+    votes, mechanism = asked["votes"], asked["mechanism"]
     choice, analysis = mechanism_of(mechanism, asked), Analysis(asked["analysis"])
     if not isinstance(choice, MechanismChoice):
         raise UsageError("`compare` takes a mechanism by its name")
-    with requested(votes, choice, {**asked, **nothing(ParameterWords)}) as request:
+    with requested(votes, choice, {**asked, **dict.fromkeys(choice.given)}) as request:
         summary = measure_cost(
             request.rows,
             request.scored,
-            orders=_orders(orders, analysis),
+            orders=_orders(asked["orders"], analysis),
             delta=request.delta,
             analysis=analysis_of(analysis).cost,
         )
@@ -137,39 +87,17 @@ def compare(
         return Compared(tuple(rows), matched, request.delta)
 
 
-@takes_keywords
-def smooth_sensitivity(
-    votes: Votes,
-    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
-    *,
-    order: float | None = None,
-    beta: float | None = None,
-    **asked: Unpack[SensitivityWords],
-) -> Sensitivity:
-    """How far one record could move the cost of the votes, smoothed over distances. SECRET.
-
-        >>> pate.smooth_sensitivity("sample_votes/demo.parquet", max_queries=300)
-        <Sensitivity: 0.00480444 nats at order 11, beta 0.0133; SECRET>
-
-    Args:
-        votes: the teachers' votes.
-        mechanism: the aggregator, or its name.
-        order, beta: of the upper release that it is for, by a public rule where left out;
-            `analysis` paper follows Algorithms 3 to 5.
-
-    Raises:
-        ValidityError: the published conditions C5 or C6 fail.
-        PateError: as `cost`.
-    """
+def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
+    """Return how far one record could move a cost; see `signatures.smooth_sensitivity`. SECRET."""
+    votes, mechanism = asked["votes"], asked["mechanism"]
     with requested(votes, mechanism, asked) as request:
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,
-            mechanism=scored,
-            queries=request.queries,
+            [(scored, request.queries)],
             delta=request.delta,
-            order=order,
-            beta=beta,
+            order=asked["order"],
+            beta=asked["beta"],
         )
         return analysis_of(asked["analysis"]).sensitivity(
             request.rows, scored, plan, queries=request.queries

@@ -5,7 +5,7 @@ from __future__ import annotations
 from os import PathLike
 
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import DELTA, PRIOR_SHARE, MechanismName
+from pate_cli.core.words import PRIOR_SHARE, MechanismName
 from pate_cli.disclosure.report import Report
 from pate_cli.mechanisms import RULED, scored_from_parameters
 from pate_cli.mechanisms.amounts import Amount
@@ -19,52 +19,23 @@ from pate_cli.votes.join import teacher_groups
 _MUCH_MORE = 1.5
 
 
-def plan(
+def planned(
     *,
-    classes: int | None = None,
-    labels: int | None = None,
-    teachers: int | None = None,
-    target_epsilon: float | None = None,
-    answers: int | None = None,
-    queries: int | None = None,
-    delta: float = DELTA,
-    agreement: tuple[float, float] | float | str | None = None,
-    groups: TeacherGroups | str | PathLike[str] | None = None,
-    teachers_per_record: int = 1,
-    prior_accuracy: float | None = None,
-    prior_weight: Amount | float | str | None = None,
-    mechanism: MechanismName | str = MechanismName.CONFIDENT,
+    classes: int | None,
+    labels: int | None,
+    teachers: int | None,
+    target_epsilon: float | None,
+    answers: int | None,
+    queries: int | None,
+    delta: float,
+    agreement: tuple[float, float] | float | str | None,
+    groups: TeacherGroups | str | PathLike[str] | None,
+    teachers_per_record: int,
+    prior_accuracy: float | None,
+    prior_weight: Amount | float | str | None,
+    mechanism: MechanismName | str,
 ) -> Plan:
-    """Find settings, and how many answers, teachers or epsilon, before the first vote. Public.
-
-    Of `teachers`, `target_epsilon` and `answers` one is left out and found; with all three the
-    plan says whether they go together. It looks at made-up teachers over a range of agreement, and
-    at no votes.
-
-        >>> planned = pate.plan(teachers=250, classes=10, queries=1000, target_epsilon=2)
-        >>> planned.settings["mechanism"]
-        <MechanismName.CONFIDENT: 'confident'>
-
-    Args:
-        classes: m, of a query with one label.
-        labels: of a query with several, each yes or no; answers and rows are then pairs of a query
-            and a label.
-        teachers: τ.
-        target_epsilon: ε, stated in advance, nats.
-        answers: answers wanted where teachers agree in the middle of the range.
-        queries: how many queries there are; as many as it takes if left out.
-        delta: δ.
-        agreement: how often a teacher is right on average: a share, or (low, high), or text as
-            0.6:0.9. From 0.5 to 0.95 if left out, of two classes from 0.65.
-        groups: of the teachers, with weights, or a file of them; instead of `teachers`.
-        teachers_per_record: k.
-        prior_accuracy: how often a public prior is right, if there is to be one.
-        prior_weight: its votes, or a share of the teachers.
-        mechanism: confident or gnmax.
-
-    Raises:
-        UnreachableError: no number of teachers, or no ε, reaches the goal.
-    """
+    """Return the plan of a run before the first vote; see `signatures.plan`."""
     weights: tuple[int, ...] = ()
     if groups is not None and (teachers is not None or teachers_per_record != 1):
         name = "teachers" if teachers is not None else "teachers_per_record"

@@ -30,6 +30,11 @@ _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledg
 """Keywords beside which a budget alone does not say what a run is to be."""
 
 
+def budget_of(asked: Mapping[str, Any]) -> Budget | None:
+    """Return the budget that keywords state; None where they state none."""
+    return Budget.of(asked["budget"], delta=asked["budget_delta"], order=asked["budget_order"])
+
+
 def record_of(votes: Votes, asked: Mapping[str, Any], *, seeded: bool) -> RecordPlace:
     """Return the record that keywords name, or that the votes have."""
     return RecordPlace.of(
@@ -93,8 +98,6 @@ def _target(
         ParameterError, UsageError: a target out of range, or what makes no sense without one.
     """
     epsilon, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
-    if not 0.0 <= asked["min_pass"] <= 1.0:
-        raise ParameterError(f"`min_pass` must be in [0, 1], got {asked['min_pass']:g}")
     if epsilon is None and budget is not None and record.file is not None:
         choice = mechanism_of(mechanism, asked)
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
@@ -230,8 +233,7 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
 
     plan = choose_plan(
         kind,
-        mechanism=request.scored,
-        queries=request.queries,
+        [(request.scored, request.queries)],
         delta=request.delta,
         order=asked["order"],
         beta=asked["beta"],

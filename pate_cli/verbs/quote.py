@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final, Unpack
+from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.guarantee import GAPS
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.keywords import QuoteWords, budget_of, takes_keywords
 from pate_cli.verbs.limits import foreseen, refuse_dear, unnamed
-from pate_cli.verbs.promise import priced, record_of, run_of
-from pate_cli.verbs.request import Progress, Request, Votes
+from pate_cli.verbs.promise import budget_of, priced, record_of, run_of
+from pate_cli.verbs.request import Progress, Request
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
@@ -29,29 +26,10 @@ _NAMED: Final = "The run itself, unless it is a seeded test, needs --max-epsilon
 _HOPELESS: Final = "The run itself would not start: it passes with probability {:.2g} at most."
 
 
-@takes_keywords
-def quote(
-    votes: Votes,
-    mechanism: Mechanism | MechanismChoice | str = MechanismName.CONFIDENT,
-    *,
-    progress: Progress = nothing_seen,
-    **asked: Unpack[QuoteWords],
-) -> Quote:
-    """Say what `aggregate` would cost whatever the votes; every row is checked, nothing is spent.
-
-    Use it before a run: it refuses whatever the run would refuse before it spends.
-
-        >>> pate.quote("sample_votes/demo.parquet", max_queries=300)
-        <Quote: at most epsilon 1.3788 at delta 1e-05, whatever the votes>
-
-    Args:
-        votes: the teachers' votes.
-        mechanism: the aggregator, or its name.
-        progress: called with the number of rows of each part that was checked.
-
-    Raises:
-        PateError: as `aggregate` would.
-    """
+def quoted_for(asked: Mapping[str, Any]) -> Quote:
+    """Return what a run would cost at most; `asked` as `signatures.aggregate` has it."""
+    votes, mechanism = asked["votes"], asked["mechanism"]
+    progress: Progress = asked["progress"] or nothing_seen
     budget = budget_of(asked)
     # Nobody asks what is left where there is no budget.
     record = RecordPlace() if budget is None else record_of(votes, asked, seeded=False)

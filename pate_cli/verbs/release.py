@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 from pate_cli.core.clock import now
 from pate_cli.core.errors import LedgerError, ParameterError, SpentError, UsageError
@@ -12,7 +12,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.external import Other, Stated, refuse_short
+from pate_cli.disclosure.external import Stated, refuse_short
 from pate_cli.disclosure.facts import report_of, run_of, stated
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
@@ -21,11 +21,10 @@ from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.total import Spent
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.planning.sanitized import choose_plan_for
+from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.keywords import ReleaseWords, budget_of, takes_keywords
-from pate_cli.verbs.promise import kind_of
-from pate_cli.verbs.release_inputs import Given, ReleaseInputs, check_alike
+from pate_cli.verbs.promise import budget_of, kind_of
+from pate_cli.verbs.release_inputs import ReleaseInputs, check_alike
 
 
 @dataclass(frozen=True)
@@ -45,47 +44,10 @@ class Released:
     joined: str | None = None
 
 
-@takes_keywords
-def release(
-    given: Given | Sequence[Given],
-    *,
-    external: Sequence[Other] = (),
-    again: bool = False,
-    unverified: bool = False,
-    **asked: Unpack[ReleaseWords],
-) -> Released:
-    """Publish one (ε, δ) for several runs on votes of the same teachers, and for other mechanisms.
-
-    Of ledgers, each labelled with `keep_ledger`, it is what all rounds cost whatever the votes, and
-    if it is asked for a sanitized value of these votes beside it. Where reports or records are
-    among what is given, it is the total of all runs that they tell of.
-
-        >>> votes = "sample_votes/demo.parquet"
-        >>> first = pate.aggregate(votes, max_queries=100, seed=2, order=8, release="none")
-        >>> second = pate.aggregate(votes, "gnmax", max_queries=20, seed=3, order=8, release="none")
-        >>> pate.release([first.ledger, second.ledger]).report
-        <Report: epsilon 0.9459 at delta 1e-05, 75 of 120 queries answered>
-
-    Args:
-        given: ledgers, reports and records, or their files.
-        external: what else was trained on the same records, or files that state its cost (see
-            `disclosure.external`); it is added to the total.
-        again: draw again what was drawn from the same rounds before; all draws are charged.
-        unverified: take reports and records that do not verify, too, or that promise nothing.
-            The report says so then, and promises nothing.
-
-    What is released is entered in the record that is given, in that of the ledgers' votes, or
-    beside a ledger whose record is not known; and so is all that is given. Of several records the
-    one that is named, or the first, takes over the runs of the others, which take none from then
-    on. With `record` False earlier draws are not charged, and the report promises nothing.
-
-    Raises:
-        ParameterError: a δ too small beside what floating-point noise adds over all rounds.
-        SpentError: the rounds were released before.
-        UnreachableError: all of it together costs more than the `budget`.
-        LedgerError: a ledger, a record or an external file is damaged, or does not fit the others.
-        MismatchError: a report or a record does not verify, or two of them tell otherwise of a run.
-    """
+def released(asked: Mapping[str, Any]) -> Released:
+    """Return one report for several runs; `asked` as `signatures.release` has it."""
+    given, external = asked["given"], asked["external"]
+    again, unverified = asked["again"], asked["unverified"]
     began, key = now(), RunKey.of(asked["seed"])
     several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
     read = ReleaseInputs.of(several, unverified=unverified)
@@ -127,7 +89,7 @@ def release(
     return Released(report_of(facts), total, entry.account(), joined)
 
 
-def _record_of(read: ReleaseInputs, asked: ReleaseWords) -> RecordPlace:
+def _record_of(read: ReleaseInputs, asked: Mapping[str, Any]) -> RecordPlace:
     """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
     record, seeded = asked["record"], asked["seed"] is not None
     if isinstance(record, RecordPlace):
@@ -150,7 +112,7 @@ def _of_rounds(
     parts: Sequence[Stated],
     facts: ReportFacts,
     key: RunKey,
-    asked: ReleaseWords,
+    asked: Mapping[str, Any],
 ) -> ReportFacts:
     """Return the facts of rounds, and how an ε is to be drawn of them if it is; public."""
     order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
@@ -162,7 +124,7 @@ def _of_rounds(
     order = float(total.orders[0] if order is None else order)
     total.row(order)
     refuse_short(parts, order)
-    plan = choose_plan_for(
+    plan = choose_plan(
         kind,
         [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
         delta=total.delta,

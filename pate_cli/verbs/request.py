@@ -5,24 +5,23 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
+import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from pate_cli.core.checks import at_least_one, check_delta, check_positive
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
-from pate_cli.verbs.keywords import ParameterWords, ReadingWords, only
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
 from pate_cli.votes.join import with_prior as with_votes_of_prior
@@ -35,11 +34,9 @@ Aggregator: TypeAlias = Mechanism | MechanismChoice | str
 """A mechanism, or its name."""
 Progress: TypeAlias = Callable[..., None]
 
-_WHOLE: Final = ("max_queries", "max_answers", "workers")
 # Answers of the rule's own settings are so much better than guesses, where all votes agree.
 _LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
-_PRICES: Final = ("max_epsilon", "budget")
 
 
 @dataclass(frozen=True)
@@ -149,6 +146,12 @@ class Request:
         return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()
 
 
+def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how votes are read: of all keywords of a verb, those that `open_votes` takes."""
+    taken = inspect.signature(open_votes).parameters
+    return {name: asked[name] for name in taken if name in asked and name != "progress"}
+
+
 @contextlib.contextmanager
 def requested(votes: Votes, mechanism: Aggregator, asked: Mapping[str, Any]) -> Iterator[Request]:
     """Open the votes and put them to the mechanism, which must fit; `asked` as verbs take it.
@@ -163,7 +166,7 @@ def requested(votes: Votes, mechanism: Aggregator, asked: Mapping[str, Any]) -> 
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (
         engine_of(asked["engine"], workers=asked["workers"]) as engine,
-        open_votes(votes, any_name=unlisted, **only(ReadingWords, asked)) as file,
+        open_votes(votes, any_name=unlisted, **reading(asked)) as file,
     ):
         if choice.listed:
             file.refuse_unlisted("what is asked")
@@ -207,24 +210,21 @@ def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
 def check_numbers(asked: Mapping[str, Any]) -> None:
     """ParameterError for a number of a run that is wrong whatever the votes.
 
-    Said before a file is touched, where `asked` has it.
+    Said before a file is touched; `asked` has every parameter of a verb that looks at votes.
     """
-    check_delta(asked["delta"])
-    given = {name: value for name, value in asked.items() if value is not None}
-    at_least_one(**{name: given[name] for name in _WHOLE if name in given})
-    for name in _PRICES:
-        if name in given:
-            check_positive(f"`{name}`", given[name])
-    target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
+    given = {**asked, "predictions": None}  # which come in a file
+    if isinstance(asked["mechanism"], str):
+        chosen(asked["mechanism"], given).check()
+    target, refusal = asked.get("target_epsilon"), asked.get("refusal_epsilon")
     if target is not None:
         TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
-    release = (asked["order"], asked["beta"], asked["sigma_release"])
-    if release != (None, None, None):
+    drawn = {name: asked.get(name) for name in ("order", "beta", "sigma_release")}
+    if any(value is not None for value in drawn.values()):
         from pate_cli.planning.sanitized import check_given
 
-        order, beta, sigma = release
+        order, beta, sigma = drawn.values()
         check_given(delta=asked["delta"], order=order, beta=beta, sigma=sigma)
-    if asked["seed"] is not None:
+    if asked.get("seed") is not None:
         RunKey.from_seed(asked["seed"])
 
 
@@ -248,7 +248,9 @@ def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoi
 
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in only(ParameterWords, asked).items() if value is not None}
+    """Return the parameters of mechanisms that are given."""
+    names = {name: None for kind in CLASSES for name in mechanism_class(kind).options()}
+    return {name: asked[name] for name in names if asked.get(name) is not None}
 
 
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:

@@ -7,12 +7,11 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Self, Unpack
+from typing import Any, Final, Self
 
 import numpy as np
 
 from pate_cli.core.arrays import NO_LABEL
-from pate_cli.core.checks import check_positive
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,
@@ -22,7 +21,6 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of, run_facts
@@ -36,13 +34,13 @@ from pate_cli.disclosure.settings import StopRule
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
-from pate_cli.mechanisms.amounts import Amount
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.labelling import DrawLabels
-from pate_cli.verbs.keywords import SessionWords, budget_of, takes_keywords
-from pate_cli.verbs.promise import record_of
+from pate_cli.verbs.parameters.door import opened_by
+from pate_cli.verbs.promise import budget_of, record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening
+from pate_cli.verbs.signatures import session_settings
 from pate_cli.votes.ballot import Ballot, Votes
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -93,27 +91,9 @@ class Session:
     raises `BudgetSpent`.
     """
 
-    @takes_keywords
-    def __init__(
-        self,
-        *,
-        mechanism: MechanismName | str = MechanismName.CONFIDENT,
-        target_epsilon: float | None = None,
-        max_queries: int | None = None,
-        max_epsilon: float | None = None,
-        prior_weight: Amount | float | str | None = None,
-        **asked: Unpack[SessionWords],
-    ) -> None:
+    @opened_by(session_settings)
+    def __init__(self, **asked: Any) -> None:
         """Open the session, or open it again.
-
-        Args:
-            mechanism: the aggregator, by name: every one but interactive and sparse-vector.
-            target_epsilon: epsilon of all that the session says, nats; it decides how many queries
-                may be asked.
-            max_queries: ask no more than these; alone, epsilon follows.
-            max_epsilon: refuse to open a session that could cost more. Left out, 10 is the most
-                without a `seed`.
-            prior_weight: how many votes a guess has that a query comes with; none without.
 
         A session needs a `record` or an `ensemble`, which several sessions and runs may share.
 
@@ -122,12 +102,8 @@ class Session:
             OutputError: the record cannot be written.
             PateError: whatever else is refused.
         """
-        if max_epsilon is not None:
-            check_positive("`max_epsilon`", max_epsilon)
-        stop = {"target_epsilon": target_epsilon, "max_queries": max_queries}
-        told = {**asked, **stop, "prior_weight": prior_weight}
         self._key, self._answers = RunKey.of(asked["seed"]), Answers()
-        self._opening = opening = Opening.of(mechanism, told)
+        self._opening = opening = Opening.of(asked)
         names = opening.ballots.names
         self._unmatched = Unmatched() if names is None else Unmatched(names)
         self._lock, self._process = threading.RLock(), os.getpid()
@@ -138,7 +114,7 @@ class Session:
                 "keeps nothing, and what is asked again is then paid for again"
             )
         self._file, self._unkept = place.file, list[dict[str, Any]]()
-        self._run = self._entered(place, budget_of(asked), max_epsilon)
+        self._run = self._entered(place, budget_of(asked), asked["max_epsilon"])
         settings = self._run.settings
         if settings is None or settings.rule is None:
             raise LedgerError("the record does not say when this session stops")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from pate_cli.core.checks import MOST_CLASSES, check_delta, check_whole
+from pate_cli.core.checks import MOST_CLASSES, check_whole
 from pate_cli.core.clock import now
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
@@ -54,13 +54,13 @@ class Opening:
     until: SessionSettings
 
     @classmethod
-    def of(cls, mechanism: MechanismName | str, asked: Mapping[str, Any]) -> Opening:
+    def of(cls, asked: Mapping[str, Any]) -> Opening:
         """Return what keywords open, `asked` as `Session` takes them.
 
         Raises:
             PateError: they contradict each other, or open nothing that goes query by query.
         """
-        delta, epsilon = check_delta(asked["delta"]), asked["target_epsilon"]
+        mechanism, epsilon, delta = asked["mechanism"], asked["target_epsilon"], asked["delta"]
         ballots = _ballots(MechanismName(mechanism), asked)
         choice = among_groups(chosen(mechanism, asked), _public(ballots))
         if asked["prior_weight"] is not None:

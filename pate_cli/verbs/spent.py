@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -14,8 +15,9 @@ from numpy.typing import NDArray
 
 from pate_cli.core.codec import encoded
 from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.figures import pair
+from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
@@ -123,6 +125,29 @@ class RecordCost(Result):
                 "budget_left": None if self.budget is None else self.budget.left(gone)[0],
             }
 
+    def said(self) -> Said:
+        """Yield the total, what is left of a budget, every run, and the reports given."""
+        yield Line(self.headline(), "bold")
+        found, budget = self.however_chosen, self.budget
+        if found is not None and len(self.runs) > 1:
+            yield Line(
+                "that supposes that all runs were chosen beforehand; if you chose later runs after "
+                f"seeing earlier results: epsilon {nats(found[0])} at delta {shown(found[1])}"
+            )
+        if budget is not None and self.left is not None:
+            order = "" if budget.order is None else f", by RDP costs at order {budget.order:g}"
+            yield Line(
+                f"budget {budget.epsilon:g} at delta {budget.delta:g}{order}: "
+                f"{_down(self.left[0])} at delta {self.left[1]:.3g} left"
+            )
+        if self.runs:
+            heads = ("run", "time", "votes", "mechanism", "published")
+            numbers = ("epsilon", "delta", "total", "left")
+            rows = [_cells(row) for row in self.rows()]
+            yield Grid("Runs, the first one first", (*heads, *numbers), rows, words=len(heads))
+        for check in self.reports or ():
+            yield Line(f"{check.outcome}: {check.name}: {check.detail}", whole=True)
+
     def headline(self) -> str:
         """Return how many runs there are, and what they cost."""
         if self.total is None:
@@ -131,35 +156,41 @@ class RecordCost(Result):
         return f"{runs}, {pair(self.total.epsilon, self.total.delta)} together"
 
 
-def spent(
-    record: SpendRecord | str | PathLike[str] | None = None,
+def _cells(row: dict[str, Any]) -> tuple[str, ...]:
+    """Return a run as the cells of a table."""
+    published = row["outcome"]
+    if published == "labelled" and row["answers"] is not None:
+        published = f"{row['answers']} of {row['queries']} labels"
+    charged = "" if row["kind"] == "worst-case" else f" ({row['kind']})"
+    shape = f" {row['teachers']}x{row['classes']}" if row["teachers"] else ""
+    return (
+        row["run"][:8],
+        row["time"].replace("T", " ").rstrip("Z"),
+        f"{row['votes']}{shape}",
+        f"{row['mechanism']}{charged}".strip(),
+        published,
+        "" if row["epsilon"] is None else nats(row["epsilon"]),
+        "" if row["delta"] is None else shown(row["delta"]),
+        "" if row["total_epsilon"] is None else nats(row["total_epsilon"]),
+        "" if row["budget_left"] is None else _down(row["budget_left"]),
+    )
+
+
+def _down(left: float) -> str:
+    """Return what is left of a budget, and never more than that."""
+    return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
+
+
+def record_cost(
+    record: SpendRecord | str | PathLike[str] | None,
     *,
-    ensemble: str | None = None,
-    budget: float | None = None,
-    budget_delta: float | None = None,
-    budget_order: float | None = None,
-    reports: Sequence[Report | str | PathLike[str]] | None = None,
+    ensemble: str | None,
+    budget: float | None,
+    budget_delta: float | None,
+    budget_order: float | None,
+    reports: Sequence[Report | str | PathLike[str]] | None,
 ) -> RecordCost:
-    """All runs on the votes of some teachers, what each published, and what they cost together.
-
-        >>> given = {"layout": "counts", "record": "account.spent.json"}
-        >>> done = pate.aggregate([[40, 38, 22]] * 30, "gnmax", **given)
-        >>> pate.spent("account.spent.json", reports=[done.report])
-        <RecordCost: 1 run, epsilon 1.6495 at delta 1e-05 together>
-
-    Args:
-        record: the record or its file; or votes that have one beside them.
-        ensemble: the name of the teachers instead, where the record is kept under one.
-        budget: epsilon of which to tell what is left; the budget of the last run if left out.
-        budget_delta: delta of that budget; 1e-3 if left out.
-        budget_order: the Renyi order of that budget, if it has one.
-        reports: what was published, to be held against the record.
-
-    Raises:
-        LedgerError: there is no record, or a damaged one.
-        ReportError: no report, or a damaged one.
-        UsageError: neither a record nor an ensemble, or both.
-    """
+    """Return all runs of a record with their total; see `signatures.spent`."""
     if (record is None) == (ensemble is None):
         raise UsageError("give a record, or the `ensemble` whose it is")
     asked, name = Budget.of(budget, delta=budget_delta, order=budget_order), None

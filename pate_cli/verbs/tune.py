@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from os import PathLike
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
 
 from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import MIN_AGREEMENT, Bound, MechanismName, ReleaseKind
+from pate_cli.core.words import Bound, MechanismName, ReleaseKind
 from pate_cli.files.addresses import public_name
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.planning.goal import Goal
@@ -19,8 +19,7 @@ from pate_cli.planning.recipe import made_up_votes
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import VoteModel
-from pate_cli.verbs.keywords import ReadingWords, TuneWords, only, takes_keywords
-from pate_cli.verbs.request import Votes
+from pate_cli.verbs.request import reading
 from pate_cli.votes.join import classes_or_shares
 from pate_cli.votes.join import prior as prior_of
 from pate_cli.votes.opening import open_votes
@@ -28,60 +27,21 @@ from pate_cli.votes.opening import open_votes
 _MECHANISMS = (MechanismName.CONFIDENT, MechanismName.GNMAX)
 
 
-@takes_keywords
-def tune(
-    votes: Votes | None = None,
-    *,
-    target_epsilon: float | None = None,
-    answers: float | None = None,
-    min_agreement: float = MIN_AGREEMENT,
-    release: ReleaseKind | str | None = None,
-    bound: Bound | str = Bound.AUTO,
-    mechanism: MechanismName | str | None = None,
-    synthetic: str | None = None,
-    public_votes: bool = False,
-    progress: Callable[[int], None] = lambda _looked_at: None,
-    interrupted: Callable[[], None] = lambda: None,
-    **asked: Unpack[TuneWords],
-) -> Tuned:
-    """Find the settings that give the most answers for an epsilon, or cost the least for so many.
-
-    Use it on public or made-up votes. On private ones the result is SECRET: settings chosen on
-    votes tell about them. Before there are votes, `plan` answers.
-    `aggregate(votes, **tuned.settings)` runs what was found.
-
-        >>> pate.tune(synthetic="teachers=100,classes=4,queries=400", target_epsilon=4,
-        ...           release="none", mechanism="gnmax")
-        <Tuned: 400.0 expected answers at epsilon 3.9865>
-
-    Args:
-        votes: the votes; None with `synthetic`.
-        target_epsilon: find the most expected answers at this epsilon or less.
-        answers: find the least epsilon for so many expected answers.
-        min_agreement: least expected share of answers that equal the plurality.
-        release: how the epsilon becomes publishable: `target` is stated in advance and tested,
-            `none` holds whatever the votes, by the rows and a cap on answers, `upper` publishes a
-            sanitized bound. Left out, the better one of `target` and `none`.
-        bound: how a tested run bounds the cost of its votes, as in `aggregate`.
-        mechanism: `confident` or `gnmax`; left out, the better one.
-        synthetic: made-up votes, `teachers=250,classes=10,queries=1000,agreement=0.85,…`; with
-            `prior=0.85` among it made-up guesses, so many of them right.
-        public_votes: the caller asserts that the votes are public.
-        progress: called with how many settings were looked at since the last call.
-        interrupted: called when a search is broken off, before its best so far is priced.
-
-    Raises:
-        UnreachableError: no settings meet the goal; the message says what comes closest.
-    """
+def tuned(asked: Mapping[str, Any]) -> Tuned:
+    """Return the best settings for a goal; `asked` as `signatures.tune` has it."""
+    votes, synthetic, mechanism = asked["votes"], asked["synthetic"], asked["mechanism"]
+    release, public_votes = asked["release"], asked["public_votes"]
     kinds = (ReleaseKind.TARGET, ReleaseKind.NONE) if release is None else (ReleaseKind(release),)
     goals = [
         Goal(
             release=kind,
-            epsilon=target_epsilon,
-            answers=answers,
-            min_agreement=min_agreement,
+            epsilon=asked["target_epsilon"],
+            answers=asked["answers"],
+            min_agreement=asked["min_agreement"],
             delta=asked["delta"],
-            bound=Bound(bound) if kind is ReleaseKind.TARGET or release is not None else Bound.AUTO,
+            bound=Bound(asked["bound"])
+            if kind is ReleaseKind.TARGET or release is not None
+            else Bound.AUTO,
         )
         for kind in kinds
     ]
@@ -100,8 +60,8 @@ def tune(
         goals,
         given=_given(asked, model.teachers),
         mechanism=None if mechanism is None else MechanismName(mechanism),
-        progress=progress,
-        interrupted=interrupted,
+        progress=asked["progress"] or (lambda _looked_at: None),
+        interrupted=asked["interrupted"] or (lambda: None),
     )
     return replace(
         found,
@@ -121,7 +81,7 @@ def _check(votes: Any, synthetic: str | None, asked: Mapping[str, Any], *, publi
         raise UsageError(
             "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
         )
-    given = {name: asked[name] for name in (*only(ReadingWords, asked), "max_queries", "prior")}
+    given = {name: asked[name] for name in (*reading(asked), "max_queries", "prior")}
     for name, value in {**given, "public_votes": public}.items():
         if votes is None and value is not None and value is not False:
             raise UsageError(f"`{name}` needs VOTES; `synthetic` says all of its own")
@@ -131,7 +91,7 @@ def _check(votes: Any, synthetic: str | None, asked: Mapping[str, Any], *, publi
 
 def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     """The votes of a file, with the guesses of a prior, and in numbers what they are."""
-    with open_votes(votes, **only(ReadingWords, asked)) as file:
+    with open_votes(votes, **reading(asked)) as file:
         file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
         k = asked["teachers_per_record"]
@@ -170,9 +130,9 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
 
 
 def _words(votes: Any, asked: Mapping[str, Any]) -> list[str]:
-    """What an `aggregate` line must say about the votes as well."""
+    """Options on an `aggregate` line that describe the votes."""
     words: list[str] = []
-    for name, value in only(ReadingWords, asked).items():
+    for name, value in reading(asked).items():
         if votes is None or value is None or value is False:
             continue
         words.append(f"--{name.replace('_', '-')}")

@@ -240,12 +240,6 @@ def test_gnmax_answers_every_query(pate, votes):
     assert report["mechanism"]["name"] == "gnmax"
 
 
-def test_long_spellings_of_the_sigmas(pate, votes):
-    words = ["--sigma-threshold", 20, "--sigma-gnmax", 7]
-    report = json.loads(pate("aggregate", votes, *words).stdout)
-    assert (report["mechanism"]["sigma1"], report["mechanism"]["sigma2"]) == (20.0, 7.0)
-
-
 def test_release_none_keeps_to_the_bound_for_all_votes(pate, votes):
     report = json.loads(pate("aggregate", votes, "--release", "none").stdout)
     assert report["sanitized"]["epsilon"] is None

@@ -155,8 +155,8 @@ def test_no_other_output_replaces_what_pate_has_not_written(pate, kept, npy, fol
         kept("spent", "v.npy.spent.json", "--plot", picture, "--force", output=picture)
         kept("cost", "v.npy", *small, "--plot", picture, "--force", output=picture)
         kept("cost", "v.npy", *small, "--per-query", table, "--force", output=table)
-        curve = ["--export-rdp", f"{name}.json", "-o", "n.csv", "--report", "n.json"]
-        kept("aggregate", "v.npy", *curve, *NOISE[:6], "--force", output=f"{name}.json")
+        curve = ["--export-rdp", f"{name}.json", "--force"]
+        kept("explain", "r.json", *curve, output=f"{name}.json")
         kept("release", "r.json", "--report", f"{name}.json", "--force", output=f"{name}.json")
 
 

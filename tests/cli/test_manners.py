@@ -14,10 +14,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import typer
 
-from pate_cli.cli.app import app
+from pate_cli.cli.command import keywords_of_command
+from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.core.version import __version__
+from pate_cli.verbs.parameters.keywords import with_options
 from pate_cli.votes import source
 from slices import some
 
@@ -164,31 +165,23 @@ def test_quiet_says_nothing_when_all_is_well_and_errors_all_the_same(pate, refus
     assert line.startswith("pate: votes.report.json exists already")
 
 
-def _commands():
-    root = typer.main.get_command(app)
-    return {(): root} | {(name,): found for name, found in root.commands.items()}
-
-
-@pytest.mark.parametrize("words", _commands(), ids=lambda words: " ".join(words) or "pate")
-def test_help_tells_every_option(pate, words):
-    found = _commands()[words]
-    result = pate(*words, "--help-all" if words else "--help")
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_tells_every_option(pate, name):
+    keywords = keywords_of_command(load(name))
+    result = pate(name, "--help-all")
     assert (result.exit_code, result.stderr) == (0, "")
     assert "\x1b" not in result.stdout
     squeezed = re.sub(r"\s+", "", result.stdout)
-    # A lone backspace marks a paragraph that is not to be wrapped.
-    assert re.sub(r"[\s\b]+", "", found.help) in squeezed
-    for parameter in found.params:
-        assert parameter.help, f"{parameter.name} has no help"
-        assert re.sub(r"\s+", "", parameter.help) in squeezed
-        for spelling in parameter.opts if parameter.opts[0].startswith("-") else ():
-            assert spelling in result.stdout
+    for keyword in keywords.values():
+        said = (keyword.says.help, keyword.says.without, keyword.says.short, keyword.says.off)
+        for text in (keyword.option, *filter(None, said)):
+            assert re.sub(r"\s+", "", with_options(text, keywords)) in squeezed, keyword.name
 
 
 @pytest.mark.parametrize("environment", some([{"NO_COLOR": "1"}, {"TERM": "dumb"}], 2))
 @pytest.mark.parametrize("columns", some([40, 60, 80], 2))
 def test_help_is_as_wide_as_the_terminal(pate, columns, environment):
-    for words in _commands():
+    for words in ((), *((name,) for name in COMMANDS)):
         for flag in ("-h", "--help-all") if words else ("-h",):
             result = pate(*words, flag, env={"COLUMNS": str(columns), **environment})
             assert result.exit_code == 0
@@ -202,15 +195,20 @@ def test_help_shows_the_everyday_and_says_how_much_more_there_is(pate):
     assert pate("aggregate", "-h").stdout == short
     assert pate("aggregate", "missing.npy", "--delta", "x", "--help").stdout == short
     panels = re.findall(r"^(\S.*):$", short, re.MULTILINE)
-    assert panels[:4] == ["Arguments", "Everyday", "Votes", "Mechanism"]
+    assert panels == [
+        *("Arguments", "Privacy", "Mechanism", "Votes", "Record of all runs", "Output"),
+    ]
     assert "--max-queries" in short
     assert "--query-delta" not in short
     assert "--query-delta" in whole
     options = re.compile(r"^  -", re.MULTILINE)
     more = len(options.findall(whole)) - len(options.findall(short))
     squeezed = " ".join(short.split())
-    assert f"pate aggregate --help-all shows {more} more: " in squeezed
+    assert f"pate aggregate --help-all shows {more} more." in squeezed
     assert "--help-all shows" not in whole
+    assert len(short.splitlines()) <= 70
+    assert panels[0] == "Arguments"
+    assert "For --mechanism lnmax:" in whole
 
 
 def test_help_imports_nothing_heavy(patched):
@@ -227,20 +225,37 @@ def test_help_tells_of_completion(pate):
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["x.npy", "--delta", "abc"], "--delta takes a number"),
-        (["x.npy", "--max-queries", "1.5"], "--max-queries takes a whole number"),
+        (["x.npy", "--delta", "abc"], "--delta takes a number, got 'abc'"),
+        (["x.npy", "--max-queries", "1.5"], "--max-queries takes a whole number, got '1.5'"),
+        (["x.npy", "--max-queries", "0"], "--max-queries must be at least 1, got 0"),
+        (["x.npy", "--target-epsilon", "-1"], "--target-epsilon must be above 0, got -1.0"),
         (
             ["x.npy", "--bound", "no"],
-            "--bound: 'no' is not one of 'auto', 'two-tail', 'conditional'",
+            "--bound must be one of auto, two-tail, conditional, got 'no'",
         ),
-        (["x.npy", "--dry-rn"], "no such option: --dry-rn (perhaps --dry-run)"),
-        (["--delta", "1e-5"], "missing VOTES"),
-        (["x.npy", "y.npy"], "got unexpected extra argument(s) (y.npy)"),
+        (["x.npy", "--dry-rn"], "no option --dry-rn; did you mean --dry-run?"),
+        (
+            ["x.npy", "--targt-epsilon", "2"],
+            "no option --targt-epsilon; did you mean --target-epsilon?",
+        ),
+        (["x.npy", "--epsilon", "2"], "no option --epsilon; did you mean --target-epsilon?"),
+        (["x.npy", "--sigma-gnmax", "2"], "no option --sigma-gnmax; did you mean --sigma2?"),
+        (["x.npy", "--spend", "False"], "--spend takes a name, and --no-record keeps none"),
+        (
+            ["x.npy", "--spend", "s", "--no-record"],
+            "--spend and --no-record contradict each other; give one of them",
+        ),
+        (
+            ["x.npy", "--ensemble", "s", "--no-record"],
+            "--no-record and --ensemble contradict each other; give one of them",
+        ),
+        (["--delta", "1e-5"], "missing VOTES;"),
+        (["x.npy", "y.npy"], "got unexpected extra argument(s) (y.npy);"),
     ],
 )
 def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, line):
-    message = f"{line}; pate aggregate --help tells more"
-    refused(pate("aggregate", *words), 2, message)
+    more = " pate aggregate --help tells more" if line[-1] in ";?" else ""
+    refused(pate("aggregate", *words), 2, f"{line}{more}")
 
 
 SETS = (
@@ -265,7 +280,7 @@ def test_what_is_gone_is_told_with_what_to_use_instead(pate, refused, folder, li
 
 
 def test_a_wrong_command_is_one_line_too(pate, refused):
-    line = "no such command 'agregate' (perhaps 'aggregate'); pate --help tells more"
+    line = "no such command 'agregate'; did you mean 'aggregate'? pate --help tells more"
     refused(pate("agregate", "x.npy"), 2, line)
     refused(pate("--frob"), 2, "no such option: --frob; pate --help tells more")
 
@@ -278,7 +293,8 @@ def test_without_a_command_help_is_shown(pate):
 
 
 def test_version(pate):
-    assert pate("--version").stdout == f"pate {__version__}\n"
+    for flag in ("--version", "-V"):
+        assert pate(flag).stdout == f"pate {__version__}\n"
 
 
 def test_the_module_and_the_script_are_one_program(shell, votes):

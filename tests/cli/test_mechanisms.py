@@ -327,7 +327,7 @@ def test_stable_mechanisms_have_nothing_to_sanitize(
         (
             ["--mechanism", "stability", "--delta", 1],
             2,
-            "delta must be between 0 and 1, both excluded, got 1.0",
+            "--delta must be above 0 and below 1, got 1.0",
         ),
     ],
     ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,

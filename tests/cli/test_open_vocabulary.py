@@ -201,7 +201,7 @@ def test_spellings_are_one_name_in_a_form_that_no_vote_decides(pate, words, ball
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
-        (("aggregate", *OPEN, "-o", "l.npy"), 2, "npy holds numbers"),
+        (("aggregate", *OPEN, "-o", "l.npy"), 2, "npy holds no names"),
         (("aggregate", *OPEN, "-o", "l.csv", "--aliases", "a.json"), 2, "--label-names"),
         (("aggregate", *OPEN, "-o", "l.csv", "--classes", 4), 3, "give --label-names"),
         (("aggregate", *OPEN, "-o", "l.csv", "--layout", "counts"), 3, "counts are numbers"),
@@ -210,7 +210,7 @@ def test_spellings_are_one_name_in_a_form_that_no_vote_decides(pate, words, ball
         (("aggregate", "--mechanism", "stability", "-o", "l.csv"), 3, "give --label-names"),
         (("cost", *OPEN), 2, "no Renyi cost"),
         (("smooth-sensitivity", *OPEN), 2, "no Renyi cost"),
-        (("tune",), 3, "give --label-names"),
+        (("tune", "--answers", 5), 3, "give --label-names"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words_that_tell_nothing(
@@ -244,7 +244,7 @@ def test_votes_in_memory_for_several_verbs(words):
             lambda: pate_cli.tune(votes, answers=1),
             lambda: pate_cli.aggregate(votes, "open-vocabulary", prior=np.zeros(QUERIES, int)),
         ):
-            with pytest.raises(UsageError, match="needs to know the names that votes may be"):
+            with pytest.raises(UsageError, match="needs to know the names of the classes"):
                 refused()
 
 

@@ -78,7 +78,7 @@ def test_a_page_is_nothing_else(pate, refused, released, flag):
     refused(
         pate("explain", released, "--html", "page.html", flag),
         2,
-        f"{flag} does not go with --html, which writes a page instead",
+        "--html writes a file instead; leave out --json and --table",
     )
     assert not Path("page.html").exists()
 

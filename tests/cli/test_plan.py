@@ -11,10 +11,11 @@ import pytest
 
 import pate_cli
 from forecasts.table import SETTINGS
-from pate_cli.cli.tables import print_plan
+from pate_cli.core.said import as_html
 from pate_cli.planning.command import keywords_of, line_of
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.words import of_plan
 from slices import EVERY, some, whole
 
 FIFTY = ("--teachers", 50, "--classes", 2, "--queries", 40, "--target-epsilon", 2)
@@ -64,21 +65,19 @@ def test_what_it_prints_runs_and_gives_about_what_it_says(pate, folder):
     assert low - 6 <= report["answers"] <= high + 6
 
 
-def test_a_person_gets_a_table(pate, capsys):
+def test_a_person_gets_a_table(pate):
     found = planned(pate, *FIFTY, "--agreement", "0.8")
-    print_plan(found)
-    shown = capsys.readouterr().out
+    shown = as_html(of_plan(found))
     assert "50 teachers, epsilon 2 at delta 1e-05: about " in shown
-    assert found["command"] in " ".join(shown.split())
+    assert found["command"] in shown
     assert "the worst pass" in shown
 
 
-def test_it_is_frank(pate, capsys):
+def test_it_is_frank(pate):
     words = ("--teachers", 12, "--classes", 10, "--target-epsilon", 1, "--queries", 300)
     found = planned(pate, *words)
     assert found["frankly"].startswith("epsilon 1 takes so much noise that answers are hardly")
-    print_plan(found)
-    assert found["frankly"] in " ".join(capsys.readouterr().out.split())
+    assert found["frankly"] in as_html(of_plan(found))
 
 
 TABLE = [

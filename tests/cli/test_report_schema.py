@@ -16,7 +16,7 @@ from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import report_schema
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 
 VALIDATOR = jsonschema.Draft202012Validator(report_schema())
 

@@ -166,7 +166,7 @@ def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pat
         ),
         (("--classes", 3, "--target-epsilon", 1, "--no-record"), 2, "--teachers must be"),
         (("--teachers", 9, "--classes", 3, "--target-epsilon", 0.1, "--no-record"), 5, "one query"),
-        (("--teacher", 250), 2, "perhaps --teachers"),
+        (("--teacher", 250), 2, "did you mean --teachers?"),
     ],
 )
 def test_a_wrong_flag_is_one_line(pate, refused, words, code, message):

@@ -107,15 +107,6 @@ def test_a_dry_run_refuses_as_the_run_would(pate, votes):
     assert pate("aggregate", votes, *tight).exit_code == 0
 
 
-def test_mnist_has_the_published_figure(found, mnist_row):
-    """The paper prints 0.06175: its lists of thresholds are not monotone."""
-    words = [*mnist_row[1:], "--analysis", "paper", "--order", 14, "--beta", 0.0329]
-    one = found(*words, at=mnist_row[0])
-    assert_consistent(one)
-    assert one["smooth_sensitivity"] == pytest.approx(0.06169, abs=5e-6)
-    assert [verdict["holds"] for verdict in one["conditions"]] == [True]
-
-
 def test_a_table_for_a_person(screen, votes, found):
     seen = screen("smooth-sensitivity", votes, *WORDS)
     one = found(*WORDS)

@@ -101,7 +101,7 @@ def test_a_picture_is_drawn(pate, account):
     [
         ((), 2, ""),
         (("none.json",), 3, "there is no such record"),
-        (("{record}", "--ensemble", "x"), 2, "give a record, or the --ensemble"),
+        (("{record}", "--ensemble", "x"), 2, "RECORD and --ensemble contradict each other"),
         (("{record}", "--verify", "none.json"), 3, "none.json"),
     ],
 )

@@ -391,7 +391,7 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
         (["--target-epsilon", "1", "--order", "8"], "--order does not go with"),
         (["--target-epsilon", "1", "--analysis", "paper"], "--analysis paper does not go with"),
         (["--target-epsilon", "1", "--refusal-epsilon", "2"], "--refusal-epsilon must be"),
-        (["--target-epsilon", "0"], "--target-epsilon must be positive"),
+        (["--target-epsilon", "0"], "--target-epsilon must be above 0"),
         (["--refusal-epsilon", "1"], "--refusal-epsilon goes with --target-epsilon"),
         (["--budget", "1", "--no-record"], "--budget needs a record"),
         (["--spend", "x.json", "--ensemble", "x"], "--spend and --ensemble contradict"),

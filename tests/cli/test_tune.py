@@ -162,8 +162,11 @@ def test_wrong_flags(pate, refused, case):
         (["--sigma1", "1,2", "--answers", "5"], "--sigma1 is a number of votes or a share"),
         (["--answers", "-1"], "--answers must be positive and finite, got -1"),
         (["--answers", "5", "--target-epsilon", 2], "give one of --target-epsilon and --answers"),
-        (["--target-epsilon", "0"], "--target-epsilon must be positive and finite, got 0"),
-        (["--answers", 5, "--min-agreement", "1.2"], "--min-agreement must be between 0 and 1"),
+        (["--target-epsilon", "0"], "--target-epsilon must be above 0, got 0.0"),
+        (
+            ["--answers", 5, "--min-agreement", "1.2"],
+            "--min-agreement must be at least 0 and",
+        ),
         (
             ["--answers", 5, "--prior-weight", 3],
             "--prior-weight needs --prior, the guesses that it weighs",

@@ -14,7 +14,7 @@ from pate_cli.disclosure import crosscheck as module
 from pate_cli.disclosure.crosscheck import textbook_steps
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.disclosure.verification import OK
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 from slices import some
 
 DELTA = 1e-5

@@ -64,6 +64,7 @@ def _mechanisms():
         )
         LINES[f"{name}: cost"] = f"cost counts.npy {facts}"
         LINES[f"{name}: smooth sensitivity"] = f"smooth-sensitivity counts.npy {facts}"
+
     LINES["confident: upper, order and noise given"] = (
         f"aggregate clear.npy {SAFE} {RUN} --release upper --order 12 --beta 0.02 --sigma-release 9"
     )
@@ -124,9 +125,10 @@ def _more_of_a_run():
         f"cost counts.parquet {SAFE} --max-queries 20 --per-query by_query.csv"
     )
     LINES["cost side by side"] = f"cost counts.npy {SAFE} --compare # fresh"
-    LINES["curve of a run"] = (
-        f"aggregate counts.npy {FACTS['gnmax']} {OUT} --no-record --export-rdp curve.json # fresh"
-    )
+    LINES["curve of a run"] = [
+        f"aggregate counts.npy {FACTS['gnmax']} {OUT} --no-record # fresh",
+        "explain report.json --export-rdp curve.json",
+    ]
     LINES["several labels: binary"] = f"aggregate {YES} {SAFE} {RUN} --max-queries 20"
     LINES["several labels: lists"] = (
         f"aggregate {YES} --mechanism gnmax --sigma2 40 --max-queries 10 "
@@ -243,7 +245,8 @@ def _accounts():
         f"{small} --max-queries 30 {spend} {more}",
         "spent year.spent.json # fresh",
         "spent year.spent.json --verify report.json # fresh",
-        "release year.spent.json --report release.report.json --export-rdp curve.json",
+        "release year.spent.json --report release.report.json",
+        "explain release.report.json --export-rdp curve.json",
         "release year.spent.json --external pair.json --report more.report.json",
     ]
     LINES["record: beside the votes"] = [

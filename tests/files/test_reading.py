@@ -13,7 +13,7 @@ from pate_cli.cli.app import app
 from pate_cli.core.errors import VoteError
 from pate_cli.files.outputs import Outputs
 from pate_cli.files.reading import digest_of
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, ReportFacts
 from pate_cli.disclosure.total import Spent
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 
 
 def kind_of_check(path):

@@ -27,8 +27,7 @@ from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import record_beside
-from pate_cli.verbs.release import release
-from pate_cli.verbs.spent import spent
+from pate_cli.verbs.signatures import release, spent
 from pate_cli.votes.join import (
     aliases_of,
     predictions,

@@ -31,7 +31,7 @@ from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import RunKind
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 from pate_cli.votes.groups import TeacherGroups
 from slices import EVERY, some
 from some_runs import told as told_of

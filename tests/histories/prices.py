@@ -23,7 +23,6 @@ from pate_cli.disclosure.runs import Run
 _FUNCTIONS: Final = (
     ("pate_cli.disclosure.stopping", "stop_rule"),
     ("pate_cli.planning.sanitized", "choose_plan"),
-    ("pate_cli.planning.sanitized", "choose_plan_for"),
     ("pate_cli.accounting.gaussian.two_tails", "two_tail_rdp_directions"),
     ("pate_cli.accounting.gaussian.two_classes", "two_class_rdp"),
 )

@@ -10,6 +10,7 @@ from scipy.stats import binom
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey, normal_from_words, smallest_delta
+from pate_cli.core.words import ReleaseKind
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
@@ -206,7 +207,7 @@ def test_made_up_votes_of_many_classes_have_the_law_of_few(monkeypatch):
 
 def test_the_public_rule_makes_up_votes_of_many_classes():
     mechanism = ConfidentGNMax(40, 1 << 24, threshold=25.0, sigma1=20.0, sigma2=6.0)
-    plan = choose_plan("upper", mechanism=mechanism, queries=300, delta=1e-5, order=6.0)
+    plan = choose_plan(ReleaseKind.UPPER, [(mechanism, 300)], delta=1e-5, order=6.0)
     assert plan.order == 6.0
     assert plan.sigma > 0.0
 

@@ -16,7 +16,7 @@ from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.planning.sanitized import choose_plan, choose_plan_for
+from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from runs import charged
 from slices import chosen, some
@@ -26,23 +26,13 @@ MECHANISM = ConfidentGNMax(60, 4, threshold=48.0, sigma1=36.0, sigma2=9.6)
 
 
 def choose(kind=UPPER, mechanism=MECHANISM, queries=200, delta=1e-5, **given):
-    return choose_plan(kind, mechanism=mechanism, queries=queries, delta=delta, **given)
+    return choose_plan(kind, [(mechanism, queries)], delta=delta, **given)
 
 
 def test_the_rule_is_given_no_votes_and_always_says_the_same():
-    for function in (choose_plan, choose_plan_for):
-        names = set(inspect.signature(function).parameters)
-        assert names <= {
-            "kind",
-            "mechanism",
-            "rounds",
-            "queries",
-            "delta",
-            "order",
-            "beta",
-            "sigma",
-        }
-    assert choose() == choose() == choose_plan_for(UPPER, [(MECHANISM, 200)], delta=1e-5)
+    names = set(inspect.signature(choose_plan).parameters)
+    assert names == {"kind", "rounds", "delta", "order", "beta", "sigma"}
+    assert choose() == choose()
     fresh = ConfidentGNMax(60, 4, threshold=48.0, sigma1=36.0, sigma2=9.6)
     assert choose(mechanism=fresh) == choose()
 
@@ -251,13 +241,3 @@ def test_the_mnist_row_of_the_paper_soundly(mnist_histograms):
     assert mean + 2 * sd <= 1.10 * value
     labels = Cost(delta, (Rows(mechanism, 640, 283),)).of_curves
     assert labels.epsilon <= 2.15
-
-
-def test_the_mnist_costs_are_those_of_the_exact_formula_but_for_the_grid(mnist_histograms):
-    """Σρ at several orders; the golden sums use the exact min(F, w2) at every histogram."""
-    counts = mnist_histograms
-    mechanism = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
-    golden = {6.0: 0.19283768800, 10.0: 0.34443578040, 14.0: 0.52469533557}
-    found = ledger_of(mechanism, counts, list(golden)).rdp
-    for value, wanted in zip(found.tolist(), golden.values(), strict=True):
-        assert wanted * (1 - 1e-9) <= value <= wanted * 1.004

@@ -12,7 +12,7 @@ import pate_cli as pate
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.planning.sanitized import choose_plan_for
+from pate_cli.planning.sanitized import choose_plan
 
 SEED = 5
 
@@ -39,7 +39,7 @@ def test_both_rounds(rounds, script):
     ceiling = first["ceiling"][0] + second["ceiling"][0]
     each = [(one["rounds"][0]["mechanism"], one["rounds"][0]["queries"]) for one in (first, second)]
     each.sort(key=lambda one: one[0]["name"])
-    plan = choose_plan_for(
+    plan = choose_plan(
         ReleaseKind.UPPER,
         [(scored_from_parameters(mechanism), queries) for mechanism, queries in each],
         delta=1e-5,

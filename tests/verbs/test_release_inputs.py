@@ -11,7 +11,7 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, MismatchError, UsageError
 from pate_cli.disclosure.guarantee import GAPS, INPUTS
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 
 VOTES = [[50, 6, 4]] * 20
 GIVEN = {"layout": "counts", "teachers": 60, "sigma2": 20.0}

@@ -165,7 +165,7 @@ def test_a_guess_votes_too():
 
 def test_keywords_are_checked_as_those_of_a_verb():
     for given, text in {
-        "epsilon": "`epsilon` is gone: say `target_epsilon`",
+        "epsilon": "Session takes no `epsilon`; did you mean `target_epsilon`?",
         "delt": "Session takes no `delt`; did you mean `delta`?",
     }.items():
         assert refusal(UsageError, pate.Session, **SMALL, **{given: 1.0}) == text
@@ -392,11 +392,11 @@ def test_a_session_stays_in_its_process():
         ({"mechanism": "interactive"}, UsageError, "interactive does not go one by one"),
         ({"mechanism": "sparse-vector"}, UsageError, "sparse-vector does not go one by one"),
         ({"mechanism": "stability", "sigma2": None}, UsageError, "say `max_queries`"),
-        ({"threshold": 3}, UsageError, "gnmax takes no threshold"),
+        ({"threshold": 3}, UsageError, "`threshold` does not go with `mechanism` gnmax"),
         ({"label_names": ["a", "b"]}, ParameterError, "`classes` is 3, but `label_names` has 2"),
         ({"normalise": True}, UsageError, "`normalise` goes with `label_names`"),
         ({"prior_weight": 1.5}, ParameterError, "`prior_weight` must be a whole"),
-        ({"delta": 2.0}, ParameterError, "delta must be"),
+        ({"delta": 2.0}, ParameterError, "`delta` must be"),
         ({"mechanism": "open-vocabulary"}, UsageError, "knows no classes"),
         (
             {"mechanism": "open-vocabulary", "classes": None, "aliases": {"kitty": "cat"}},

@@ -41,7 +41,7 @@ from pate_cli.disclosure.verification import (
 )
 from pate_cli.labels.forms import LabelForm, formats_with
 from pate_cli.labels.labels import write_labels
-from pate_cli.verbs.verify import verify
+from pate_cli.verbs.signatures import verify
 from slices import some
 
 HERE = functools.partial(verify, with_dp_accounting=False)

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from opened import counts_of, read, refused
-from pate_cli.core.errors import UsageError
+from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
@@ -184,5 +184,5 @@ def test_what_is_refused(array, options, text):
 
 def test_classes_are_no_and_yes(ballots):
     """Labels have two classes each; another number of classes is a misunderstanding."""
-    assert "has 2 classes, but `classes` is 3" in refused(ballots, **VOTES, classes=3)
+    assert "`classes` 3" in refused(ballots, ParameterError, **VOTES, classes=3)
     assert read(ballots, **VOTES, classes=2)[0].classes == 2

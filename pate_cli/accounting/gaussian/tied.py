@@ -34,6 +34,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import excess_raised, weight_raised
 from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
@@ -62,7 +63,6 @@ from pate_cli.core.checks import (
     check_positive,
 )
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import log_ndtr
 
 # Numbers of tables, and of laws, that are held at once; they bound memory, not results.
 _HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000

@@ -25,11 +25,11 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.special import log_expit, log_ndtr, ndtri_exp
 
 # The maximum over q1 is located on a grid in logit(q1/q), both ends included, then by parabolas in
 # the two cells around the best node, until a concave function can gain no more than so much of

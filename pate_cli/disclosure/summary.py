@@ -1,22 +1,17 @@
-"""The short summary that `aggregate` and `release` print for a person at a terminal."""
+"""The short summary of a run or a release, or of what a run would cost, for a person."""
 
 from __future__ import annotations
 
 import shlex
-import textwrap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from pate_cli.cli.terminal import printer
-from pate_cli.core.errors import printable
+from pate_cli.core.said import Pairs
+from pate_cli.disclosure.figures import nats, shown, verdict
+from pate_cli.disclosure.quote import Quote
+from pate_cli.disclosure.report import PublicPrior, Report
 
-if TYPE_CHECKING:
-    from pate_cli.disclosure.quote import Quote
-    from pate_cli.disclosure.report import PublicPrior, Report
-
-_INDENT: Final = 12
-_LEAST_WIDTH: Final = 30
 _ALL, _NOTHING = "it holds whatever the votes were", "nothing is promised"
 _READINGS: Final = {
     "worst-case": f"; {_ALL}",
@@ -45,8 +40,8 @@ class Handling:
     records: Sequence[str] = ()
 
 
-def print_report(report: Report, files: Handling, *, rows: int | None = None) -> None:
-    """Print what was released, what it is worth, and what to do with the files.
+def of_report(report: Report, files: Handling, *, rows: int | None = None) -> Pairs:
+    """Return what was released, what it is worth, and what to do with the files.
 
     Args:
         report: what was released.
@@ -54,7 +49,7 @@ def print_report(report: Report, files: Handling, *, rows: int | None = None) ->
         rows: how many rows the votes have, if that is known.
     """
     claimed = report.private and report.sound
-    _print([*_released(report, rows), *_handled(files, claimed=claimed)])
+    return Pairs([*_released(report, rows), *_handled(files, claimed=claimed)])
 
 
 def not_asked(report: Report, rows: int) -> str | None:
@@ -65,14 +60,12 @@ def not_asked(report: Report, rows: int) -> str | None:
     return f"the first {report.queries} {report.rows}; the {left} after them were not asked"
 
 
-def print_quote(quote: Quote) -> None:
-    """Print what a run would cost; nothing was drawn."""
-    _print(_quoted(quote))
+def of_quote(quote: Quote) -> Pairs:
+    """Return what a run would cost; nothing was drawn."""
+    return Pairs([*_quoted(quote)])
 
 
 def _released(report: Report, rows: int | None) -> _Rows:
-    from pate_cli.disclosure.figures import nats, shown, verdict
-
     left = None if rows is None else not_asked(report, rows)
     if left is not None:
         yield "asked", left
@@ -127,8 +120,6 @@ def _handled(files: Handling, *, claimed: bool) -> _Rows:
 
 
 def _quoted(quote: Quote) -> _Rows:
-    from pate_cli.disclosure.figures import nats, shown, verdict
-
     yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
     reading = "whatever the votes" if quote.sound else _NOTHING
@@ -161,22 +152,3 @@ def _guessed(prior: PublicPrior | None) -> _Rows:
         weight = "votes" if prior.weight is None else f"{prior.weight} votes"
         told = "void if the votes or any private record shaped them"
         yield "prior", f"{weight} for each of {prior.guesses} guesses; {told}"
-
-
-def _print(rows: _Rows) -> None:
-    from rich.text import Text
-
-    console = printer()
-    for row in rows:
-        for line in _wrapped(*row, width=max(console.width, _LEAST_WIDTH)):
-            # Lines are of the width already; what is longer is one word, which is not to be cut.
-            console.print(Text.assemble(*line), soft_wrap=True, highlight=False)
-
-
-def _wrapped(name: str, text: str, *, width: int) -> Iterator[list[Any]]:
-    """A name, bold, and the text beside it in a column of its own."""
-    lines = textwrap.wrap(
-        printable(text), width - _INDENT, break_long_words=False, break_on_hyphens=False
-    )
-    for number, line in enumerate(lines):
-        yield [(f"{'' if number else name:<{_INDENT}}", "bold"), line]

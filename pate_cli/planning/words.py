@@ -1,0 +1,261 @@
+"""Words of what planning finds: lines and tables from the facts of a result, ready for JSON."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.core.said import Grid, Line, Said
+
+_WARNING: Final = Line("these numbers describe the votes", first=("NOT RELEASABLE: ", "bold red"))
+_PRIOR: Final = {
+    "agrees": "the prior agrees with the teachers on",
+    "disagrees": "it disagrees on",
+    "silent": "it has no guess for",
+}
+_NEAR: Final = 5
+_MOST_ROWS: Final = 20
+
+
+def of_cost(result: dict[str, Any]) -> Said:
+    """Yield what votes would cost, by order and by query."""
+    bound = result["data_independent"]
+    where = f"at order {result['order']:g}"
+    if result["order_at_edge"]:
+        where += " (at the edge of the orders tried)"
+    if round_up(result["epsilon"]) == bound["epsilon"]:
+        where = "as for all votes"
+    yield _WARNING
+    yield Line(
+        f", {result['analysis']} analysis, {result['queries']} queries, "
+        f"{result['expected_answers']:.2f} expected answers, delta {result['delta']:g}",
+        first=(result["mechanism"]["name"], "bold"),
+    )
+    yield Line(
+        f"epsilon {result['epsilon']:.4f} {where}; worst case {bound['epsilon']:.4f} "
+        f"({bound['method']})",
+        "bold",
+    )
+    if "target" in result:
+        yield from _on_target(result["target"])
+    for name, words in _PRIOR.items():
+        row = result["per_query"].get("by_prior", {}).get(name)
+        if row is not None and row["queries"]:
+            queries = "1 query" if row["queries"] == 1 else f"{row['queries']} queries"
+            yield Line(
+                f"{words} {queries}: {row['expected_answers']:.1f} expected answers, "
+                f"{row['share_of_cost']:.0%} of the cost"
+            )
+    yield _by_order(result)
+    yield Grid(
+        f"Which queries cost, at order {result['order']:g}",
+        ["plurality", "queries", "answered", "mean cost", "share of the cost"],
+        [
+            (
+                f"{row['from']}-{row['to']}",
+                str(row["queries"]),
+                f"{row['expected_answers'] / row['queries']:.0%}",
+                f"{row['mean_cost']:.3g}",
+                f"{row['share_of_cost']:.1%}",
+            )
+            for row in result["per_query"]["by_plurality"]
+        ],
+        words=0,
+    )
+    if "unmatched_votes" in result:
+        yield from _unmatched(result["unmatched_votes"])
+
+
+def _on_target(target: dict[str, Any]) -> Iterator[Line]:
+    """Yield how a target would fare."""
+    least = ", ".join(
+        f"{epsilon:.4f} ({float(chance):.1%})"
+        for chance, epsilon in target["smallest_epsilon"].items()
+    )
+    rows = str(target["passing_queries"])
+    if target["passing_queries"] == target["looked_at"]:
+        rows = f"all {rows}"
+    yield Line(
+        f"target {target['epsilon']:g}: {target['queries']} queries pass with probability "
+        f"{math.floor(1e4 * target['pass_probability']) / 1e4:.4f}; a failed test costs "
+        f"{target['refusal_epsilon']:g}"
+    )
+    yield Line(f"smallest target that passes, by probability: {least}")
+    yield Line(
+        f"at {target['epsilon']:g} {rows} of the first {target['looked_at']} queries would pass "
+        "(97.7%)"
+    )
+
+
+def _by_order(result: dict[str, Any]) -> Grid:
+    best = result["orders"].index(result["order"])
+    near = range(max(0, best - _NEAR), min(len(result["orders"]), best + _NEAR + 1))
+    parts = [result["orders"], *result["steps"].values(), result["rdp"]]
+    return Grid(
+        "RDP cost by order (nats)",
+        ["order", *result["steps"], "total"],
+        [[f"{values[row]:.6g}" for values in parts] for row in near],
+        words=0,
+        bold=best - near[0],
+    )
+
+
+def _unmatched(found: dict[str, Any]) -> Said:
+    """Yield which votes in words count as missing, and why."""
+    yield Line(
+        f"{found['votes']} of {found['cast']} votes ({found['share']:.1%}) match no label name and "
+        f"count as missing; --normalise would match {found['normalise_would_match']} of them"
+    )
+    if found["votes"]:
+        yield Grid(
+            "Votes that match no label name",
+            ["text", "votes", "likeliest cause"],
+            [
+                (repr(each["text"]), str(each["votes"]), each["cause"] or "")
+                for each in found["commonest"]
+            ],
+        )
+
+
+def of_sensitivity(result: dict[str, Any]) -> Said:
+    """Yield how far one record could move a cost, by distance."""
+    best = result["best"]
+    yield _WARNING
+    yield Line(
+        f", {result['analysis']} analysis, {result['queries']} queries, order {result['order']:g}",
+        first=(result["mechanism"]["name"], "bold"),
+    )
+    yield Line(
+        f"smooth sensitivity {result['smooth_sensitivity']:.6g} at beta {result['beta']:g}, "
+        f"reached at distance {result['distance']}",
+        "bold",
+    )
+    if best is not None:
+        yield Line(
+            f"this order is served best by beta {best['beta']:.4g} and sigma-release "
+            f"{best['sigma_release']:.4g}: upper release, epsilon {best['mean']:.4f} "
+            f"(sd {best['sd']:.4f})"
+        )
+    for verdict in result["conditions"]:
+        held = "hold" if verdict["holds"] else f"fail: {verdict['reason']}"
+        yield Line(
+            f"C5 and C6 at sigma {verdict['sigma']:g}, {verdict['classes']} classes, "
+            f"order {verdict['order']:g} {held}",
+            "green" if verdict["holds"] else "red",
+        )
+    curve, discounted = result["local_sensitivity"], result["discounted"]
+    within, step = result["cost_by_distance"], max(1, len(curve) // _MOST_ROWS)
+    reached = min(result["distance"], len(curve) - 1)
+    shown = sorted({*range(0, len(curve), step), reached})
+    columns = [curve, discounted, *([within] if within else [])]
+    yield Grid(
+        "By distance",
+        ["distance", "local sensitivity", "discounted", *(["cost at most"] if within else [])],
+        [[str(at), *(f"{column[at]:.6g}" for column in columns)] for at in shown],
+        words=0,
+        bold=shown.index(reached),
+    )
+
+
+def of_comparison(result: dict[str, Any]) -> Said:
+    """Yield all mechanisms at as many answers."""
+    yield _WARNING
+    yield Grid(
+        f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
+        ["mechanism", "queries", "answers", "agreement", "epsilon", "worst case"],
+        [
+            (
+                row["mechanism"],
+                str(row["queries"]),
+                f"{row['expected_answers']:.1f}",
+                f"{row['agreement']:.1%}",
+                "-" if row["epsilon"] is None else f"{row['epsilon']:.4f}",
+                f"{row['data_independent']:.4f}",
+            )
+            for row in result["compare"]
+        ],
+    )
+    for row in result["compare"]:
+        if row["note"]:
+            yield Line(f"{row['mechanism']}: {row['note']}")
+    yield Line(
+        "epsilon: for these votes. worst case: for all votes, with a cap of as many answers as are "
+        f"compared, --max-answers {result['max_answers']}; pate cost, which has no cap unless you "
+        "give one, allows for more answers and so may state more"
+    )
+
+
+def _floored(share: float) -> str:
+    """Return a share in percent, rounded down: what is almost sure does not read as sure."""
+    return f"{math.floor(1e3 * share) / 10:g}%"
+
+
+def of_plan(result: dict[str, Any]) -> Said:
+    """Yield the forecast of a plan, what it depends on, and the command that runs it."""
+    asked, settings = result["asked"], result["settings"]
+    votes = "" if result["votes"] == result["teachers"] else f" of {result['votes']} votes"
+    whole = settings["queries"] if asked["labels"] == 1 else settings["rows"]
+    rows = f"{whole} queries"
+    if asked["labels"] > 1:
+        rows = f"{settings['queries']} queries of {asked['labels']} labels, {whole} rows"
+    worst = result["pass_probability"]["worst"]
+    if result["frankly"]:
+        yield Line(result["frankly"], "bold red")
+    yield Line(
+        f"{result['teachers']} teachers{votes}, epsilon {result['target_epsilon']:g} at delta "
+        f"{result['delta']:g}: about {math.floor(result['answers'])} answers of {rows}",
+        "bold",
+    )
+    yield Grid(
+        "By how often a teacher is right, on average over made-up ensembles",
+        ["right", "answers", "equal the plurality", "pass", "the worst pass"],
+        [
+            (
+                f"{row['agreement']:.3g}",
+                f"{row['answers']:.1f}",
+                f"{row['equal_to_plurality']:.1%}",
+                _floored(row["pass_probability"]),
+                _floored(row["least_pass_probability"]),
+            )
+            for row in result["by_agreement"]
+        ],
+        words=0,
+    )
+    yield Line(
+        f"Worst case tried: {worst['agreement']:.0%} are right and queries are {worst['queries']}; "
+        f"runs pass with probability {_floored(worst['chance'])}, the others give no labels and "
+        f"spend epsilon {settings['refusal_epsilon']:g}. Published untested, these rows would cost "
+        f"epsilon {result['untested_epsilon']:.4f}"
+    )
+    yield Line(f"The least target that is of use is about {result['least_epsilon']:g}")
+    for line in (result["other"], result["command"]):
+        if line is not None:
+            yield Line("")
+            yield Line(line, whole=True)
+
+
+def of_search(lines: list[str], result: dict[str, Any]) -> Said:
+    """Yield the sentences of a search, what else meets the goal, and the command that runs it."""
+    *told, command = lines
+    yield from map(Line, told)
+    if result["others"]:
+        yield Grid(
+            "Also found",
+            ["mechanism", "release", "epsilon", "answers", "agreement", "queries"],
+            [
+                (
+                    row["mechanism"],
+                    row["release"],
+                    f"{row['epsilon']:.4f}",
+                    f"{row['expected_answers']:.1f}",
+                    f"{row['agreement']:.2%}",
+                    str(row["queries"]),
+                )
+                for row in result["others"]
+            ],
+            words=2,
+        )
+    yield Line("")
+    yield Line(command, whole=True)

@@ -1,0 +1,111 @@
+"""The door of every verb: what it is given is checked before anything is read or spent."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import os
+import textwrap
+from collections.abc import Callable, Mapping
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+
+from pate_cli.core.errors import PateError, UsageError
+from pate_cli.core.gone import GONE
+from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of, nearest_to
+
+_Given = ParamSpec("_Given")
+_Result = TypeVar("_Result")
+
+_WIDTH: Final = 96
+
+
+def verb(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Check what a verb is given by its keywords, and tell of each parameter in its docstring.
+
+    The signature stays what it is, for `inspect`, type checkers and editors.
+
+    Raises:
+        UsageError: a keyword that the verb does not have; the message names the nearest one.
+        ParameterError: a value of the wrong type or out of range.
+    """
+    return cast("Callable[_Given, _Result]", _behind_door(function, function, function.__name__))
+
+
+def like(
+    model: Callable[_Given, Any],
+) -> Callable[[Callable[..., _Result]], Callable[_Given, _Result]]:
+    """Give a function the parameters of another verb: `quote` takes what `aggregate` takes."""
+    return lambda function: _behind_door(function, model, function.__name__)
+
+
+def opened_by(
+    model: Callable[_Given, Any],
+) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, _Given], None]]:
+    """Give the `__init__` of a class the parameters of a function."""
+    return lambda init: _behind_door(init, model, init.__qualname__.partition(".")[0], bound=True)
+
+
+def _behind_door(
+    function: Callable[..., Any], model: Callable[..., Any], called: str, *, bound: bool = False
+) -> Callable[..., Any]:
+    """Return a function that is called with every parameter of a model, once they are checked.
+
+    What is refused is raised from here: a traceback shows the caller's line and none of ours,
+    unless PATE_DEBUG is set.
+
+    Args:
+        function: what does the work.
+        model: what has the signature.
+        called: the name in messages.
+        bound: whether the first argument is the object that a method belongs to.
+    """
+    keywords, signature = keywords_of(model), inspect.signature(model)
+    function.__doc__ = _told(function, keywords)
+
+    @functools.wraps(function)
+    def door(*args: Any, **given: Any) -> Any:
+        __tracebackhide__ = True
+        own = args[:1] if bound else ()
+        try:
+            for name in given:
+                if name not in keywords:
+                    raise UsageError(unknown(called, name, keywords))
+            found = signature.bind(*args[len(own) :], **given)
+            check_all(keywords, found.arguments)
+            found.apply_defaults()
+            return function(*own, **found.arguments)
+        except PateError as error:
+            if os.environ.get("PATE_DEBUG"):
+                raise
+            raise error.with_traceback(None) from None
+
+    door.__dict__["__signature__"] = signature
+    return door
+
+
+def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
+    """Return what to say of a keyword that a verb does not have."""
+    if name in GONE:
+        return f"`{name}` is gone: {GONE[name]}"
+    near = nearest_to(name, keywords.values())
+    meant = "" if near is None else f"; did you mean `{near.name}`?"
+    return f"{called} takes no `{name}`{meant}"
+
+
+def _told(function: Callable[..., Any], keywords: Mapping[str, Keyword]) -> str:
+    """Return the docstring of a verb with a paragraph for each parameter before the errors."""
+    said, raises, errors = inspect.cleandoc(function.__doc__ or "").partition("\n\nRaises:")
+    told = "\n".join(map(_paragraph, keywords.values()))
+    return f"{said}\n\nArgs:\n{told}{raises}{errors}"
+
+
+def _paragraph(keyword: Keyword) -> str:
+    """Return what a docstring says of one parameter: its help, range and default."""
+    text = f"{keyword.name}: {keyword.says.help} {keyword.says.python}".rstrip()
+    if keyword.range:
+        text += f" Must be {keyword.range}."
+    if keyword.default not in (None, False, (), Keyword.required):
+        text += f" Default: {keyword.default}."
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 8, break_long_words=False
+    )

@@ -1,0 +1,249 @@
+"""A parameter is said once: its type in the signatures, all else in the table, for both faces."""
+
+from __future__ import annotations
+
+import csv
+import importlib
+import inspect
+import traceback
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.cli.command import keywords_of_command
+from pate_cli.cli.commands import COMMANDS, load
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.gone import GONE
+from pate_cli.mechanisms import CLASSES, mechanism_class
+from pate_cli.verbs import signatures
+from pate_cli.verbs.parameters import table
+from pate_cli.verbs.parameters.keywords import keywords_of, nearest_to
+from pate_cli.votes.opening import open_votes
+from slices import some
+
+VERBS = (
+    pate.aggregate,
+    pate.quote,
+    pate.release,
+    pate.cost,
+    pate.compare,
+    pate.smooth_sensitivity,
+    pate.tune,
+    pate.plan,
+    pate.spent,
+    pate.verify,
+    pate.explain,
+)
+LOOKING = [pate.aggregate, pate.quote, pate.cost, pate.compare, pate.smooth_sensitivity, pate.tune]
+SIGNED = (*VERBS, signatures.session_settings)
+VOTES = np.array([[30, 10], [25, 15], [5, 35]])
+GIVEN = {"seed": 1, "sigma2": 15.0}
+OTHER = {
+    ("tune", "votes"),  # made-up ones need none
+    ("tune", "mechanism"),  # left out, the better one
+    ("spent", "record"),  # the record itself, and no place for one
+    ("verify", "record"),
+    ("release", "release"),
+    ("plan", "queries"),  # how many there are, and not which
+    ("plan", "answers"),
+    ("tune", "answers"),  # an expected number need not be whole
+    ("plan", "mechanism"),
+    ("plan", "labels"),  # how many, and no file
+    ("verify", "prior"),  # of several rounds several
+    ("verify", "report"),  # its content, too
+    ("session_settings", "mechanism"),
+}
+"""Parameters that mean something else than those of the same name, or that take less."""
+
+
+def test_a_name_has_one_type_and_one_default_in_all_verbs():
+    found: dict[str, set[tuple[str, str]]] = {}
+    for verb in SIGNED:
+        for name, each in inspect.signature(verb).parameters.items():
+            if (verb.__name__, name) not in OTHER:
+                found.setdefault(name, set()).add((each.annotation, repr(each.default)))
+    assert {name: kinds for name, kinds in found.items() if len(kinds) > 1} == {}
+
+
+def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
+    known = {
+        (verb.__name__, name) for verb in SIGNED for name in inspect.signature(verb).parameters
+    }
+    for name in COMMANDS:
+        known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
+    names = {name for _, name in known}
+    assert set(table._SHARED) - names == set()
+    for verb, own in table._OWN.items():
+        alike = {verb, *(each for each, of in table._ALIKE.items() if of == verb)}
+        assert {name for name in own if not any((each, name) in known for each in alike)} == set()
+
+
+def test_every_group_has_its_place_in_the_help():
+    tables = (table._SHARED, *table._OWN.values())
+    assert {says.group for each in tables for says in each.values()} == set(table.HEADINGS)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+def test_help_has_a_sentence_for_every_keyword(verb):
+    told = inspect.getdoc(verb)
+    for name in inspect.signature(verb).parameters:
+        assert f"\n    {name}: " in told, name
+    assert max(map(len, told.splitlines())) <= 100
+
+
+def test_whatever_a_mechanism_takes_is_a_parameter_of_a_run():
+    known = {name for name in CLASSES for name in mechanism_class(name).options()}
+    assert known <= set(inspect.signature(pate.aggregate).parameters)
+
+
+@pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)
+def test_every_verb_takes_every_way_of_reading(verb):
+    ways = set(inspect.signature(open_votes).parameters)
+    inner = {"source", "any_name", "batch_rows", "stdin", "progress"}
+    assert ways - inner <= set(inspect.signature(verb).parameters)
+
+
+def test_the_command_line_has_what_the_verb_has_but_for_what_is_python_alone():
+    for name in COMMANDS:
+        verb = getattr(signatures, name.replace("-", "_"), None)
+        if verb is not None:
+            taken = {each for each, one in keywords_of(verb).items() if not one.says.hidden}
+            assert taken <= set(keywords_of_command(load(name)))
+
+
+def test_a_run_has_twenty_everyday_options_and_twenty_five_more():
+    options = [
+        one for one in keywords_of_command(load("aggregate")).values() if one.name != "votes"
+    ]
+    own = [one for one in options if one.says.group.startswith("For --")]
+    everyday = [one for one in options if one.says.everyday]
+    offs = [one for one in options if one.says.off]
+    assert len(everyday) <= 21
+    assert len(options) + len(offs) - len(everyday) - len(own) <= 25
+
+
+def test_what_people_try_leads_to_a_parameter():
+    keywords = keywords_of(pate.aggregate).values()
+    tried = {"epsilon": "target_epsilon", "targt_epsilon": "target_epsilon", "jobs": "workers"}
+    tried |= {"n_classes": "classes", "noise": "sigma2", "normalize": "normalise"}
+    tried |= {"spend": "record", "student": "predictions"}
+    assert {name: nearest_to(name, keywords).name for name in tried} == tried
+
+
+def test_what_is_refused_shows_the_line_of_the_caller_and_one_of_ours(monkeypatch):
+    def frames():
+        with pytest.raises(pate.PateError) as refused:
+            pate.aggregate(VOTES, layout="labels")
+        files = [frame.filename for frame in traceback.extract_tb(refused.value.__traceback__)]
+        return [name for name in files if "pate_cli" in name]
+
+    monkeypatch.delenv("PATE_DEBUG", raising=False)
+    assert len(frames()) == 1
+    monkeypatch.setenv("PATE_DEBUG", "1")
+    assert len(frames()) > 2
+
+
+def test_signatures_are_read_without_what_they_work_with():
+    """Help and completion are quick: no verb is imported before it is called."""
+    for name in ("aggregate", "session", "spent"):
+        assert importlib.import_module(f"pate_cli.cli.{name}")
+    source = inspect.getsource(signatures).split("\n\n\n")[0]
+    at_import = source.split("if TYPE_CHECKING:")[0]
+    assert "pate_cli.votes" not in at_import
+    assert "pate_cli.run" not in at_import
+
+
+@pytest.mark.parametrize("verb", some(LOOKING, 3), ids=lambda verb: verb.__name__)
+def test_votes_in_words_are_read_by_every_verb(verb, tmp_path):
+    votes, names = tmp_path / "votes.csv", ["no", "yes"]
+    teachers = [f"teacher_{j}" for j in range(20)]
+    with votes.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["row", *teachers])
+        writer.writerows([f"q{i}", *(["yes"] * (12 + i) + ["no"] * (8 - i))] for i in range(4))
+    given = {"label_names": names, "id_column": "row", "layout": "labels"}
+    if verb is pate.tune:
+        values = {"threshold": 12, "sigma1": 8, "sigma2": 4}
+        verb(votes, answers=1, min_agreement=0.5, **values, **given)
+    else:
+        verb(votes, **given)
+    groups = tmp_path / "groups.csv"
+    groups.write_text("teacher_id,group,weight\n" + "".join(f"{t},all,1\n" for t in teachers))
+    with pytest.raises(pate.PateError, match="column"):
+        verb(votes, **given | {"id_column": "nowhere", "groups": groups})
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
+@pytest.mark.parametrize(("wrong", "right"), [("delt", "delta"), ("sed", "seed")])
+def test_a_misspelt_keyword_gets_the_nearest_right_one(verb, wrong, right):
+    if right not in inspect.signature(verb).parameters:
+        return
+    with pytest.raises(UsageError) as refused:
+        verb(VOTES, **{wrong: 1})
+    assert str(refused.value) == f"{verb.__name__} takes no `{wrong}`; did you mean `{right}`?"
+
+
+def test_a_keyword_near_none_is_refused_as_well():
+    with pytest.raises(UsageError) as refused:
+        pate.aggregate(VOTES, xyzzy=1)
+    assert str(refused.value) == "aggregate takes no `xyzzy`"
+
+
+@pytest.mark.parametrize("name", GONE)
+def test_a_keyword_that_is_gone_says_what_to_use_instead(name):
+    for verb in VERBS:
+        if name in inspect.signature(verb).parameters:
+            continue
+        with pytest.raises(UsageError) as refused:
+            verb(VOTES, **{name: 1})
+        assert str(refused.value) == f"`{name}` is gone: {GONE[name]}"
+
+
+def test_a_word_that_is_gone_says_what_to_use_instead():
+    with pytest.raises(ParameterError) as refused:
+        pate.aggregate(VOTES, "permute-and-flip")
+    assert str(refused.value) == (
+        "`mechanism` permute-and-flip is gone: use lnmax, which has the same epsilon an answer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "wanted"),
+    [
+        ("delta", "1e-5", "a number"),
+        ("delta", True, "a number"),
+        ("delta", None, "a number"),
+        ("order", "8", "a number or None"),
+        ("classes", 2.0, "a whole number or None"),
+        ("workers", True, "a whole number"),
+        ("seed", 1.5, "a whole number or None"),
+        ("keep_ledger", 1, "True or False"),
+        ("engine", None, "text"),
+        ("confidence", [0.9], "a number or None"),
+    ],
+)
+def test_a_wrong_type_is_refused_in_a_line(name, value, wanted):
+    with pytest.raises(ParameterError) as refused:
+        pate.aggregate(VOTES, **{name: value})
+    assert str(refused.value) == f"`{name}` must be {wanted}, got {value!r}"
+
+
+@pytest.mark.parametrize("word", ["layout", "mechanism", "release", "analysis", "bound"])
+@pytest.mark.parametrize("value", [3, "nothing", 2.5])
+def test_another_word_is_refused_with_the_choices(word, value):
+    with pytest.raises(ParameterError, match=f"`{word}` must be one of"):
+        pate.aggregate(VOTES, **{word: value})
+
+
+def test_numbers_of_numpy_are_numbers():
+    given = {"delta": np.float64(1e-5), "max_queries": np.int64(2), "seed": np.int64(1)}
+    assert pate.aggregate(VOTES, "gnmax", layout="counts", **given).labels.asked == 2
+
+
+def test_none_of_a_mechanism_is_its_default():
+    one, other = (
+        pate.aggregate(VOTES, "gnmax", layout="counts", seed=1, **given)
+        for given in ({}, {"sigma2": None, "threshold": None})
+    )
+    assert one.report == other.report

@@ -14,10 +14,10 @@ from typing import Any, Final, TypeAlias
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
+from pate_cli.core.words import PRIOR_SHARE, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
@@ -34,6 +34,11 @@ Aggregator: TypeAlias = Mechanism | MechanismChoice | str
 """A mechanism, or its name."""
 Progress: TypeAlias = Callable[..., None]
 
+PARAMETERS: Final = (
+    *("threshold", "sigma1", "sigma2", "laplace_scale", "predictions", "confidence"),
+    *("query_epsilon", "query_delta", "refusals"),
+)
+"""Keywords that are parameters of mechanisms."""
 # Answers of the rule's own settings are so much better than guesses, where all votes agree.
 _LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
@@ -93,7 +98,7 @@ class Request:
         choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)
 
-    def by_rule(self, plan: TargetPlan, *, bound: Bound, rows_given: bool) -> Request:
+    def by_rule(self, plan: TargetPlan, *, rows_given: bool) -> Request:
         """Return the request with settings and rows that nobody gave, by the public rule.
 
         Rows are those of whole queries.
@@ -108,7 +113,6 @@ class Request:
             found = choose(
                 votes,
                 plan,
-                bound=bound,
                 available=rows,
                 asked=asked,
                 given=in_votes(choice.given, self.file.teachers),
@@ -121,7 +125,7 @@ class Request:
             values = {name: Amount(each) for name, each in found.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
         elif asked is None:
-            rows = rows_for(votes, self.scored, plan, bound=bound, available=rows).rows
+            rows = rows_for(votes, self.scored, plan, available=rows).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)
@@ -253,8 +257,7 @@ def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoi
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of mechanisms that are given."""
-    names = {name: None for kind in CLASSES for name in mechanism_class(kind).options()}
-    return {name: asked[name] for name in names if asked.get(name) is not None}
+    return {name: asked[name] for name in PARAMETERS if asked.get(name) is not None}
 
 
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:

@@ -381,7 +381,10 @@ def test_again_needs_a_record(kept, pate, refused):
         (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
         (["--spend", "s.json"], contradict.format("--spend")),
         (["--ensemble", "e"], contradict.format("--ensemble")),
-        (["--budget", 9], "--budget needs a record; leave out --no-record"),
+        (
+            ["--budget", 9],
+            "--budget needs a record of what was spent; name it with --ensemble or --spend",
+        ),
     ):
         refused(
             pate("release", "a.json", "--no-record", *words),

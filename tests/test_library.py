@@ -298,7 +298,7 @@ def test_a_result_in_every_form(results, name, tmp_path):
     shown = result._repr_html_()
     assert shown.startswith(f"<p><b>{type(result).__name__}: ")
     # A notebook is passed on: of what describes the votes it has no more than `repr` says.
-    assert ("<table>" in shown) is (name in {"Labels", "Report", "Tuned"})
+    assert ("<table>" in shown) is (name in {"Labels", "Report"})
 
 
 def test_a_notebook_shows_labels_and_report_and_says_what_is_secret(counts, done):

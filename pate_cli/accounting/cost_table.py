@@ -1,4 +1,4 @@
-"""What a tally of queries costs and how far its neighbours could move that: one routine for all.
+"""RDP cost of a tally of queries, and how far its neighbours could move it: one routine for all.
 
 A mechanism's cost is a function of a score, and one neighbour can move the score by a known amount
 at most. Scores live on a lattice: a row v (whole votes for the plurality, or cells of a real score;
@@ -134,7 +134,7 @@ def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
 
 @dataclass(frozen=True, eq=False)
 class Price:
-    """What queries cost at one order, and its local sensitivity by distance. SECRET.
+    """RDP cost of queries at one order, and its local sensitivity by distance. SECRET.
 
     Attributes:
         rdp: total cost, nats.
@@ -187,7 +187,7 @@ class CostTable(ABC):
         return self.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Where cells (v, k) lie on the lattice, (row, column), [cells, 2]."""
+        """Places of cells (v, k) on the lattice, (row, column), [cells, 2]."""
         return cells
 
     @property
@@ -210,7 +210,7 @@ class CostTable(ABC):
 
     @abstractmethod
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """The same by step of the mechanism, from what the columns cost, [cells] each."""
+        """Cost of cells by step of the mechanism, from the costs of their columns, [cells] each."""
 
     @property
     def sampled(self) -> bool:
@@ -229,7 +229,7 @@ class CostTable(ABC):
         )
 
     def price(self, tally: Tally, distances: Ints) -> Price:
-        """What the tallied queries cost, and LS_d at ascending distances."""
+        """RDP cost of the tallied queries, and LS_d at ascending distances."""
         return Price(
             rdp=float(self.cost(tally.cells) @ tally.weights),
             distances=distances,

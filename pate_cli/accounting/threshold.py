@@ -29,8 +29,6 @@ from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.core.arrays import Floats
-from pate_cli.core.checks import check_order, check_orders, check_positive
-from pate_cli.core.errors import ParameterError
 
 # e^{(λ−1)F} is carried through logs beyond this exponent.
 _LARGE = 500.0
@@ -42,15 +40,9 @@ def _log_answer(v: Floats, *, threshold: float, sigma: float) -> tuple[Floats, F
     return log_ndtr(x), log_ndtr(-x)
 
 
-def _check(threshold: float, sigma: float) -> tuple[float, float]:
-    if not np.isfinite(threshold):
-        raise ParameterError(f"threshold must be finite, got {threshold}")
-    return float(threshold), check_positive("sigma1", sigma)
-
-
 @dataclass(frozen=True)
 class PassMoments:
-    """What the threshold contributes to the cost of a whole query, per neighbour and direction.
+    """Part of the threshold in the cost of a whole query, per neighbour and direction.
 
     Attributes:
         excess: J − 1 of the coin alone, [4, *v.shape] (v' = v − 1 and v + 1, forward and reverse).
@@ -68,17 +60,14 @@ class PassMoments:
 
 
 def pass_moments(
-    v: Floats, *, threshold: float, sigma: float, order: float, teachers_per_record: int = 1
+    v: Floats, *, threshold: float, sigma: float, order: float, moved: int = 1
 ) -> PassMoments:
     """The four (neighbour, direction) cases of one threshold test at scores v, any shape.
 
-    A neighbour moves v by at most `teachers_per_record` votes.
+    A neighbour moves v by at most `moved` ≥ 1 votes.
     """
-    threshold, sigma = _check(threshold, sigma)
-    order = check_order(order)
     here, below, above = (
-        _log_answer(v + step, threshold=threshold, sigma=sigma)
-        for step in (0, -teachers_per_record, teachers_per_record)
+        _log_answer(v + step, threshold=threshold, sigma=sigma) for step in (0, -moved, moved)
     )
     first, second = (
         (np.stack([answer for answer, _ in cases]), np.stack([refusal for _, refusal in cases]))
@@ -92,13 +81,7 @@ def pass_moments(
 
 
 def cell_moments(
-    low: Floats,
-    *,
-    width: float,
-    threshold: float,
-    sigma: float,
-    order: float,
-    teachers_per_record: int = 1,
+    low: Floats, *, width: float, threshold: float, sigma: float, order: float, moved: int = 1
 ) -> PassMoments:
     """Upper bounds on `pass_moments` over whole cells low ≤ v ≤ low + width of real scores.
 
@@ -110,26 +93,14 @@ def cell_moments(
     piece's ends.
     """
     if width == 0.0:
-        return pass_moments(
-            low,
-            threshold=threshold,
-            sigma=sigma,
-            order=order,
-            teachers_per_record=teachers_per_record,
-        )
+        return pass_moments(low, threshold=threshold, sigma=sigma, order=order, moved=moved)
     pieces = 16 * int(np.ceil(max(1.0, 0.5 * width * max(order, 4.0) / sigma)))
     edges = low[..., None] + np.linspace(0.0, width, pieces + 1)
-    at_edges = pass_moments(
-        edges,
-        threshold=threshold,
-        sigma=sigma,
-        order=order,
-        teachers_per_record=teachers_per_record,
-    )
+    at_edges = pass_moments(edges, threshold=threshold, sigma=sigma, order=order, moved=moved)
     step = width / pieces
     excess, weight = [], []
     case = 0
-    for move in (-teachers_per_record, teachers_per_record):
+    for move in (-moved, moved):
         here, there = (edges - threshold) / sigma, (edges + move - threshold) / sigma
         for first, second in ((here, there), (there, here)):
             answer = _branch(first, second, sign=1.0, order=order, sigma=sigma, step=step)
@@ -182,39 +153,6 @@ def _hazard(x: Floats) -> Floats:
     return np.exp(-0.5 * x * x - 0.5 * np.log(2.0 * np.pi) - log_ndtr(x))
 
 
-def threshold_rdp(
-    v: Floats, *, threshold: float, sigma: float, orders: Floats, teachers_per_record: int = 1
-) -> Floats:
-    """f1(v): the exact cost of the threshold step, the larger of both directions.
-
-    Args:
-        v: largest counts (votes), any shape, real values allowed.
-        threshold: T (votes).
-        sigma: standard deviation σ1 of the noise on the largest count, > 0 (votes).
-        orders: Rényi orders λ > 1, [orders].
-        teachers_per_record: k ≥ 1, how far a neighbour moves v (votes).
-
-    Returns:
-        [orders, *v.shape], nats, at most k²·λ/(2σ²) (the noisy count seen in full).
-
-    Raises:
-        ParameterError: a bad threshold, sigma or order.
-    """
-    votes = np.asarray(v, dtype=np.float64)
-    costs = []
-    for order in check_orders(orders).tolist():
-        moments = pass_moments(
-            votes,
-            threshold=threshold,
-            sigma=sigma,
-            order=order,
-            teachers_per_record=teachers_per_record,
-        )
-        cap = teachers_per_record**2 * order / (2.0 * sigma**2)  # stands where the moment overflows
-        costs.append(np.minimum(np.log1p(moments.excess.max(0)) / (order - 1.0), cap))
-    return np.stack(costs)
-
-
 def worst_threshold_rdp(
     *,
     teachers: int,
@@ -222,28 +160,21 @@ def worst_threshold_rdp(
     sigma: float,
     orders: Floats,
     real: bool = False,
-    teachers_per_record: int = 1,
+    moved: int = 1,
 ) -> Floats:
     """w1(λ): the largest f1, data-independent, [orders], nats.
 
     Over whole v = 0, …, τ; or with `real` over all real −τ ≤ v ≤ τ, for scores that are no counts.
-    A neighbour moves v by at most `teachers_per_record` votes.
+    A neighbour moves v by at most `moved` ≥ 1 votes.
     """
-    orders = check_orders(orders)
-    threshold, sigma = _check(threshold, sigma)
-    worst = np.empty(orders.size)
+    low = np.arange(-teachers if real else 0, teachers + 1, dtype=np.float64)
+    worst, width = np.empty(orders.size), 1.0 if real else 0.0
     for row, order in enumerate(orders.tolist()):
-        low = np.arange(-teachers if real else 0, teachers + 1, dtype=np.float64)
         moments = cell_moments(
-            low,
-            width=1.0 if real else 0.0,
-            threshold=threshold,
-            sigma=sigma,
-            order=order,
-            teachers_per_record=teachers_per_record,
+            low, width=width, threshold=threshold, sigma=sigma, order=order, moved=moved
         )
         worst[row] = np.log1p(moments.excess.max()) / (order - 1.0)
-    return np.minimum(worst, teachers_per_record**2 * orders / (2.0 * sigma**2))
+    return np.minimum(worst, moved**2 * orders / (2.0 * sigma**2))
 
 
 def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats:

@@ -58,6 +58,7 @@ def aggregate(
     beside = report if labels == "-" else report or report_beside(labels, votes)
     to = Destination(labels, report=beside, ledger=ledger, label_format=label_format, force=force)
     run = _CommandLine(votes, to, view, told=report)
+    asked["keep_ledger"] = ledger is not None
     if dry_run:
         run.price(asked)
     else:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
-from pate_cli.cli.pictures import drawn, of_cost, promised
+from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.cli.votes import opened
 from pate_cli.verbs import signatures as verbs
@@ -44,7 +44,7 @@ def cost(
         if per_query is not None:
             with out.open(per_query) as draft:
                 found.write(draft, per_query)
-        drawn(out, plot, lambda: of_cost(found))
+        drawn(out, plot, found.plot)
     view.show(found)
 
 

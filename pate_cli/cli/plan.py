@@ -6,7 +6,7 @@ from typing import Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
-from pate_cli.cli.pictures import drawn, of_plan, promised
+from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.verbs import signatures as verbs
 
@@ -27,5 +27,9 @@ def plan(
     with terminal.outputs(force=force) as out:
         promised(out, plot, mode=0o644)
         found = verbs.plan(**asked)
-        drawn(out, plot, lambda: of_plan(found, view))
+        if plot is not None:
+            from pate_cli.planning.plan import POINTS
+
+            with view.progress("drawing", POINTS) as progress:
+                drawn(out, plot, lambda: found.plot(progress=progress))
     view.show(found)

@@ -6,7 +6,7 @@ from typing import Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
-from pate_cli.cli.pictures import drawn, of_sensitivity, promised
+from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.cli.votes import opened
 from pate_cli.verbs import signatures as verbs
@@ -27,5 +27,5 @@ def smooth_sensitivity(
         promised(out, plot)
         with opened(verbs.smooth_sensitivity, asked, view):
             found = verbs.smooth_sensitivity(**asked)
-        drawn(out, plot, lambda: of_sensitivity(found))
+        drawn(out, plot, found.plot)
     view.show(found)

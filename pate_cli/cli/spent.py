@@ -6,7 +6,7 @@ from typing import Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
-from pate_cli.cli.pictures import drawn, of_spent, promised
+from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.core.errors import MismatchError
 from pate_cli.verbs import signatures as verbs
@@ -26,7 +26,7 @@ def spent(
     with terminal.outputs(force=force) as out:
         promised(out, plot, mode=0o644)
         found = verbs.spent(**asked)
-        drawn(out, plot, lambda: of_spent(found))
+        drawn(out, plot, found.plot)
     view.show(found)
     if not found.holds:
         wrong = [check for check in found.reports or () if check.outcome != "ok"]

@@ -1,4 +1,4 @@
-"""What a person sees: notes and questions on stderr, results as JSON or as a table on stdout."""
+"""The terminal: signals, standard streams, lines on stderr, and results on stdout."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Stopped(KeyboardInterrupt):
 
 
 def exit_code(interruption: BaseException | None) -> int:
-    """What an interruption ends the program with; Ctrl-C may come without a number."""
+    """Return the exit code of an interruption; Ctrl-C may come without a number."""
     return 128 + getattr(interruption, "number", signal.SIGINT)
 
 
@@ -212,7 +212,7 @@ def command() -> Iterator[None]:
 
 
 def notes_of(error: BaseException) -> str:
-    """What was noted of an error on its way, to go behind its message."""
+    """Return notes that an error got on its way, to go behind its message."""
     return "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
 
 
@@ -222,7 +222,7 @@ def answered() -> None:
 
 
 def what_was_released() -> str:
-    """What an interruption left behind, for a message about it."""
+    """Return whether anything has left for good, for a message about an interruption."""
     if _ANSWERED.get():
         return "what was answered is in the record"
     if any(out.released for out in _OUTPUTS.get([])):

@@ -124,13 +124,13 @@ class SparseCounts:
 
     @classmethod
     def of(cls, counts: Counts) -> Self:
-        """Those of dense histograms [queries, classes]."""
+        """Return dense histograms [queries, classes] by the classes that have votes."""
         rows, labels = np.nonzero(counts)
         return cls.of_entries(rows, labels, counts[rows, labels], counts.shape)
 
     @classmethod
     def of_votes(cls, votes: Ints, classes: int, weights: Ints | None = None) -> Self:
-        """Those of labels [queries, teachers] below `classes`; negative where there is no vote.
+        """Count labels [queries, teachers] below `classes`; negative where there is no vote.
 
         With `weights` [teachers], ≥ 1, a vote counts for that many.
         """

@@ -37,7 +37,7 @@ def _shown(found: re.Match[str]) -> str:
 
 
 def _bare(found: re.Match[str], rest: str) -> str:
-    """What follows the slashes of an address, without what may be secret."""
+    """Return the rest of an address behind its slashes, without what may be secret."""
     local = found.string.startswith(_LOCAL, max(0, found.start() - len(_LOCAL)))
     # Of a path no folder is a host, but one that holds a password.
     if not local or len(found[1]) == 2 or re.match("[^/]*:[^/]*@", rest):

@@ -34,7 +34,7 @@ def printable(text: str) -> str:
 
 
 class PateError(Exception):
-    """What is raised when `pate` refuses: one line that says what is wrong and what to do about it.
+    """Raised when `pate` refuses: one line that says what is wrong and what to do about it.
 
     Catch it around any call of the library, to tell such a refusal from a bug. The line is
     printable and of bounded length, whatever the call was given.

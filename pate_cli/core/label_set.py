@@ -43,11 +43,11 @@ class LabelSet:
 
     @property
     def titles(self) -> list[str] | list[int]:
-        """What the labels are called: their names, or their numbers."""
+        """The names of the labels, or their numbers."""
         return list(range(self.count)) if self.names is None else list(self.names)
 
     def decided(self, labels: NDArray[Any]) -> NDArray[np.int8]:
-        """What labels of rows, below 0 for none, say: 1 given, 0 not, UNDECIDED; [queries, count].
+        """Return 1 for a label that is given, 0 for one that is not, or -1; [queries, count].
 
         ParameterError where the rows are not those of whole queries, or a label is no class.
         """
@@ -66,5 +66,5 @@ class LabelSet:
 
 
 def rows_of(label_set: LabelSet | None) -> str:
-    """What rows of votes are called: queries, or pairs of a query and a label."""
+    """Return a word for rows of votes: queries, or pairs of a query and a label."""
     return "queries" if label_set is None else "pairs of query and label"

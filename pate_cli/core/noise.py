@@ -180,7 +180,7 @@ class Noise:
 
 @dataclass(frozen=True)
 class RunKey:
-    """What all noise of a run follows from. SECRET, unless it is a seed.
+    """The key from which all noise of a run follows. SECRET, unless it is a seed.
 
     Attributes:
         secret: 32 bytes.
@@ -244,7 +244,7 @@ class RunKey:
 
     @property
     def run_id(self) -> str:
-        """What a report calls the run, 32 hexadecimal digits; the same whenever the run is resumed.
+        """The name of the run in a report, 32 hexadecimal digits; a resumed run keeps it.
 
         Of a seed it is the same for every run. It tells nothing of a key.
         """
@@ -283,7 +283,7 @@ def _shake(secret: bytes, use: str, block: int, length: int) -> bytes:
 
 
 class _Seeded:
-    """The same for a seed."""
+    """Words of one purpose from a position on, which follow from a seed."""
 
     def __init__(self, seed: int, purpose: str, position: int) -> None:
         others = () if purpose == "labels" else tuple(purpose.encode())

@@ -82,7 +82,7 @@ class Layout(_Word, called="layout"):
 
 
 class LabelsAs(_Word, called="labels_as"):
-    """What a row of labels is where a query has several: all of them, or one of them."""
+    """A row of labels, where a query has several, is all of them or one of them."""
 
     LISTS = "lists"
     PAIRS = "pairs"
@@ -128,7 +128,7 @@ class Adjacency(_Word, called="adjacency"):
 
 
 class ReleaseKind(_Word, called="release"):
-    """What is published about ε: a sanitized upper bound, the worst case, or a target."""
+    """Kinds of ε that are published: a sanitized upper bound, the worst case, or a target."""
 
     UPPER = "upper"
     NONE = "none"
@@ -136,7 +136,7 @@ class ReleaseKind(_Word, called="release"):
 
 
 class PublicFact(_Word, called="read_off"):
-    """What every statement takes as public, and a file of votes does not always settle."""
+    """Facts that every statement takes as public, and a file of votes does not always settle."""
 
     CLASSES = "classes"
     QUERIES = "queries"

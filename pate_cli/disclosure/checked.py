@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Checked(enum.StrEnum):
-    """What tells whether a field of a report is true, and what `verify` calls that check.
+    """Kinds of check: how a reader can tell that a field of a report is true, as `verify` says it.
 
     Attributes:
         COMPUTED: it follows from the facts (`disclosure.facts.report_of`).

@@ -130,8 +130,9 @@ class Entry:
             return None
         with held([self._place.file]):
             if self._run is not None:
-                self._run = self._after(self._run)
-                self._place.file.settle(self._run)
+                self._place.file.settle(self._after(self._run))
+                # How it ended stands as it was noted first, perhaps before it was resumed.
+                self._run = self._place.file.record.known(self._run.id) or self._run
             runs, total = self._all.runs, self._total()
         self._place.remember()
         return Spent.of(runs, total)

@@ -8,12 +8,11 @@ they cost at each distance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Histograms, Ints
 from pate_cli.core.errors import ParameterError, UsageError
@@ -33,103 +32,65 @@ _SERIES = np.outer(10.0 ** np.arange(4), _DECADE).ravel()
 _PATIENCE = 60.0
 
 
-class States(Protocol):
-    """A bound by its states: what of a query decides its cost at every distance."""
-
-    def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
-        """States of histograms under the mechanism bound to their rows, [queries, numbers]."""
-        ...
-
-    def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
-        """Return the RDP cost of states at d = 0 … DISTANCES − 1, [distances, states], nats."""
-        ...
-
-    def worth(self, orders: Floats) -> Floats:
-        """Return the orders among Λ that are worth the time they take."""
-        ...
-
-
 @dataclass(frozen=True)
-class LatticeStates:
-    """Cells of the lattice, for orders up to the highest; at lower ones its lowest cells merge.
+class States:
+    """A bound by its states: what of a query decides its cost at every distance. SECRET.
 
     Attributes:
         mechanism: the aggregator.
-        grid: that of the highest order.
-        resolution: of the lattice.
+        grid: columns of the lattice of the highest order; at lower ones its lowest cells merge.
+            None for the conditional bound, whose states are whole histograms.
     """
 
     mechanism: ScoredMechanism
-    grid: ScoreGrid
-    resolution: Resolution
+    grid: ScoreGrid | None = None
+
+    @property
+    def bound(self) -> Bound:
+        """The bound whose states these are."""
+        return Bound.CONDITIONAL if self.grid is None else Bound.TWO_TAIL
 
     def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
-        """Return the cell (row, k) of each query, [queries, 2]."""
+        """Return states of histograms, [queries, numbers]; `mechanism` is bound to their rows."""
+        if self.grid is None:
+            return mechanism.vote_states(counts)
         return mechanism.cells_of(counts, self.grid)
 
     def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
-        """Return the RDP cost of cells by how far votes can move them, [distances, states]."""
-        progress(1.0)
-        return self.within(order, states, np.arange(DISTANCES))
+        """Return the RDP cost of states at d = 0 … DISTANCES − 1, [distances, states], nats.
 
-    def within(self, order: float, states: Ints, distances: Ints) -> Floats:
-        """Return the RDP cost of cells at some distances, [distances, states], nats."""
-        table = self.mechanism.cost_table(order, self.resolution)
-        moved = np.column_stack([states[:, 0], table.grid.merged(states[:, 1], self.grid)])
-        return table.within(moved, distances)
-
-    def worth(self, orders: Floats) -> Floats:
-        """Return all orders: each is one table."""
-        return orders
-
-
-@dataclass(frozen=True)
-class ConditionalStates:
-    """Whole histograms, and the bound that conditions on the classes no vote touched.
-
-    Every distance has its own cost: with one at the cost of the next, (P2) fails between them.
-    """
-
-    mechanism: ScoredMechanism
-
-    def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
-        """Return the states that the mechanism prices, [queries, numbers]."""
-        return mechanism.vote_states(counts)
-
-    def costs(self, order: float, states: Ints, progress: Shares = no_progress) -> Floats:
-        """Return the RDP cost; past the distances worth their time, the worst case of a query."""
+        Under the conditional bound every distance has its own cost: with one at the cost of the
+        next, (P2) fails between them. Past the distances worth their time it is the worst case.
+        """
         mechanism = self.mechanism
-        orders = np.array([order])
-        worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)[0]
+        if self.grid is not None:
+            progress(1.0)
+            table = mechanism.cost_table(order)
+            columns = table.grid.merged(states[:, 1], self.grid)
+            return table.within(np.column_stack([states[:, 0], columns]), np.arange(DISTANCES))
+        worst = mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0]
         found = np.full((DISTANCES, len(states)), worst)
-        near = np.arange(_NEAR if mechanism.slow_states else DISTANCES)
+        near = np.arange(_distances(mechanism))
         costs = mechanism.state_costs(states, order=order, distances=near, progress=progress)
         found[near] = np.minimum(costs, worst)
         return found
 
     def worth(self, orders: Floats) -> Floats:
-        """Return all orders, or the three of `_SERIES` around the best one where costs are dear.
-
-        They lose .1% in ε against all eight, and targets that are close share them.
-        """
-        if not self.mechanism.slow_states:
-            return orders
-        best = orders[orders.size // 2]
-        middle = int(np.clip(np.abs(np.log(_SERIES / best)).argmin(), 1, _SERIES.size - 2))
-        return _SERIES[middle - 1 : middle + 2]
+        """Return the orders among Λ that are worth the time they take."""
+        return coin_orders(self.bound, self.mechanism, orders)
 
 
 def coin_orders(bound: Bound, mechanism: ScoredMechanism, orders: Floats) -> Floats:
-    """Return the orders at which the release test under a bound knows costs, for Λ."""
-    return ConditionalStates(mechanism).worth(orders) if bound is Bound.CONDITIONAL else orders
+    """Return the orders at which the release test under a bound knows costs, for Λ.
 
-
-def lattice_states(
-    mechanism: ScoredMechanism, *, highest_order: float, resolution: Resolution = FINE
-) -> LatticeStates:
-    """Return the states of the two-tail bound, for orders up to the highest."""
-    grid = mechanism.cost_table(highest_order, resolution).grid
-    return LatticeStates(mechanism, grid, resolution)
+    Where costs are dear these are the three of `_SERIES` around the best one, else all. Three lose
+    .1% in ε against all eight, and targets that are close share them.
+    """
+    if bound is not Bound.CONDITIONAL or not mechanism.slow_states:
+        return orders
+    best = orders[orders.size // 2]
+    middle = int(np.clip(np.abs(np.log(_SERIES / best)).argmin(), 1, _SERIES.size - 2))
+    return _SERIES[middle - 1 : middle + 2]
 
 
 def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float) -> States:
@@ -139,9 +100,13 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
         UsageError: the mechanism has no such bound.
     """
     if bound is Bound.TWO_TAIL:
-        return lattice_states(mechanism, highest_order=highest_order)
+        return States(mechanism, mechanism.cost_table(highest_order).grid)
     _check_has_states(mechanism)
-    return ConditionalStates(mechanism)
+    return States(mechanism)
+
+
+def _distances(mechanism: ScoredMechanism) -> int:
+    return _NEAR if mechanism.slow_states else DISTANCES
 
 
 def _check_has_states(mechanism: ScoredMechanism) -> None:
@@ -190,7 +155,7 @@ def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: 
     """Return about how many seconds so many distinct histograms take at these orders."""
     if bound is Bound.TWO_TAIL:
         return 0.0
-    furthest = (_NEAR if mechanism.slow_states else DISTANCES) - 1
+    furthest = _distances(mechanism) - 1
     return sum(
         mechanism.state_seconds(rows, order=order, furthest=furthest)
         for order in coin_orders(bound, mechanism, orders).tolist()
@@ -198,10 +163,10 @@ def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: 
 
 
 class VoteProfile:
-    """The states of queries, and u_d of all of them, or of the first ones, at any order. SECRET."""
+    """Costs of queries by distance, u_d, at any order: of all of them or of the first. SECRET."""
 
     def __init__(self, states: States, *, in_order: bool = False) -> None:
-        """Start with no votes; only with `in_order` may profiles of the first ones be asked for."""
+        """Start with no query; only with `in_order` may the cost of the first ones be asked for."""
         self.states, self._in_order = states, in_order
         self._tally: Tally | None = None
         self._rows: list[Ints] = []
@@ -209,28 +174,28 @@ class VoteProfile:
         self._kept: dict[float, Floats] = {}
 
     def add(self, mechanism: ScoredMechanism, counts: Histograms) -> None:
-        """More queries, with the mechanism bound to their rows."""
+        """Add queries by their histograms, with the mechanism bound to their rows."""
         self.add_rows(self.states.of(mechanism, counts))
 
     def add_rows(self, states: Ints) -> None:
-        """More queries, by their states in order."""
+        """Add queries by their states, in order."""
         if self._in_order:
             self._rows.append(states)
         self.add_tally(Tally.of(states))
 
     def add_tally(self, tally: Tally) -> None:
-        """More queries, counted by their states; not with `in_order`."""
+        """Add queries that were counted by their states; not with `in_order`."""
         self._tally = tally if self._tally is None else self._tally + tally
 
     @property
     def queries(self) -> int:
-        """How many queries there are."""
+        """Number of queries."""
         return 0 if self._tally is None else self._tally.queries
 
     def at(
         self, order: float, *, first: int | None = None, progress: Shares = no_progress
     ) -> Floats:
-        """u_d at one order for d = 0 … DISTANCES − 1, [distances], nats.
+        """Return u_d at one order for d = 0 … DISTANCES − 1, [distances], nats.
 
         Args:
             order: λ > 1.
@@ -260,7 +225,7 @@ class VoteProfile:
         return total
 
     def _places(self) -> Ints:
-        """The state of each query in order, by its place among the distinct ones."""
+        """Return the state of each query in order, by its place among the distinct ones."""
         if len(self._rows) != 1 or self._rows[0].ndim != 1:
             _, places = np.unique(np.concatenate(self._rows), axis=0, return_inverse=True)
             self._rows = [places.reshape(-1)]

@@ -83,13 +83,13 @@ class RecordPlace:
         """
         if isinstance(record, RecordPlace):
             return record
-        name, beside = _beside(votes)
+        name, path = _on_disk(votes)
         told = told_record(record, ensemble)
-        if record is False or (told is None and (seeded or beside is None)):
+        if record is False or (told is None and (seeded or path is None)):
             return cls(votes=name)
-        if seeded or beside is None:
+        if seeded or path is None:
             return cls.found(told, votes=name, accept_lost=accept_lost)
-        keys = keys_of_votes(_local(votes))
+        beside, keys = record_beside(path), keys_of_votes(path)
         return cls.found(told, [beside], keys=keys, votes=name, accept_lost=accept_lost)
 
     @classmethod
@@ -324,31 +324,15 @@ def _is_other(path: Path, files: Sequence[RecordFile]) -> bool:
         return False
 
 
-def _local(votes: str | os.PathLike[str]) -> Path:
-    """Return the path of votes on disk, also where they are named by a file:// address.
-
-    Raises:
-        ValueError: the address of a store.
-    """
-    name = os.fspath(votes)
-    if name.startswith("file://"):
-        return Path(url2pathname(urlsplit(name).path))
-    if is_address(name):
-        raise ValueError(name)
-    return Path(name)
-
-
-def _beside(votes: Any) -> tuple[str | None, Path | None]:
-    """Return the name of the votes, and the record that belongs beside them if they are on disk."""
-    if not isinstance(votes, str | os.PathLike):
+def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
+    """Return the name of the votes, and where they lie if they are on disk."""
+    if not isinstance(votes, str | os.PathLike) or os.fspath(votes) == "-":
         return None, None
     name = os.fspath(votes)
-    if name == "-":
-        return None, None
     shown = re.split(r"[/\\]", public_name(name).rstrip("/\\"))[-1] or None
+    path = url2pathname(urlsplit(name).path) if name.startswith("file://") else name
     try:
-        path = _local(name)
-        on_disk = path.is_file() or path.is_dir()
+        there = not is_address(path) and (Path(path).is_file() or Path(path).is_dir())
     except (OSError, ValueError):
-        on_disk = False
-    return shown, record_beside(path) if on_disk else None
+        there = False
+    return shown, Path(path) if there else None

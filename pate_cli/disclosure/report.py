@@ -158,7 +158,7 @@ class Statement:
     text: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, repr=False, kw_only=True)
 class ReportFacts:
     """Facts that a report states; `disclosure.facts.report_of` computes the rest.
 

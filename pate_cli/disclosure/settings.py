@@ -151,7 +151,7 @@ class Settings:
 
     @property
     def published(self) -> Settings:
-        """These settings without a plan that draws nothing: it is for the ledger alone."""
+        """Settings without a plan that draws nothing: such a plan is for the ledger alone."""
         plan = self.sanitizer
         drawn = plan if plan is not None and plan.publishes_draw else None
         return Settings.of(self, sanitizer=drawn)
@@ -170,7 +170,7 @@ class Settings:
 
     @property
     def protected(self) -> tuple[Any, ...]:
-        """What one record may have trained; runs that differ in it have no common neighbours."""
+        """Votes that one record moves; runs that differ in it have no common neighbours."""
         return (self.teachers_per_record, self.votes_together, self.groups)
 
     @property

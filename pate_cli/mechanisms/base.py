@@ -57,7 +57,7 @@ _WHOLE = 1024
 
 @dataclass(frozen=True)
 class RunShape:
-    """What the defaults of a mechanism may depend on: public, and fixed before the first vote.
+    """Numbers that the defaults of a mechanism follow from: public, fixed before the first vote.
 
     Attributes:
         teachers: τ.
@@ -289,9 +289,9 @@ class ComposedMechanism(Mechanism):
     refusals: int | None
 
     @property
-    @abstractmethod
-    def threshold(self) -> float:
-        """T, in records."""
+    def threshold(self) -> float | None:
+        """T below which a query gets no answer, in records or votes; None where all get one."""
+        return None
 
     @abstractmethod
     def privacy(self, queries: int, delta: float) -> Composition:

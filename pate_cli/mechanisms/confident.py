@@ -114,7 +114,7 @@ class ThresholdTest:
             threshold=self.threshold,
             sigma=self.sigma,
             order=order,
-            teachers_per_record=self.moved,
+            moved=self.moved,
         )
 
     def chain(self, moments: PassMoments, argmax_rdp: Floats, order: float) -> Floats:
@@ -418,7 +418,7 @@ class ConfidentGNMax(ScoredMechanism):
             sigma=self.sigma1,
             orders=orders,
             real=self.real_scores,
-            teachers_per_record=self.teachers_per_record,
+            moved=self.teachers_per_record,
         )
         answering = self.argmax.worst_rdp(queries=queries, answers=answers, orders=orders)
         return np.minimum(queries * self._worst_query(orders), queries * selecting + answering)

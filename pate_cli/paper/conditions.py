@@ -162,7 +162,7 @@ def _log_margin_slope(margin: Floats, shape: Plateau) -> Floats:
 
 
 def _negative_at(function: Callable[[Floats], Floats], low: float, high: float) -> float | None:
-    """Where `function` is negative beyond rounding on [low, high], or None.
+    """A place in [low, high] at which `function` is negative beyond rounding, or None.
 
     A dense grid, then every one of the deepest local minima is refined on its own.
     """

@@ -301,6 +301,16 @@ class VoteCost(Result):
         """Return its lines and tables."""
         return words.of_cost(self.to_dict())
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw which queries cost what on matplotlib Axes, and return them. SECRET.
+
+        Args:
+            axes: where to draw; new ones if left out. Needs the extra `plot`.
+        """
+        from pate_cli.planning.pictures import draw_cost
+
+        return draw_cost(self, axes)
+
     def headline(self) -> str:
         """ε and for how many answers."""
         return (

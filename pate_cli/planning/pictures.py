@@ -21,8 +21,6 @@ import numpy as np
 
 from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
-from pate_cli.planning.cost import VoteCost
-from pate_cli.planning.sensitivity import Sensitivity
 
 _STYLE: Final = {
     "font.family": "DejaVu Sans",
@@ -142,10 +140,10 @@ def _logarithmic(axis: Any) -> None:
 
 
 @styled
-def draw_cost(found: VoteCost, axes: Any = None) -> Any:
+def draw_cost(found: Any, axes: Any = None) -> Any:
     """Draw queries by plurality: how many, how many answered, and what one costs. SECRET.
 
-    This is Figure 5 of the ICLR 2018 paper for the votes at hand.
+    This is Figure 5 of the ICLR 2018 paper for the votes at hand; `found` is a VoteCost.
     """
     axes = axes or new_axes(f"{found.mechanism['name']}: which queries cost what", secret=True)[0]
     right = _beside(axes, f"mean Rényi cost at order {found.order:g} (nats)")
@@ -167,10 +165,11 @@ def draw_cost(found: VoteCost, axes: Any = None) -> Any:
 
 
 @styled
-def draw_sensitivity(found: Sensitivity, axes: Any = None) -> Any:
+def draw_sensitivity(found: Any, axes: Any = None) -> Any:
     """Draw local sensitivity by distance, and the discounted curve whose top is SS_β. SECRET.
 
-    Where it is known the cost at most within each distance stands beside it.
+    Where it is known the cost at most within each distance stands beside it; `found` is a
+    Sensitivity.
     """
     name, order = found.mechanism["name"], found.plan.order
     axes = axes or new_axes(f"{name}: smooth sensitivity at order {order:g}", secret=True)[0]

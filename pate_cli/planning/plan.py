@@ -351,6 +351,25 @@ class Plan(Result):
         """Return its lines and tables."""
         return words.of_plan(self.to_dict())
 
+    def plot(self, axes: Any = None, *, progress: Callable[[int], None] | None = None) -> Any:
+        """Draw answers against epsilon on matplotlib Axes, and return them. Public.
+
+        Args:
+            axes: where to draw; new ones if left out. Needs the extra `plot`.
+            progress: called with how many of the `POINTS` of the picture were looked at.
+        """
+        from pate_cli.planning.pictures import draw_plan
+
+        return draw_plan(
+            points(self, progress or (lambda _done: None)),
+            levels=[row["agreement"] for row in self.by_agreement],
+            teachers=self.known.teachers or 1,
+            epsilon=self.known.epsilon or 1.0,
+            answers=self.answers,
+            delta=self.known.delta,
+            axes=axes,
+        )
+
     def headline(self) -> str:
         """The plan in a few words."""
         known = self.known

@@ -149,6 +149,16 @@ class Sensitivity(Result):
         """Return its lines and tables."""
         return words.of_sensitivity(self.to_dict())
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the sensitivity by distance on matplotlib Axes, and return them. SECRET.
+
+        Args:
+            axes: where to draw; new ones if left out. Needs the extra `plot`.
+        """
+        from pate_cli.planning.pictures import draw_sensitivity
+
+        return draw_sensitivity(self, axes)
+
     def headline(self) -> str:
         """SS_β, and the order and β that it is for."""
         return f"{self.smooth:.6g} nats at order {self.plan.order:g}, beta {self.plan.beta:g}"

@@ -134,7 +134,6 @@ def run(
     key: RunKey,
     into: Publication,
     checkpoint: Checkpoint | None = None,
-    facts: Facts = PLAIN,
 ) -> tuple[ReportFacts, Ledger | None]:
     """Test and draw, once: label every row that is asked, stopping at the public cap.
 
@@ -150,7 +149,6 @@ def run(
         key: what all noise follows from.
         into: takes the labels, which must not leave it before this returns.
         checkpoint: where what is drawn is kept until the run has ended, if anywhere.
-        facts: what else is public about the votes.
 
     Returns:
         The facts of the report, `passed` False where labels failed their test, without the name of
@@ -163,7 +161,7 @@ def run(
     if tested and not release_test(rows, mechanism, settings, key):
         return run_facts(Round.of(settings, answers=0), passed=False), None
     metadata = settings.texts() | ({"sources": mechanism.sources} if mechanism.sources else {})
-    answers, keep = 0, None if account is None else account.keep
+    answers, keep, facts = 0, None if account is None else account.keep, rows.file.facts
 
     def tables() -> Iterator[Labels]:
         nonlocal answers

@@ -58,7 +58,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
     Args:
         asked: every parameter of `signatures.aggregate`, by name.
     """
-    votes, mechanism, into = asked["votes"], asked["mechanism"], asked["into"]
+    votes, into = asked["votes"], asked["into"]
     progress: Progress = asked["progress"] or nothing_seen
     keep = asked["keep_ledger"] or getattr(into, "ledger", None) not in (None, False)
     asked = {**asked, "keep_ledger": keep}
@@ -67,7 +67,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
     resumed = reached(asked["checkpoint"]) is not None
     with (
         publishing(into, records=record.paths, resumed=resumed) as place,
-        priced(votes, mechanism, asked, budget, record) as (request, settings, account),
+        priced(asked, budget, record) as (request, settings, account),
     ):
         # Refuse what could not end well, as far as public numbers tell.
         tested = settings.tested is not None
@@ -103,7 +103,6 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
                 key=key,
                 into=place,
                 checkpoint=kept,
-                facts=request.file.facts,
             )
             # Settle, before anybody is told how it ended; then write.
             failed = settings.tested if facts.passed is False else None

@@ -38,7 +38,6 @@ _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
     """Return what votes would cost; `asked` as `signatures.cost` has it. SECRET."""
-    votes, mechanism = asked["votes"], asked["mechanism"]
     plan, delta, analysis = None, asked["delta"], Analysis(asked["analysis"])
     target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if target is not None:
@@ -47,7 +46,7 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
             raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
     elif refusal is not None:
         raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
-    with requested(votes, mechanism, asked) as request:
+    with requested(asked) as request:
         if plan is not None:
             request = request.by_rule(
                 plan, bound=Bound(asked["bound"]), rows_given=asked["max_queries"] is not None
@@ -66,11 +65,10 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
 
 def compared(asked: Mapping[str, Any]) -> Compared:
     """Return all mechanisms at as many answers; `asked` as `signatures.cost` has it. SECRET."""
-    votes, mechanism = asked["votes"], asked["mechanism"]
-    choice, analysis = mechanism_of(mechanism, asked), Analysis(asked["analysis"])
+    choice, analysis = mechanism_of(asked), Analysis(asked["analysis"])
     if not isinstance(choice, MechanismChoice):
         raise UsageError("`compare` takes a mechanism by its name")
-    with requested(votes, choice, {**asked, **dict.fromkeys(choice.given)}) as request:
+    with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
         summary = measure_cost(
             request.rows,
             request.scored,
@@ -90,8 +88,7 @@ def compared(asked: Mapping[str, Any]) -> Compared:
 
 def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
     """Return how far one record could move a cost; see `signatures.smooth_sensitivity`. SECRET."""
-    votes, mechanism = asked["votes"], asked["mechanism"]
-    with requested(votes, mechanism, asked) as request:
+    with requested(asked) as request:
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,

@@ -6,18 +6,12 @@ from os import PathLike
 
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import PRIOR_SHARE, MechanismName
-from pate_cli.disclosure.report import Report
-from pate_cli.mechanisms import RULED, scored_from_parameters
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning import plan as planning
-from pate_cli.planning.command import aggregate_command
 from pate_cli.planning.plan import Plan, Question
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, agreement_levels
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.join import teacher_groups
-
-# Other settings are worth a word from here on.
-_MUCH_MORE = 1.5
 
 
 def planned(
@@ -68,39 +62,3 @@ def planned(
             mechanism=MechanismName(mechanism),
         )
     )
-
-
-def elsewhere(report: Report, available: int) -> tuple[str, float] | None:
-    """What other settings are expected to give at the ε of a report, where it is much more.
-
-    Args:
-        report: of a run of confident or gnmax.
-        available: how many rows there were to ask.
-
-    Returns:
-        The line that runs them, and what they are expected to give where teachers agree least;
-        None where that is not half as much again as was answered.
-    """
-    name = str(report.mechanism.get("name"))
-    if name not in RULED or report.epsilon <= 0.0 or not available:
-        return None
-    mechanism = scored_from_parameters(report.mechanism)
-    labels = 1 if report.label_set is None else report.label_set.count
-    weight = mechanism.prior_weight
-    known = Question(
-        classes=mechanism.classes,
-        teachers=mechanism.teachers,
-        epsilon=report.epsilon,
-        queries=max(available // labels, 1),
-        labels=labels,
-        delta=report.delta,
-        teachers_per_record=mechanism.teachers_per_record,
-        prior_weight=Amount(float(weight)) if weight else None,
-        mechanism=MechanismName(name),
-    )
-    rule = known.rule()
-    least = min(rule.by_level.values())
-    if not rule.likely or least <= _MUCH_MORE * max(report.answers, 1):
-        return None
-    rows = max(rule.rows // labels, 1)
-    return aggregate_command(rule.settings, rows, known.target, words=known.words), least

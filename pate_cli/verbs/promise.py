@@ -23,7 +23,7 @@ from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.request import Aggregator, Request, Votes, mechanism_of, requested
+from pate_cli.verbs.request import Request, Votes, mechanism_of, requested
 
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")
@@ -55,18 +55,12 @@ def run_of(settings: Settings, key: RunKey, began: str) -> Run:
 
 @contextlib.contextmanager
 def priced(
-    votes: Votes,
-    mechanism: Aggregator,
-    asked: Mapping[str, Any],
-    budget: Budget | None,
-    record: RecordPlace,
+    asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace
 ) -> Iterator[tuple[Request, Settings, LedgerAccount | None]]:
     """Open the votes and settle what a run on them is told, before any vote is seen.
 
     Args:
-        votes: the teachers' votes.
-        mechanism: the aggregator.
-        asked: keywords as `quote` takes them.
+        asked: every parameter of `aggregate`, by name.
         budget: what all runs of the record may cost.
         record: of these teachers.
 
@@ -78,8 +72,8 @@ def priced(
         PateError: the votes cannot be read, or keywords contradict each other or the votes.
         UnreachableError: a target out of reach.
     """
-    target = _target(mechanism, asked, budget, record)
-    with requested(votes, mechanism, asked) as request:
+    target = _target(asked, budget, record)
+    with requested(asked) as request:
         request, settings = _settled(request, asked, target)
         plan, account = settings.sanitizer, None
         if plan is not None:
@@ -88,7 +82,7 @@ def priced(
 
 
 def _target(
-    mechanism: Aggregator, asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace
+    asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace
 ) -> TargetPlan | None:
     """Return the target: as stated, or all that is left of a budget where that alone is stated.
 
@@ -99,7 +93,7 @@ def _target(
     """
     epsilon, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if epsilon is None and budget is not None and record.file is not None:
-        choice = mechanism_of(mechanism, asked)
+        choice = mechanism_of(asked)
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
         told = any(asked.get(name) for name in _SAYS_MORE)
         if plain and not told and Analysis(asked["analysis"]) is Analysis.TIGHT:

@@ -28,12 +28,11 @@ _HOPELESS: Final = "The run itself would not start: it passes with probability {
 
 def quoted_for(asked: Mapping[str, Any]) -> Quote:
     """Return what a run would cost at most; `asked` as `signatures.aggregate` has it."""
-    votes, mechanism = asked["votes"], asked["mechanism"]
     progress: Progress = asked["progress"] or nothing_seen
     budget = budget_of(asked)
     # Nobody asks what is left where there is no budget.
-    record = RecordPlace() if budget is None else record_of(votes, asked, seeded=False)
-    with priced(votes, mechanism, asked, budget, record) as (request, settings, _):
+    record = RecordPlace() if budget is None else record_of(asked["votes"], asked, seeded=False)
+    with priced(asked, budget, record) as (request, settings, _):
         refuse_dear(settings, asked["max_epsilon"], ceiling=False)
         if budget is not None:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)

@@ -1,4 +1,4 @@
-"""What is given to a release: ledgers, reports and records, read and verified."""
+"""Inputs of a release: ledgers, reports and records, read and verified."""
 
 from __future__ import annotations
 

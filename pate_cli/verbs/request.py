@@ -17,7 +17,7 @@ from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
+from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
@@ -34,6 +34,11 @@ Aggregator: TypeAlias = Mechanism | MechanismChoice | str
 """A mechanism, or its name."""
 Progress: TypeAlias = Callable[..., None]
 
+PARAMETERS: Final = (
+    *("threshold", "sigma1", "sigma2", "laplace_scale", "predictions", "confidence"),
+    *("query_epsilon", "query_delta", "refusals"),
+)
+"""Keywords that are parameters of mechanisms."""
 # Answers of the rule's own settings are so much better than guesses, where all votes agree.
 _LEAST_GAIN: Final = 1.0 / 3.0
 _MOST_PRIOR: Final = 2.0**31
@@ -154,15 +159,17 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def requested(votes: Votes, mechanism: Aggregator, asked: Mapping[str, Any]) -> Iterator[Request]:
-    """Open the votes and put them to the mechanism, which must fit; `asked` as verbs take it.
+def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
+    """Open the votes and put them to the mechanism, which must fit.
+
+    `asked` has every parameter of a verb that looks at votes.
 
     A file of which no vote is a vote is refused before anything is made of it.
 
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
     """
-    choice = mechanism_of(mechanism, asked)
+    votes, choice = asked["votes"], mechanism_of(asked)
     # Votes that are open say themselves whether their names are listed.
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (
@@ -229,11 +236,12 @@ def check_numbers(asked: Mapping[str, Any]) -> None:
         RunKey.from_seed(asked["seed"])
 
 
-def mechanism_of(mechanism: Aggregator, asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
+def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:
     """Return a mechanism that is given, or the one of a name as `chosen` has it.
 
     UsageError for a parameter beside a mechanism that is given, which settles it.
     """
+    mechanism = asked["mechanism"]
     if not isinstance(mechanism, Mechanism | MechanismChoice):
         return chosen(mechanism, asked)
     for name in _parameters(asked):
@@ -250,8 +258,7 @@ def chosen(name: MechanismName | str, asked: Mapping[str, Any]) -> MechanismChoi
 
 def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters of mechanisms that are given."""
-    names = {name: None for kind in CLASSES for name in mechanism_class(kind).options()}
-    return {name: asked[name] for name in names if asked.get(name) is not None}
+    return {name: asked[name] for name in PARAMETERS if asked.get(name) is not None}
 
 
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:

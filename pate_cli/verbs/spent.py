@@ -148,6 +148,17 @@ class RecordCost(Result):
         for check in self.reports or ():
             yield Line(f"{check.outcome}: {check.name}: {check.detail}", whole=True)
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw what all runs cost together on matplotlib Axes, and return them. Public.
+
+        Args:
+            axes: where to draw; new ones if left out. Needs the extra `plot`.
+        """
+        from pate_cli.planning.pictures import draw_spent
+
+        limit = None if self.budget is None else self.budget.epsilon
+        return draw_spent(list(self.rows()), budget=limit, axes=axes)
+
     def headline(self) -> str:
         """Return how many runs there are, and what they cost."""
         if self.total is None:

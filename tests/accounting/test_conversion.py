@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.conversion import best_order, conversion_cost, round_up
+from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.errors import ParameterError
 from slices import tries
 
@@ -36,7 +36,6 @@ def test_known_values():
     assert conversion_cost(np.array([2.0]), delta=0.25)[0] == pytest.approx(0.0, abs=1e-15)
     # λ = 2, δ = 1/2: −log 2, and ε itself never is negative.
     assert conversion_cost(np.array([2.0]), delta=0.5)[0] == pytest.approx(-math.log(2.0))
-    assert best_order(np.zeros(1), orders=np.array([2.0]), delta=0.5).epsilon == 0.0
 
 
 def test_sharper_than_the_classical_conversion_and_never_below_the_truth():
@@ -47,31 +46,11 @@ def test_sharper_than_the_classical_conversion_and_never_below_the_truth():
     # A Gaussian of μ = 1 has D_λ = λ/2 and a known δ(ε): the converted ε must not undercut it.
     fine = 1.0 + np.geomspace(0.05, 400.0, 4000)
     for delta in (1e-9, 1e-5, 1e-2):
-        epsilon = best_order(fine / 2.0, orders=fine, delta=delta).epsilon
+        epsilon = (fine / 2.0 + conversion_cost(fine, delta=delta)).min()
         with mp.workdps(30):
             e = mp.mpf(epsilon)
             true = mp.ncdf(-e + mp.mpf(1) / 2) - mp.exp(e) * mp.ncdf(-e - mp.mpf(1) / 2)
         assert 0.1 * delta < float(true) <= delta
-
-
-def test_the_best_order_and_its_edges():
-    orders = np.array([2.0, 4.0, 8.0, 16.0, 32.0])
-    inside = best_order(orders * 0.05, orders=orders, delta=1e-5)
-    every = orders * 0.05 + conversion_cost(orders, delta=1e-5)
-    assert inside.epsilon == every.min()
-    assert inside.order == orders[every.argmin()] == 16.0
-    assert not inside.at_edge
-    assert best_order(orders * 1e-6, orders=orders, delta=1e-5).at_edge  # last
-    assert best_order(orders * 1e3, orders=orders, delta=1e-5).at_edge  # first
-    assert not best_order(np.ones(1), orders=np.array([8.0]), delta=1e-5).at_edge
-    mixed = best_order(np.array([np.inf, 1.0, np.inf]), orders=orders[:3], delta=1e-5)
-    assert mixed.order == 4.0
-
-
-@pytest.mark.parametrize("rdp", [[1.0, float("nan")], [1.0, -0.1], [1.0], [[1.0, 1.0]]])
-def test_curves_that_are_none(rdp):
-    with pytest.raises(ParameterError, match="rdp must hold one number ≥ 0 for each of 2 orders"):
-        best_order(np.array(rdp), orders=np.array([2.0, 3.0]), delta=1e-5)
 
 
 @settings(max_examples=tries(500))
@@ -97,14 +76,6 @@ def test_rounding_never_goes_down(value, digits):
     assert Decimal(rounded) - Decimal(value) <= Decimal(10) ** -digits * (1 + Decimal("1e-9"))
     assert rounded == round(rounded, digits)
     assert round_up(rounded, digits=digits) == rounded
-
-
-def test_rounding_to_nearest_would_release_too_little():
-    # The trap: format to 4 decimals.
-    assert round(1.44284, 4) < 1.44284 <= round_up(1.44284)
-    assert round_up(1.44284) == 1.4429
-    assert round_up(0.1234) == 0.1234
-    assert round_up(2.0) == 2.0
 
 
 def test_nearby_values_print_alike():

@@ -106,14 +106,6 @@ def published(beta, sigma, order):
     ) / (order - 1)
 
 
-def test_the_published_theorem_is_below_the_divergence():
-    beta, sigma, order = 0.0329, 6.23, 14.0
-    true = brute_force(beta, sigma, order, 0.0)
-    assert published(beta, sigma, order) == pytest.approx(0.518, abs=5e-4)
-    assert true == pytest.approx(1.607, abs=5e-4)
-    assert gnss_rdp(beta=beta, sigma=sigma, order=order) >= true * (1.0 - 1e-12)
-
-
 def test_a_shift_is_not_free():
     # The trap: charging a release at f + SS·(κ + σN) like one at f + SS·σN.
     beta, sigma, order, shift = 0.02, 8.0, 10.0, 8.0 * 3.09
@@ -135,13 +127,6 @@ def test_small_beta_keeps_its_digits():
         assert found == pytest.approx(true, rel=1e-13)
         # With so much noise that only the deviations differ.
         assert gnss_rdp(beta=beta, sigma=1e150, order=20.0) == pytest.approx(spread, rel=1e-6)
-
-
-def test_monotone_in_everything():
-    base = {"beta": 0.01, "sigma": 10.0, "order": 10.0, "shift": 20.0}
-    at = gnss_rdp(**base)
-    for name, dearer in (("beta", 0.011), ("sigma", 9.9), ("order", 10.1), ("shift", 20.1)):
-        assert gnss_rdp(**{**base, name: dearer}) > at
 
 
 def test_the_admissible_range_is_in_the_message():

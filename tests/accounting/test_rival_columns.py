@@ -128,25 +128,6 @@ def test_every_distance_of_one_lies_in_the_next_of_its_neighbour(shape, order, r
         assert shape[0] < 250 or sharp.sum() < 0.99 * wide.sum()
 
 
-def mutants(rivals):
-    """Lattices that are wrong by little."""
-    less = replace(rivals.grid, stride=rivals.grid.stride - 1)
-    yield "moves reach", replace(rivals, grid=less)
-    yield "moves reach", replace(rivals, shift=rivals.shift - 1)
-    yield "moves reach", replace(rivals, shift=3 * rivals.shift)
-    yield "cost", replace(rivals, highest=rivals.highest - 1)
-
-
-@pytest.mark.parametrize("number", range(4))
-def test_lattices_that_are_wrong_by_little_are_caught(number):
-    shape = (20, 3, 2.0)
-    table = of_shape(shape).cost_table(2.0)
-    cells = [of_shape(shape).cells_of(counts, table.grid) for counts in pairs(*shape[:2])]
-    wanted, rivals = list(mutants(table.rivals))[number]
-    costs = [table.cost(each) for each in cells]
-    assert set(wanted.split()) <= faults(replace(table, rivals=rivals), cells, costs)
-
-
 @functools.cache
 def reach(table, row, column, distance):
     """The largest cost after so many votes, one after the other, by what each may do."""

@@ -130,25 +130,6 @@ def test_the_highest_score_has_a_node():
         assert grid.nodes()[grid.cells(z)[0]] >= z[0]
 
 
-def test_an_exact_cost_with_gridded_sensitivity_understates():
-    # The trap: charge F(z), and take the sensitivity from the table of rounded scores.
-    sigma, order = 40.0, 50.0
-    grid = grid_for(order=order, resolution=COARSE)
-    table = np.maximum.accumulate(
-        two_tail_rdp(grid.nodes(), sigma=sigma, orders=np.array([order]))[0]
-    )
-    z = np.linspace(-5.0, 0.5, 3001)
-    mu = np.sqrt(2.0) / sigma
-    exact = two_tail_rdp(np.stack([z, z + mu]), sigma=sigma, orders=np.array([order]))[0]
-    cells = grid.cells(z)
-    gridded = table[cells + grid.stride] - table[cells]
-    assert np.any(exact[1] - exact[0] > gridded * 1.01)
-    # The project's cost is the table itself, and moves by no more than its own differences.
-    up = grid.cells(z + mu)
-    assert np.all(table[up] - table[cells] <= gridded)
-    assert np.all(table[cells] >= exact[0] * (1 - 1e-12))
-
-
 def test_noise_of_next_to_nothing_moves_a_score_over_all_cells():
     """One vote is then 10^17 cells, and a few hundred of them no 64-bit number."""
     grid = grid_for(sigma=1e-15)

@@ -5,8 +5,6 @@ from __future__ import annotations
 import mpmath
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from graphs import every_histogram, votes_apart
 from pate_cli.accounting.stability import (
@@ -113,16 +111,6 @@ def test_tail_of_two_laplace_variables(threshold, epsilon):
     assert sparse_vector_leak(query_epsilon=epsilon, threshold=threshold) == pytest.approx(
         float(chance), rel=1e-10
     )
-
-
-@given(st.floats(1e-300, 0.5), st.floats(0.01, 50.0), st.floats(1.01, 5.0))
-def test_thresholds_fall_in_epsilon_and_in_delta(delta, epsilon, factor):
-    for threshold in (stability_threshold, sparse_vector_threshold):
-        here = threshold(query_epsilon=epsilon, query_delta=delta)
-        assert here >= 0.0
-        assert threshold(query_epsilon=epsilon, query_delta=delta / factor) > here
-        assert threshold(query_epsilon=epsilon * factor, query_delta=delta) <= here
-    assert sparse_vector_threshold(query_epsilon=epsilon, query_delta=0.5) == 0.0
 
 
 def test_epsilon_for_half_the_farthest_distance():

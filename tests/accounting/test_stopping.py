@@ -133,19 +133,6 @@ def law(mechanism, counts):
     return np.concatenate([np.log(ndtr(-margin))[:, None], answered], axis=1)
 
 
-def test_the_smaller_of_both_charges_is_no_bound():
-    """Stopping only where both exceed the whole budget costs more than the budget."""
-    order, asks, budget = 6.474, 9, 1.3598
-    moments = moments_of(ConfidentGNMax(30, 200, threshold=24.0, sigma1=18.0, sigma2=4.8), order)
-    cost = moments.test_cost(moments.answer_cost)
-    assert asks * moments.test_cost(0.0) <= budget
-    unsound = Beyond(order, cost, moments.answer_cost, budget)
-    assert played_out(moments, asks, unsound) / (order - 1.0) > budget + 0.02
-    sound = beyond_of(moments, asks=asks, most=budget)
-    if sound is not None:
-        assert log_growth(moments, asks=asks, beyond=sound) / (order - 1.0) <= budget
-
-
 def test_what_is_kept_for_beyond_costs_nothing_more():
     moments = mnist(9.807)
     most = 611 * moments.test_cost(0.0) + 1e-4

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checks_alone import threshold_rdp
 from divergences import exact_test
-from pate_cli.accounting.threshold import pass_moments, threshold_rdp, worst_threshold_rdp
+from pate_cli.accounting.threshold import pass_moments, worst_threshold_rdp
 from slices import tries
 
 CASES = {(-1, "forward"): 0, (-1, "reverse"): 1, (1, "forward"): 2, (1, "reverse"): 3}
@@ -69,39 +70,6 @@ def test_the_worst_of_four_coins_with_many_digits(v, threshold, sigma, order):
     # v ± 1 as float64 and as an exact number differ by an ulp of v.
     assert found == pytest.approx(true, rel=1e-8, abs=1e-100)
     assert found <= order / (2.0 * sigma**2)
-
-
-def test_a_neighbour_nearer_than_one_vote_costs_less():
-    v, order = 61.3, 20.0
-    bound = float(
-        threshold_rdp(np.array([v]), threshold=50, sigma=9, orders=np.array([order]))[0, 0]
-    )
-    for move in np.linspace(-1.0, 1.0, 41):
-        cost = max(distance(v, v + move, 50, 9, order), distance(v + move, v, 50, 9, order))
-        assert cost <= bound * (1.0 + 1e-12)
-
-
-def test_whole_scores_understate_real_ones():
-    # The trap: a table over whole v for a score that need not be whole, such as Interactive's.
-    where = {"threshold": 8.0, "sigma": 1.0, "orders": np.array([3.0])}
-    whole = threshold_rdp(np.arange(0.0, 61.0), **where)
-    real = threshold_rdp(np.linspace(-20.0, 60.0, 160_001), **where)
-    assert whole.max() == pytest.approx(1.0605, abs=5e-5)
-    assert real.max() == pytest.approx(1.0783, abs=5e-5)
-    # And the largest step of the cost within one vote.
-    ahead = np.abs(np.diff(whole[0])).max()
-    anywhere = np.abs(real[0, 2000:] - real[0, :-2000]).max()
-    assert (ahead, anywhere) == pytest.approx((0.456, 0.484), abs=5e-4)
-
-
-def test_rounding_a_score_changes_its_cost():
-    where = {"threshold": 8.0, "sigma": 1.0, "orders": np.array([3.0])}
-    at = threshold_rdp(np.array([7.0, 7.4, 8.0]), **where)[0]
-    assert len(set(at.tolist())) == 3
-    assert at[1] == pytest.approx(
-        max(distance(a, b, 8, 1, 3) for a, b in ((7.4, 6.4), (6.4, 7.4), (7.4, 8.4), (8.4, 7.4))),
-        rel=1e-10,
-    )
 
 
 def test_neighbours_past_either_end_of_the_votes_are_kept():

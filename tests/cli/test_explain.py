@@ -97,11 +97,6 @@ def test_words_of_a_refusal(two_classes, monkeypatch):
     assert "60 queries were tested, and none was labelled" in words(explain(refused.value.report))
 
 
-def test_several_teachers_a_record(votes):
-    report = pate_library.aggregate(votes, teachers_per_record=2, max_queries=20).report
-    assert "No record trained more than 2 teachers." in words(explain(report))
-
-
 def test_every_check_is_a_line(pate, released):
     told = pate("verify", *released, "--table", "--without-dp-accounting")
     assert told.exit_code == 0, told.stdout
@@ -155,25 +150,6 @@ def test_noise_from_a_seed_is_exit_10(pate, votes, folder):
     assert (told.exit_code, told.stderr) == (10, "pate: does not hold: promise\n")
 
 
-def test_no_command_to_the_terminal_comes_through(pate, released):
-    whole = json.loads(Path("r.json").read_text())
-    command = "a\x1b[2J\x9b1m\x07\rb\u202e"
-    named = {"mechanism": whole["mechanism"] | {"name": command}}
-    for change in ({"summary": command}, {"tool": command}, named):
-        Path("x.json").write_text(json.dumps(whole | change))
-        for words in (("verify", "x.json", "--table"), ("explain", "x.json"), ("verify", "x.json")):
-            told = pate(*words)
-            shown = told.stdout + told.stderr
-            assert all(c.isprintable() for c in shown.replace("\n", "")), words
-
-
-def test_labels_of_another_run_are_exit_10(pate, votes, released):
-    pate("aggregate", votes, *NOISE, "-o", "other.csv", "--report", "other.json")
-    told = pate("verify", "r.json", "other.csv", "--table")
-    assert told.exit_code == 10
-    assert f"the report names {read_report('r.json').labels.sha256}" in told.stdout
-
-
 def test_what_is_no_report_is_one_line(pate, refused, votes, released):
     pate("aggregate", votes, "--ledger", "x.ledger", "-o", "x.csv", "--report", "x.json")
     for name, message in (
@@ -221,23 +197,10 @@ def test_what_a_prior_presupposes_in_words(guessed):
     assert "prior_weight" not in told["What was done"]
 
 
-def test_what_no_prior_presupposes_is_not_said(released):
-    assert "prior" not in words(explain("r.json"))
-
-
 def test_rounds_say_which_prior_they_had():
     told = words(explain(reports.made("priors")[0]))
     for number in (1, 2):
         assert f"A public prior voted as well in round {number}: " in told
-
-
-def test_the_words_of_a_prior_are_ours(guessed):
-    data = json.loads(Path("g.json").read_text())
-    data["prior"]["presupposed"] = "It was audited."
-    Path("g.json").write_text(json.dumps(data))
-    told = words(explain("g.json"))
-    assert "audited" not in told
-    assert "This report does not hold" in told
 
 
 def test_guesses_are_checked_by_their_hash(pate, guessed):
@@ -258,35 +221,6 @@ def test_guesses_are_checked_by_their_hash(pate, guessed):
     assert "\nFAILED: the file of the prior: SHA-256 " in seen
 
 
-def test_guesses_of_several_rounds_are_each_checked(pate):
-    """And none of two files is passed over in silence."""
-    np.save("v.npy", np.tile([[70, 30]], (60, 1)))
-    for number in "ab":
-        np.save(f"{number}.npy", np.full(60, "ab".index(number)))
-        words = ["--mechanism", "gnmax", "--sigma2", 40, "--max-epsilon", 500, "--layout", "counts"]
-        words += ["--prior", f"{number}.npy", "--prior-weight", 10, "-o", f"{number}.csv"]
-        words += ["--ledger", f"{number}.json", "--no-record"]
-        assert pate("aggregate", "v.npy", *words).exit_code == 0
-    done = pate("release", "a.json", "b.json", "--report", "both.json")
-    assert done.exit_code == 0, done.stderr
-
-    def outcome(*files):
-        words = [word for file in files for word in ("--prior", file)]
-        told = pate("verify", "both.json", "--without-dp-accounting", "--table", *words)
-        lines = told.stdout.splitlines()
-        told_of = [line.partition(" SHA-256")[0] for line in lines if " of the prior: " in line]
-        return told.exit_code, told_of
-
-    right, wrong = "ok: the file of the prior:", "FAILED: the file of the prior:"
-    left = "not checked: the file of the prior: the file with"
-    code, seen = outcome("a.npy", "b.npy")
-    assert (code, seen) == (0, [right, right])
-    code, seen = outcome("b.npy")
-    assert (code, seen) == (0, [right, left])
-    code, seen = outcome("v.npy", "b.npy")
-    assert (code, seen) == (10, [right, wrong, left])
-
-
 def test_guesses_in_several_files_have_no_hash_of_a_file(pate, refused):
     np.save("v.npy", np.tile([[70, 30]], (60, 1)))
     guesses = np.arange(60) % 2
@@ -302,84 +236,6 @@ def test_guesses_in_several_files_have_no_hash_of_a_file(pate, refused):
         assert "the file of the prior" in {
             check.name for check in found.checks if check.outcome == "ok"
         }
-
-
-HOSPITALS = {"groups": ("city",) * 10 + ("country",) * 10, "weights": (2,) * 10 + (1,) * 10}
-QUERIES = 12
-
-
-def hospital_votes(layout):
-    """Votes of 20 hospitals in this layout, and their groups."""
-    random = np.random.default_rng(8)
-    labels = random.choice(3, size=(QUERIES, 20), p=(0.8, 0.15, 0.05))
-    groups = pate_library.TeacherGroups(**HOSPITALS)
-    if layout == "labels":
-        return labels, groups
-    if layout == "labels-by-teacher":
-        return labels.T, groups
-    if layout == "scores":
-        return random.random((QUERIES, 20, 3)), groups
-    if layout == "multilabel":
-        return (random.random((QUERIES, 20, 3)) < 0.5).astype(np.int8), groups
-    query, teacher = np.divmod(np.arange(labels.size), 20)
-    columns = {"query_id": query, "teacher_id": teacher, "label": labels.ravel()}
-    return pa.table(columns), pate_library.TeacherGroups(**HOSPITALS, ids=tuple(range(20)))
-
-
-def hospital_run(layout, *given, **asked):
-    source, groups = hospital_votes(layout)
-    with pate_library.open_votes(
-        source, layout=layout, groups=groups, **({} if layout == "multilabel" else {"classes": 3})
-    ) as opened:
-        return pate_library.aggregate(opened, *given, max_epsilon=1000.0, **asked)
-
-
-def is_told_of_hospitals(report):
-    told = words(explain(report))
-    assert "20 teachers with 30 votes voted among " in told
-    assert "30 teachers" not in told
-
-
-@pytest.mark.parametrize("layout", ["labels", "labels-by-teacher", "long", "scores", "multilabel"])
-def test_teachers_are_counted_and_not_their_weights(layout):
-    is_told_of_hospitals(hospital_run(layout).report)
-
-
-def test_teachers_of_sets_refusals_and_rounds_are_counted(monkeypatch):
-    is_told_of_hospitals(hospital_run("labels", "stability").report)
-    rounds = [hospital_run("labels", keep_ledger=True, order=6.0).ledger for _ in range(2)]
-    both = pate_library.release(rounds, release="none", order=6.0).report
-    is_told_of_hospitals(both)
-    monkeypatch.setattr(Noise, "comes_up", lambda _self, _log_chance: True)
-    asked = {"target_epsilon": 1.0, "min_pass": 0.0, "max_queries": QUERIES}
-    with pytest.raises(pate_library.RefusedError) as refused:
-        hospital_run("labels", "lnmax", **asked)
-    is_told_of_hospitals(refused.value.report)
-
-
-def test_hospitals_on_the_command_line(pate, folder):
-    labels, groups = hospital_votes("labels")
-    np.save("hospitals.npy", labels)
-    rows = zip(groups.groups, groups.weights, strict=True)
-    table = ["group,weight", *(f"{group},{weight}" for group, weight in rows)]
-    Path("groups.csv").write_text("\n".join(table) + "\n")
-    done = pate(
-        "aggregate", "hospitals.npy", "--layout", "labels", "--classes", 3,
-        "--groups", "groups.csv", "-o", "h.csv", "--report", "h.json",
-    )  # fmt: skip
-    assert done.exit_code == 0, done.stderr
-    told = " ".join(pate("explain", "h.json").stdout.split())
-    assert "20 teachers with 30 votes voted among 3 classes" in told
-
-
-def test_votes_that_move_together_are_no_teachers():
-    """Nobody said of how many teachers they are."""
-    counts = np.random.default_rng(8).multinomial(30, (0.8, 0.15, 0.05), size=QUERIES)
-    for k, told in ((2, "Teachers with 30 votes voted among"), (1, "30 teachers voted among")):
-        heavy = pate_library.GNMax(30, 3, sigma2=6.0, teachers_per_record=k, votes_together=True)
-        found = words(explain(pate_library.aggregate(counts, heavy).report))
-        assert told in found
-        assert ("30 teachers" in found) is (k == 1)
 
 
 def test_answers_are_quiet_on_request(pate, released):

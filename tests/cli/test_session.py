@@ -164,7 +164,11 @@ def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pat
             2,
             "say --target-epsilon or --max-queries",
         ),
-        (("--classes", 3, "--target-epsilon", 1, "--no-record"), 2, "--teachers must be"),
+        (
+            ("--classes", 3, "--target-epsilon", 1, "--no-record"),
+            2,
+            "say --teachers, how",
+        ),
         (("--teachers", 9, "--classes", 3, "--target-epsilon", 0.1, "--no-record"), 5, "one query"),
         (("--teacher", 250), 2, "did you mean --teachers?"),
     ],

@@ -7,12 +7,12 @@ import pytest
 
 from pate_cli.accounting import conversion, gnss
 from pate_cli.accounting.gaussian import noisy_max
-from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
-from pate_cli.accounting.threshold import pass_moments, threshold_rdp, worst_threshold_rdp
 from pate_cli.core import checks
 from pate_cli.core.errors import ParameterError
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.mechanisms.lnmax import LNMax
 from refusals import refusal
 
 NOT_POSITIVE = [0.0, -0.0, -1.5, float("nan"), float("inf"), float("-inf")]
@@ -20,16 +20,9 @@ NO_ORDER = [1.0, 0.5, 0.0, -2.0, float("nan"), float("inf")]
 NO_DELTA = [0.0, 1.0, -0.1, 1.5, float("nan"), float("inf")]
 ONE, TEN = np.zeros(1), np.array([10.0])
 SIGMA = {
-    "two tails": lambda s: two_tail_rdp(ONE, sigma=s, orders=TEN),
-    "two classes": lambda s: two_class_rdp(ONE, sigma=s, orders=TEN),
-    "scores": lambda s: noisy_max.scores(np.array([[3, 1, 0]]), sigma=s),
-    "lipschitz": noisy_max.score_lipschitz,
-    "range": lambda s: noisy_max.score_range(teachers=5, classes=3, sigma=s),
-    "threshold": lambda s: threshold_rdp(ONE, threshold=3.0, sigma=s, orders=TEN),
-    "w1": lambda s: worst_threshold_rdp(teachers=5, threshold=3.0, sigma=s, orders=TEN),
-    "moments": lambda s: pass_moments(ONE, threshold=3.0, sigma=s, order=10.0),
-    "w2": lambda s: worst_argmax_rdp(sigma=s, classes=3, orders=TEN),
-    "w2 of two": lambda s: worst_argmax_rdp(sigma=s, classes=2, orders=TEN),
+    "gnmax": lambda s: GNMax(5, 3, sigma2=s),
+    "confident": lambda s: ConfidentGNMax(5, 3, threshold=3.0, sigma1=s, sigma2=4.0),
+    "lnmax": lambda s: LNMax(5, 3, laplace_scale=s),
     "gnss": lambda s: gnss.gnss_rdp(beta=0.01, sigma=s, order=10.0),
     "beta": lambda b: gnss.gnss_rdp(beta=b, sigma=10.0, order=10.0),
     "largest order": gnss.largest_order,
@@ -37,19 +30,12 @@ SIGMA = {
     "mu of delta": lambda m: conversion.gaussian_delta(mu=m, epsilon=1.0),
 }
 ORDER = {
-    "two tails": lambda o: two_tail_rdp(ONE, sigma=9.0, orders=np.array([2.0, o])),
-    "two classes": lambda o: two_class_rdp(ONE, sigma=9.0, orders=np.array([2.0, o])),
-    "threshold": lambda o: threshold_rdp(ONE, threshold=3.0, sigma=9.0, orders=np.array([o])),
-    "moments": lambda o: pass_moments(ONE, threshold=3.0, sigma=9.0, order=o),
-    "w2": lambda o: worst_argmax_rdp(sigma=9.0, classes=3, orders=np.array([2.0, o])),
     "gnss": lambda o: gnss.gnss_rdp(beta=0.01, sigma=9.0, order=o),
     "largest beta": gnss.largest_beta,
     "conversion": lambda o: conversion.conversion_cost(np.array([2.0, o]), delta=1e-5),
-    "best order": lambda o: conversion.best_order(ONE, orders=np.array([o]), delta=1e-5),
 }
 DELTA = {
     "conversion": lambda d: conversion.conversion_cost(TEN, delta=d),
-    "best order": lambda d: conversion.best_order(ONE, orders=TEN, delta=d),
     "gaussian": lambda d: conversion.gaussian_epsilon(mu=1.0, delta=d),
 }
 
@@ -94,9 +80,7 @@ def test_the_shift_of_a_release(value):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_thresholds_are_finite(value):
     with pytest.raises(ParameterError, match=f"threshold must be finite, got {value}"):
-        threshold_rdp(ONE, threshold=value, sigma=9.0, orders=TEN)
-    with pytest.raises(ParameterError, match=f"threshold must be finite, got {value}"):
-        pass_moments(ONE, threshold=value, sigma=9.0, order=10.0)
+        ConfidentGNMax(5, 3, threshold=value, sigma1=2.0, sigma2=4.0)
 
 
 @pytest.mark.parametrize("shape", [(0,), (2, 2)])

@@ -198,22 +198,6 @@ def test_warnings_reach_report_and_quote(counts, release):
         assert [text.partition(" ")[0] for text in warnings] == ["delta", "This"]
 
 
-def test_a_target_has_its_warnings_too(counts):
-    done = pate.aggregate(
-        counts, "gnmax", layout="counts", sigma2=4.0, target_epsilon=11.0, delta=1e-5
-    )
-    assert done.report.epsilon <= 11.0
-    assert bool(done.report.warnings) is (done.report.epsilon > 10.0)
-
-
-def test_a_ledger_has_its_warnings_too(counts):
-    done = pate.aggregate(
-        counts, "gnmax", layout="counts", sigma2=2.0, delta=0.03, keep_ledger=True, order=4
-    )
-    report = pate.release(done.ledger, release="none").report
-    assert [text.partition(" ")[0] for text in report.warnings] == ["delta", "This"]
-
-
 @pytest.mark.parametrize(
     "words",
     some(

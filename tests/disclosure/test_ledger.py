@@ -125,24 +125,17 @@ def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
     assert Ledger.from_json(text.encode()).to_json() == text
 
 
-@pytest.mark.parametrize("cut", [0, 1, 40, 0.5, -2])
-def test_a_truncated_file_is_refused(cut):
-    text = make("a").to_json()
-    end = int(len(text) * cut) if isinstance(cut, float) else cut
-    assert refusal(LedgerError, Ledger.from_json, text[:end]) == NO_JSON
-
-
 def test_a_number_too_large_to_be_finite_is_refused():
     text = make("a").to_json().replace("1e-05", "1e999")
     assert refusal(LedgerError, Ledger.from_json, text) == NOT_FINITE
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe{}", "[" * 100_000, "{} {}", "PAR1"])
+@pytest.mark.parametrize("text", ["", '{"kind"', b"\xff\xfe{}", "[" * 100_000, "PAR1"])
 def test_what_is_no_json_is_refused(text):
     assert refusal(LedgerError, Ledger.from_json, text) == NO_JSON
 
 
-@pytest.mark.parametrize("text", ["{}", "[]", "3", "null", '"pate-ledger"', '{"kind": "report"}'])
+@pytest.mark.parametrize("text", ["[]", '{"kind": "report"}'])
 def test_foreign_json_is_refused(text):
     assert (
         refusal(LedgerError, Ledger.from_json, text)
@@ -150,7 +143,7 @@ def test_foreign_json_is_refused(text):
     )
 
 
-@pytest.mark.parametrize("version", [0, 2, 4, "1", None, 1.5, True])
+@pytest.mark.parametrize("version", [2, "1", None, True])
 def test_another_schema_is_refused(version):
     data = json.loads(make("a").to_json()) | {"schema_version": version}
     assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (

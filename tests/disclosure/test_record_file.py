@@ -147,3 +147,13 @@ def test_processes_under_one_budget_never_exceed_it_and_use_it_up(tmp_path, work
         assert spent + 100 <= 2000
         spent += 50 if run.outcome is Outcome.REFUSED else 100
     assert spent > 1900
+
+
+def test_a_run_that_is_resumed_after_it_ended_stands_as_it_was_noted(place):
+    """Other runs were entered meanwhile: its own total is that of the day."""
+    for run in (TRIED, LABELLED, TRIED):
+        entry = Entry(RecordPlace.at(place), run, budget=None)
+        entry.enter()
+        spent = entry.settle(Outcome.LABELLED, answers=5)
+    assert spent.runs == tuple(run.public for run in SpendRecord.read(place).runs)
+    assert spent.epsilon > spent.runs[0].total_epsilon

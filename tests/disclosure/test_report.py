@@ -96,6 +96,7 @@ def test_words_match_numbers():
     for report in (upper, none):
         assert report.summary.startswith(f"epsilon {report.epsilon:.4f} at delta 1e-05 ")
         assert "one teacher" in report.adjacency
+    assert repr(none) == f"<Report: {none.headline()}>"
     assert "sanitized upper bound" in upper.summary
     assert "holds whatever the votes" in none.summary
     assert none.covers == "all labels; earlier runs are not tracked"

@@ -16,7 +16,6 @@ from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import (
     VoteProfile,
     check_states,
-    lattice_states,
     settled_bound,
     states_for,
 )
@@ -37,8 +36,9 @@ TIED = "U, min(F, w2), v and its rivals tied, by order and distance"
 MNIST = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
 
 
-def profile_of(mechanism, counts, *, highest=40.0, in_order=False, **how):
-    found = VoteProfile(lattice_states(mechanism, highest_order=highest, **how), in_order=in_order)
+def profile_of(mechanism, counts, *, highest=40.0, in_order=False):
+    states = states_for(Bound.TWO_TAIL, mechanism, highest_order=highest)
+    found = VoteProfile(states, in_order=in_order)
     for part in np.array_split(counts, 3):
         found.add(mechanism, part)
     return found

@@ -21,7 +21,8 @@ from graphs import Graph
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import Coin, passing_coin
-from pate_cli.disclosure.profile import lattice_states
+from pate_cli.core.words import Bound
+from pate_cli.disclosure.profile import states_for
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -119,7 +120,7 @@ class Rows:
         if self.name == "interactive":
             predictions = a_student(np.tile(STUDENT, (len(counts), 1)))
             mechanism = replace(mechanism, predictions=predictions)
-        states = lattice_states(self.mechanism, highest_order=float(ORDERS[-1]))
+        states = states_for(Bound.TWO_TAIL, self.mechanism, highest_order=float(ORDERS[-1]))
         cells = states.of(mechanism, counts)
         costs = np.stack([states.costs(order, cells) for order in ORDERS.tolist()])
         return costs[:, :DISTANCES]

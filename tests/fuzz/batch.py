@@ -73,7 +73,7 @@ def _lines(case: str, start: int, stop: int) -> Iterator[tuple[int, str]]:
     package = Path(pate_cli.__file__).resolve().parent.parent
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join(map(str, (package, tests))),
+        "PYTHONPATH": os.pathsep.join(map(str, (package, tests, tests / "support"))),
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         "MALLOC_ARENA_MAX": "2",
         "OMP_NUM_THREADS": "1",

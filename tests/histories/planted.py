@@ -101,7 +101,7 @@ def _stays_untold() -> list[Place]:
 
 
 def _paid_for_untold() -> list[Place]:
-    return [(Entry, "note", _nothing)]
+    return [(Entry, "_noted", _nothing)]
 
 
 def _labels_before_their_report() -> list[Place]:

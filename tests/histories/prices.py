@@ -29,7 +29,6 @@ _FUNCTIONS: Final = (
 _METHODS: Final = (
     ("pate_cli.mechanisms.confident", "ConfidentGNMax", "worst_rdp"),
     ("pate_cli.mechanisms.base", "OneScoreMechanism", "worst_rdp"),
-    ("pate_cli.disclosure.profile", "LatticeStates", "within"),
 )
 
 

@@ -123,8 +123,8 @@ def _runs(record: _Lies) -> dict[str, str]:
 
 
 def _cost(run: dict[str, Any]) -> str:
-    cost = run.get("refusal_epsilon" if run["outcome"] == "refused" else "epsilon")
-    return "" if cost is None else f"{cost:g}"
+    refused = run["outcome"] == "refused"
+    return f"{run['settings']['target']['refusal_epsilon'] if refused else run['epsilon']:g}"
 
 
 def _lines(record: _Lies) -> list[dict[str, Any]]:

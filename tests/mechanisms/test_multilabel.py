@@ -119,19 +119,6 @@ def test_sensitivities_of_the_sum(case, ensemble):
     assert (found[here] / found[there]).max() <= math.exp(beta) * (1.0 + 1e-9)
 
 
-def test_no_joint_bound_could_be_smaller_by_more_than_the_slack_of_one_label():
-    """At ties the labels cost one after the other what one costs: the sum is attained."""
-    mechanism, order = GNMax(4, 2, sigma2=8.0), 4.0
-    ensemble = Ensemble(4, (NO, YES))
-    laws = laws_of(mechanism, ensemble.pairs.reshape(-1, 2))
-    laws = laws.reshape(*ensemble.pairs.shape[:2], -1)
-    here, there = ensemble.edges
-    each = renyi(laws[here], laws[there], order)
-    assert each.sum(axis=1).max() == pytest.approx(LABELS * each.max(), rel=1e-12)
-    worst = mechanism.worst_rdp(queries=LABELS, answers=LABELS, orders=np.array([order]))
-    assert 0.98 * worst < each.sum(axis=1).max() <= worst
-
-
 SETS = [
     (ConfidentGNMax(3, 4, threshold=2.2, sigma1=1.0, sigma2=1.2), 3.0),
     (GNMax(3, 4, sigma2=1.5), 5.0),

@@ -1,8 +1,7 @@
-"""A public prior on whole graphs of neighbours, with exact laws: it is B more teachers, no less.
+"""A public prior is B more teachers, no less; its exact laws are held by the contract.
 
 Histograms are those of all ballots, missing ones included, with the votes of a prior on top: for a
-class that teachers may agree with or contradict, shared out over classes, or absent. Two are
-neighbours where the *teachers'* votes are, under the same guess, whatever the sum may look like.
+class that teachers may agree with or contradict, shared out over classes, or absent.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import pytest
 from scipy.special import log_ndtr
 
 import pate_cli as pate
-from beside import a_student
 from divergences import renyi
 from graphs import Graph, every_histogram
 from laws import gaussian_argmax_law
@@ -24,8 +22,6 @@ from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, scores, worst_sc
 from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import states_for
 from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class, scored_from_parameters
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -37,7 +33,6 @@ from slices import some
 ORDERS = (2.2, 7.0)
 TEACHERS = {2: 5, 3: 4, 4: 3}
 WEIGHTS = (0, 1, 3, 9)
-DISTANCES = np.arange(5)
 NO_MORE = 1.0 + 1e-9
 
 
@@ -54,7 +49,7 @@ def mechanism_of(name, classes, weight, k=1):
 
 @dataclass(frozen=True)
 class Guessed:
-    """Every histogram of τ teachers under every guess, and the neighbours under the same one."""
+    """Every histogram of τ teachers under every guess."""
 
     mechanism: ConfidentGNMax | GNMax
 
@@ -78,43 +73,6 @@ class Guessed:
             -1, self.mechanism.classes
         )
 
-    @cached_property
-    def edges(self):
-        size = len(self.graph.histograms)
-        return np.concatenate([self.graph.edges + at * size for at in range(len(self.guesses))]).T
-
-    @cached_property
-    def bound(self):
-        if not isinstance(self.mechanism, InteractiveGNMax):
-            return self.mechanism
-        m = self.mechanism.classes
-        students = np.random.default_rng(m).dirichlet(np.full(m, 0.6), size=len(self.guesses))
-        each = np.repeat(students, len(self.graph.histograms), axis=0)
-        return replace(self.mechanism, predictions=a_student(each)).for_rows(range(len(each)), 0)
-
-    @cached_property
-    def log_law(self):
-        """By a way of its own: the argmax by another quadrature, and the test by its definition."""
-        law = gaussian_argmax_law(self.counts, self.mechanism.sigma2)
-        if isinstance(self.mechanism, GNMax):
-            return law
-        score = self.counts.max(axis=1)
-        if isinstance(self.mechanism, InteractiveGNMax):
-            most = self.mechanism.teachers + self.mechanism.prior_weight
-            score = (self.counts - most * self.bound.predictions).max(axis=1)
-        margin = (score - self.mechanism.threshold) / self.mechanism.sigma1
-        return np.column_stack([log_ndtr(-margin), log_ndtr(margin)[:, None] + law])
-
-    def divergence(self, order):
-        """From the first of every edge to the second; edges go both ways."""
-        here, there = self.edges
-        return renyi(self.log_law[here], self.log_law[there], order)
-
-    def profile(self, bound, order):
-        """u_d, [distances, histograms]."""
-        states = states_for(bound, self.mechanism, highest_order=max(ORDERS))
-        return states.costs(order, states.of(self.bound, self.counts))[DISTANCES]
-
 
 @cache
 def guessed(*case):
@@ -131,80 +89,6 @@ def on(*names, classes=(2, 3, 4), k=(1,), weights=WEIGHTS):
 
 
 EVERY = ("gnmax", "confident", "interactive")
-
-
-# ---------------------------------------------------------------- exact laws
-
-
-@on(*EVERY, k=(1, 2))
-def test_costs_cover_the_exact_divergence_both_ways(nodes):
-    here, there = nodes.edges
-    score = nodes.bound.score(nodes.counts)
-    costs = nodes.bound.rdp(score, np.array(ORDERS))
-    worst = nodes.mechanism.worst_rdp(queries=1, answers=1, orders=np.array(ORDERS))
-    mu = nodes.mechanism.gaussian_mu(queries=1, answers=1)
-    for order, cost, most in zip(ORDERS, costs, worst, strict=True):
-        found = nodes.divergence(order)
-        covered = np.minimum(cost[here], cost[there])
-        assert np.all(found <= covered * NO_MORE + 1e-11)
-        assert 0.05 * most < found.max() <= most * NO_MORE
-        assert found.max() <= order * mu**2 / 2.0
-        table = nodes.mechanism.cost_table(order)
-        on_lattice = table.cost(nodes.mechanism.cells(score, table.grid))
-        np.testing.assert_allclose(on_lattice, cost, rtol=1e-5, atol=1e-12)
-
-
-@on(*EVERY, k=(1, 2))
-def test_scores_and_cells_move_as_far_as_votes_of_teachers_can_move_them(nodes):
-    here, there = nodes.edges
-    score = nodes.bound.score(nodes.counts)
-    moved = np.abs(score[here] - score[there]).max(axis=0)
-    assert np.all(moved <= np.array(nodes.mechanism.lipschitz) * (1.0 + 1e-12))
-    table = nodes.mechanism.cost_table(ORDERS[0])
-    cells = table.on_lattice(nodes.mechanism.cells(score, table.grid))
-    rows, columns = np.abs(cells[here] - cells[there]).max(axis=0)
-    assert rows <= 1
-    assert columns <= table.lattice.stride
-
-
-PROFILES = [
-    *((Bound.TWO_TAIL, *case) for case in itertools.product(EVERY, (2, 3, 4), WEIGHTS, (1, 2))),
-    *((Bound.CONDITIONAL, "gnmax", *case) for case in itertools.product((2, 3), WEIGHTS, (1,))),
-    *((Bound.CONDITIONAL, "confident", 2, weight, 1) for weight in WEIGHTS),
-    (Bound.CONDITIONAL, "gnmax", 4, 3, 1),
-    (Bound.CONDITIONAL, "confident", 3, 3, 1),
-    (Bound.CONDITIONAL, "confident", 3, 9, 1),
-    (Bound.CONDITIONAL, "interactive", 2, 9, 1),
-    (Bound.CONDITIONAL, "interactive", 3, 3, 1),
-]
-
-
-@pytest.mark.parametrize(
-    ("bound", "case"),
-    some([(bound, case) for bound, *case in PROFILES], 7),
-    ids=some(["{}-{}-m{}-B{}-k{}".format(*case) for case in PROFILES], 7),
-)
-def test_profiles_have_both_properties(bound, case):
-    nodes = guessed(*case)
-    here, there = nodes.edges
-    for order in ORDERS[:1] if nodes.mechanism.slow_states else ORDERS:
-        profile = nodes.profile(bound, order)
-        assert np.all(nodes.divergence(order) <= profile[0, here] * NO_MORE + 1e-11)
-        assert np.all(profile[:-1, there] <= profile[1:, here] * (1.0 + 1e-12))
-
-
-@on("gnmax", "confident", classes=(2, 3), weights=(3, 9))
-def test_a_cost_of_the_teachers_alone_is_too_low(nodes):
-    """What a price that forgot B would say: it is refuted, or refuses such histograms."""
-    it = nodes.mechanism
-    forgot = replace(it, prior_weight=0)
-    with pytest.raises(ParameterError, match="are no votes of"):
-        forgot.state_costs(forgot.vote_states(nodes.counts), order=2.2, distances=np.arange(2))
-    if it.name != "confident" or it.prior_weight < 9:
-        return
-    most = nodes.divergence(2.2).max()
-    rdp = forgot.worst_rdp(queries=1, answers=0, orders=np.array([2.2]))[0]
-    assert rdp < most
 
 
 # ---------------------------------------------------------------- τ + B teachers, and no less

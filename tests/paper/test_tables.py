@@ -184,13 +184,6 @@ def test_absent_rows_name_the_file_and_the_archive(stand_ins, run):
     assert ARCHIVE in out
 
 
-@pytest.mark.parametrize("table", ["table1", "table2"])
-def test_no_row_at_all_is_exit_3(tmp_path, run, table):
-    code, out, _ = run(table, "--votes", tmp_path, "--form", "json")
-    assert code == 3
-    assert {row["status"] for row in rows(out).values()} <= {"votes absent", "scale not published"}
-
-
 def test_an_unreadable_file_is_told_beside_the_rows_that_ran(stand_ins, run):
     (stand_ins / "svhn_250_teachers.npy").write_bytes(b"\x93NUMPY")
     code, out, _ = run("table2", "--votes", stand_ins, "--form", "json")

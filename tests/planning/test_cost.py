@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 import pate_cli as pate
 from beside import a_student
-from pate_cli.accounting.threshold import threshold_rdp
+from checks_alone import threshold_rdp
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

@@ -17,6 +17,7 @@ from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import Publication
 from pate_cli.verbs.aggregate import Aggregation
+from pate_cli.votes.facts import PLAIN
 from pate_cli.votes.vote_file import VoteBatch
 
 
@@ -63,7 +64,9 @@ class Batches:
         self.votes = list(votes)
         self.queries = sum(len(batch.counts) for batch in self.votes)
         # All of them are asked.
-        self.file = SimpleNamespace(queries=self.queries, ids_after=lambda _rows: iter(()))
+        self.file = SimpleNamespace(
+            queries=self.queries, ids_after=lambda _rows: iter(()), facts=PLAIN
+        )
         self.progress = nothing_seen
 
     def over(self, mechanism, look, **_how):

@@ -29,7 +29,7 @@ from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.profile import ConditionalStates, LatticeStates
+from pate_cli.disclosure.profile import States
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
@@ -200,13 +200,12 @@ def test_what_is_entered_stands_whatever_comes_next(outcome, under, monkeypatch)
 def test_nothing_is_made_of_votes_before_the_record_knows(monkeypatch):
     """Whatever bound, and with no coin at all: they are read, and that they are votes is told."""
     seen = []
-    for states in (LatticeStates, ConditionalStates):
 
-        def of(self, *args, before=states.of):
-            seen.append(attempts()[0].outcome)
-            return before(self, *args)
+    def of(self, *args, before=States.of):
+        seen.append(attempts()[0].outcome)
+        return before(self, *args)
 
-        monkeypatch.setattr(states, "of", of)
+    monkeypatch.setattr(States, "of", of)
     for bound in (Bound.TWO_TAIL, Bound.CONDITIONAL):
         record_files.unlink(RECORD)
         ask(bound=bound)

@@ -19,6 +19,7 @@ from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
 from pate_cli.verbs.parameters import table
 from pate_cli.verbs.parameters.keywords import keywords_of, nearest_to
+from pate_cli.verbs.request import PARAMETERS
 from pate_cli.votes.opening import open_votes
 from slices import some
 
@@ -94,7 +95,7 @@ def test_help_has_a_sentence_for_every_keyword(verb):
 
 def test_whatever_a_mechanism_takes_is_a_parameter_of_a_run():
     known = {name for name in CLASSES for name in mechanism_class(name).options()}
-    assert known <= set(inspect.signature(pate.aggregate).parameters)
+    assert known == set(PARAMETERS) <= set(inspect.signature(pate.aggregate).parameters)
 
 
 @pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)

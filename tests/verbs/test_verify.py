@@ -141,14 +141,6 @@ def test_one_change_is_told_where_it_is():
         assert told(found)[Checked.COMPUTED].startswith(f"{'.'.join(way)} is ")
 
 
-def test_a_report_with_cautions_holds_whatever_came_out():
-    """A refusal has the warnings that labels would have had."""
-    with reports.called_private():
-        report, _ = reports._test(refuse=True, delta=0.05)
-    assert any("delta 0.05 is above" in text for text in report.warnings)
-    assert HERE(report).holds
-
-
 # ------------------------------------------------------------------- what no run says of itself
 
 

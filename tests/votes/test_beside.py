@@ -142,7 +142,7 @@ def test_probabilities_go_by_their_ids_and_columns(kind, votes, tmp_path):
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_true_labels_in_every_container(kind, votes, tmp_path):
+def test_guesses_in_numbers_and_in_words_in_every_container(kind, votes, tmp_path):
     """By id, in numbers or in words; a query without one, or with an empty one, has none."""
     wanted = [2, -1, 0, 1]
     for words in (False, True):

@@ -31,6 +31,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,6 @@ from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
 from pate_cli.accounting.gaussian.conditional import (
     Balls,
     check_conditional_size,
-    check_votes,
     conditional_seconds,
     every_touch,
     row_parts,
@@ -56,12 +56,6 @@ from pate_cli.accounting.gaussian.three_outcomes import (
     rounded_up,
 )
 from pate_cli.core.arrays import Counts, Floats, Ints
-from pate_cli.core.checks import (
-    check_distances,
-    check_nonnegative,
-    check_order,
-    check_positive,
-)
 from pate_cli.core.errors import ParameterError
 
 # Numbers of tables, and of laws, that are held at once; they bound memory, not results.
@@ -125,7 +119,7 @@ class _Test:
         return np.where(some, excess + weight * moment, 0.0)
 
     def apart(self, own: Counts, top: Counts, moment: Floats) -> Floats:
-        """What is charged if test and argmax are not tied, for moments [cases, distances].
+        """Charge if test and argmax are not tied, for moments [cases, distances].
 
         Args:
             own: the larger count that a vote touches, [cases].
@@ -181,7 +175,7 @@ class _Sides:
 
     @property
     def both(self) -> _Sides:
-        """And after all of them the smaller ones."""
+        """The larger classes of all pairs, then the smaller ones."""
         return _Sides(
             np.concatenate([self.own, self.other]),
             np.concatenate([self.other, self.own]),
@@ -267,7 +261,7 @@ class _Spread:
             np.maximum(wider[:, 1:], table[:, :-1], out=wider[:, 1:])
 
     def _collect(self, out: Floats, moved: int) -> None:
-        """Where f has moved by `moved`, moved − 1, … votes: one line of each held table."""
+        """Sum one line of each held table: f has moved by `moved`, moved − 1, … votes."""
         item, width = self._buffer.itemsize, self._table.shape[1]
         diagonal = self._cells * (width + 1)
         strides = (item * (self._table.size - diagonal), item)
@@ -331,7 +325,7 @@ class _Reach:
         return np.where(self.stands & (own >= 1), found, 0.0)
 
     def taking(self, test: _Test, moment: Floats) -> Floats:
-        """The same where f takes a vote from o."""
+        """The largest excess moment of a query in which f takes a vote from o."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         most = (self.other_low <= own) & (self.rest_low <= own)
@@ -347,7 +341,7 @@ class _Reach:
         return np.where(self.stands & (self.other_high >= 1), found, 0.0)
 
     def lone(self, test: _Test, moment: Floats) -> Floats:
-        """The same where a vote is added to f or withdrawn from it; o is one of the rest."""
+        """The largest excess moment where a vote is added to f or withdrawn; o is of the rest."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         added = (self.rest_low <= own) & (own < last)
@@ -393,7 +387,7 @@ class _TiedQuery:
         return np.minimum(with_errors(moment, apart), self.enough)
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """What cases are charged if test and argmax are not tied, [cases, distances]."""
+        """Charge of cases if test and argmax are not tied, [cases, distances]."""
         found = np.empty((len(touched), self.distances))
         for at, some in touched.parts(max(1, _NUMBERS_AT_ONCE // (8 * self.distances))):
             moment = self.balls.expected(some, others)
@@ -422,7 +416,7 @@ class _TiedQuery:
         return found
 
     def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """The same or more, with the larger class for f, at half the price."""
+        """A bound on what `pairs` finds, with the larger class for f, in half the time."""
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
             part = share * at.size / len(touched)
@@ -519,7 +513,7 @@ def tied_rdp(
     argmax_cap: float,
     progress: Callable[[float], None] = lambda _share: None,
 ) -> Floats:
-    """What a whole Confident query costs within d votes of each histogram.
+    """RDP cost of a whole Confident query at the worst votes within d of each histogram.
 
     For neighbours n and n' (a vote moved, added or withdrawn) the result at d = 0 bounds
     D_λ(M(n) ‖ M(n')), and the result of n' at d is at most that of n at d + 1.
@@ -540,29 +534,18 @@ def tied_rdp(
         which stands alone where λ(λ−1)/σ2² > 500.
 
     Raises:
-        ParameterError: as `conditional_rdp`, or too large a table (`check_tied_size`).
+        ParameterError: too large a lattice (`check_conditional_size`, `check_tied_size`).
     """
-    counts, distances = check_votes(counts, teachers=teachers), check_distances(distances)
     rows, classes = counts.shape
-    sigma, order = check_positive("sigma", sigma), check_order(order)
-    sigma_threshold = check_positive("sigma_threshold", sigma_threshold)
-    if not np.isfinite(threshold):
-        raise ParameterError(f"threshold must be finite, got {threshold}")
-    argmax_cap = min(check_nonnegative("argmax_cap", argmax_cap), order / sigma**2)
+    argmax_cap = min(argmax_cap, order / sigma**2)
     cap = order / (2.0 * sigma_threshold**2) + argmax_cap
     if rows == 0 or overflows(sigma=sigma, order=order):
         return np.full((distances.size, rows), cap)
     every = int(distances[-1]) + 1
-    check_conditional_size(
-        rows=rows,
-        classes=classes,
-        teachers=teachers,
-        sigma=sigma,
-        order=order,
-        furthest=every - 1,
-    )
-    check_tied_size(teachers=teachers, classes=classes, sigma=sigma, order=order)
-    lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)
+    shape: dict[str, Any] = {"teachers": teachers, "classes": classes, "sigma": sigma}
+    check_conditional_size(**shape, rows=rows, order=order, furthest=every - 1)
+    check_tied_size(**shape, order=order)
+    lattice = Lattice.of(**shape, order=order)
     gives, takes = moved_vote(lattice, order=order, shift=1.0 / sigma)
     query = _TiedQuery(
         lattice=lattice,

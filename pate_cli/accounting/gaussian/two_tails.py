@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.checks import check_orders, check_positive
 from pate_cli.core.errors import ParameterError
 
 # The maximum over q1 is located on a grid in logit(q1/q), both ends included, then by parabolas in
@@ -124,7 +123,7 @@ class _Split:
         return cls(z1, z2, log_keep, log_keep_moved, size, moved_error, lost)
 
     def part(self, some: slice) -> _Split:
-        """Those of some of the scores."""
+        """The values of some of the scores."""
         return _Split(*(values[some] for values in vars(self).values()))
 
 
@@ -260,7 +259,7 @@ def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple
         whose plurality loses with probability Φ(z).
 
     Raises:
-        ParameterError: an order ≤ 1, a sigma that is not positive and finite, or NaN anywhere.
+        ParameterError: a score is NaN.
     """
     forward, reverse = _bounds(z, sigma=sigma, orders=orders, probes=_PROBES, larger=False)
     return forward, reverse
@@ -268,8 +267,6 @@ def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple
 
 def _bounds(z: Floats, *, sigma: float, orders: Floats, probes: int, larger: bool) -> Floats:
     """Both directions, [2, orders, *z.shape]; see `_maximise`."""
-    orders = check_orders(orders)
-    sigma = check_positive("sigma", sigma)
     scores = np.asarray(z, dtype=np.float64)
     if np.isnan(scores).any():
         raise ParameterError("scores must be numbers, got nan")

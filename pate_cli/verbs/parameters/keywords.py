@@ -120,7 +120,7 @@ class Keyword:
 
     @property
     def strict(self) -> bool:
-        """Whether its type is checked here; arrays, amounts and the like say what they are not."""
+        """Return True if its type is checked here: arrays and amounts check themselves."""
         words = () if self.word is None else (self.word.__name__,)
         return all(kind in _PLAIN or kind in words for kind in self.kinds)
 

@@ -396,50 +396,54 @@ _REPORT: Final = _group(
         "FILE",
     ),
 )
+
+
+def _own(
+    heading: str, /, *, everyday: bool = True, **rows: Parameter | str
+) -> dict[str, Parameter]:
+    """Return what one verb says of parameters under a heading.
+
+    A text alone replaces the help of the shared parameter of that name, if there is one.
+    """
+    return {
+        name: replace(
+            replace(_SHARED.get(name, Parameter("")), help=row) if isinstance(row, str) else row,
+            group=heading,
+            everyday=everyday,
+        )
+        for name, row in rows.items()
+    }
+
+
 _SEARCHED: Final = "in votes or as a share of the teachers. Left out, it is searched."
 _OWN: Final = {
     "aggregate": _REPORT,
-    "session": _group(
+    "session": _own(
         "Privacy",
-        target_epsilon=Parameter(
-            "Epsilon of all that is answered, however queries are chosen. It decides how many may "
-            "be asked; then asking ends (exit 5).",
-            "E",
-            above=0,
-            tried=("epsilon", "eps", "target"),
-        ),
+        target_epsilon="Epsilon of all that is answered, however queries are chosen. It decides "
+        "how many may be asked; then asking ends (exit 5).",
         max_queries="Ask no more than so many; alone, epsilon follows from it.",
-        max_epsilon=Parameter(
-            "Refuse (exit 5) a session that could cost more. Left out, "
-            f"{CEILING:g} without `seed`.",
-            above=0,
-        ),
+        max_epsilon="Refuse (exit 5) a session that could cost more. Left out, "
+        f"{CEILING:g} without `seed`.",
     )
-    | _group(
+    | _own(
         "Public guesses",
         everyday=False,
-        prior_weight=Parameter(
-            "How many votes the guess has that a query may come with. Left out, none may.", _AMOUNT
-        ),
+        prior_weight="How many votes the guess has that a query may come with. Left out, none may.",
     )
-    | _group(
+    | _own(
         "Output",
         report=Parameter("Public report (JSON), written at the end.", "FILE"),
         strict="End at the first line that is no query (exit 2 or 3), instead of answering it by "
         "an error.",
     ),
-    "plan": _group(
+    "plan": _own(
         "Goal",
         teachers="How many teachers; found if left out.",
-        target_epsilon=Parameter(
-            "Epsilon, stated in advance, nats; found if left out.",
-            "E",
-            above=0,
-            tried=("epsilon", "eps", "target"),
-        ),
+        target_epsilon="Epsilon, stated in advance, nats; found if left out.",
         answers="How many answers you want where teachers agree in the middle of the range; found "
         "if left out.",
-        queries="How many queries there are. Left out, as many as it takes.",
+        queries=Parameter("How many queries there are. Left out, as many as it takes.", "N"),
         classes="How many classes a query has.",
         labels=Parameter(
             "How many labels a query has, each yes or no; answers and rows are then pairs of a "
@@ -452,20 +456,17 @@ _OWN: Final = {
             "LOW:HIGH",
         ),
     )
-    | _group(
+    | _own(
         "Public guesses",
         everyday=False,
         prior_accuracy="How often a public guess is right, if there are any.",
     )
-    | _group(
+    | _own(
         "Output",
-        plot=Parameter(
-            "Also draw answers against epsilon, and epsilon against teachers (.pdf, .png, .svg); "
-            "needs pate-cli[plot].",
-            "FILE",
-        ),
+        plot="Also draw answers against epsilon, and epsilon against teachers (.pdf, .png, .svg); "
+        "needs pate-cli[plot].",
     ),
-    "tune": _group(
+    "tune": _own(
         "Arguments",
         votes=Parameter(
             "The votes, as `aggregate` takes them; none with `synthetic`.",
@@ -473,14 +474,9 @@ _OWN: Final = {
             argument=True,
         ),
     )
-    | _group(
+    | _own(
         "Goal",
-        target_epsilon=Parameter(
-            "Find the most expected answers at this epsilon or less.",
-            "E",
-            above=0,
-            tried=("epsilon", "eps", "target"),
-        ),
+        target_epsilon="Find the most expected answers at this epsilon or less.",
         answers="Find the least epsilon for so many expected answers.",
         min_agreement=Parameter(
             "Least expected share of answers that equal the plurality.", least=0, most=1
@@ -489,26 +485,15 @@ _OWN: Final = {
         "the worst case, by the rows and a cap on answers; upper: a sanitized bound. Left out, the "
         "better one of target and none.",
     )
-    | _group(
+    | _own(
         "Search",
-        mechanism=Parameter(
-            "confident or gnmax. Left out, the better one.",
-            "NAME",
-            short="-m",
-            tried=("aggregator", "method"),
-        ),
-        threshold=Parameter(f"Threshold, {_SEARCHED}", _AMOUNT),
-        sigma1=Parameter(
-            f"Noise of the threshold test, {_SEARCHED}", _AMOUNT, tried=("sigma_threshold",)
-        ),
-        sigma2=Parameter(
-            f"Noise on the count of each class, {_SEARCHED}",
-            _AMOUNT,
-            tried=("sigma_gnmax", "sigma", "noise"),
-        ),
-        prior_weight=Parameter(f"Votes of a guess of the prior, {_SEARCHED}", _AMOUNT),
+        mechanism="confident or gnmax. Left out, the better one.",
+        threshold=f"Threshold, {_SEARCHED}",
+        sigma1=f"Noise of the threshold test, {_SEARCHED}",
+        sigma2=f"Noise on the count of each class, {_SEARCHED}",
+        prior_weight=f"Votes of a guess of the prior, {_SEARCHED}",
     )
-    | _group(
+    | _own(
         "Without private votes",
         synthetic=Parameter(
             "Made-up votes, such as teachers=250,classes=10,queries=1000,agreement=0.85; also "
@@ -517,7 +502,7 @@ _OWN: Final = {
         ),
         public_votes="You assert that the votes are public, so that the result may be published.",
     ),
-    "release": _group(
+    "release": _own(
         "Arguments",
         given=Parameter(
             "Ledgers, reports and records of runs on the same teachers, or their files.",
@@ -526,7 +511,7 @@ _OWN: Final = {
             several=True,
         ),
     )
-    | _group(
+    | _own(
         "Runs",
         external=Parameter(
             "Add what else was trained on the same records: JSON of adjacency, and of orders and "
@@ -538,14 +523,14 @@ _OWN: Final = {
         unverified="Take reports and records that do not verify, too. The report then says so and "
         "promises nothing.",
     )
-    | _group(
+    | _own(
         "Sanitized epsilon",
         release=_SHARED["release"],
         order=_SHARED["order"],
         beta=_SHARED["beta"],
         sigma_release=_SHARED["sigma_release"],
     )
-    | _group(
+    | _own(
         "Output",
         report=Parameter(
             "Public report (JSON), or - for stdout. Left out, <first>.report.json at a terminal, "
@@ -553,7 +538,7 @@ _OWN: Final = {
             "FILE",
         ),
     ),
-    "spent": _group(
+    "spent": _own(
         "Arguments",
         record=Parameter(
             "A record, or votes that have one beside them.",
@@ -562,16 +547,12 @@ _OWN: Final = {
             excludes=("ensemble",),
         ),
     )
-    | _group(
+    | _own(
         "Record",
-        ensemble=Parameter("Name of the teachers whose record it is, instead.", "NAME"),
-        budget=Parameter(
-            "Say how much of this epsilon is left. Left out, the budget of the last run.", above=0
-        ),
-        budget_delta=Parameter(
-            f"Delta of that budget. Left out, {BUDGET_DELTA:g}.", above=0, below=1
-        ),
-        budget_order=Parameter("Renyi order of that budget, if it has one.", above=1),
+        ensemble="Name of the teachers whose record it is, instead.",
+        budget="Say how much of this epsilon is left. Left out, the budget of the last run.",
+        budget_delta=f"Delta of that budget. Left out, {BUDGET_DELTA:g}.",
+        budget_order="Renyi order of that budget, if it has one.",
         reports=Parameter(
             "Hold a report against the record (exit 10 if it is charged otherwise, or not at "
             "all). May be given several times.",
@@ -580,14 +561,12 @@ _OWN: Final = {
             several=True,
         ),
     )
-    | _group(
+    | _own(
         "Output",
-        plot=Parameter(
-            "Also draw the total over time (.pdf, .png, .svg); needs pate-cli[plot].", "FILE"
-        ),
+        plot="Also draw the total over time (.pdf, .png, .svg); needs pate-cli[plot].",
     ),
     "verify": _SILENT
-    | _group(
+    | _own(
         "Arguments",
         labels=Parameter(
             "The labels that came with the report: a file or an address.",
@@ -595,7 +574,7 @@ _OWN: Final = {
             argument=True,
         ),
     )
-    | _group(
+    | _own(
         "Checks",
         prior=Parameter(
             "The guesses of its prior, to be checked by their hash; once for each of several.",
@@ -617,7 +596,7 @@ _OWN: Final = {
         strict="Exit 11 if anything could not be checked.",
     ),
     "explain": _SILENT
-    | _group(
+    | _own(
         "Output",
         html=Parameter("Write a page to read, print and sign instead; - is stdout.", "FILE"),
         export_rdp=Parameter(
@@ -625,7 +604,7 @@ _OWN: Final = {
             "FILE",
         ),
     ),
-    "cost": _group(
+    "cost": _own(
         "Question",
         order=Parameter("One Renyi order only. Left out, many.", excludes=("orders",)),
         orders="Renyi orders to try. moments: 2 to 9, the 2017 paper's.",

@@ -70,23 +70,6 @@ def test_no_point_of_a_cell_exceeds_its_bound(axes, shift, order):
     assert np.median(bound / most) < 1.0 + 1e-2
 
 
-def test_a_smaller_constant_is_caught():
-    wrong = [cells(2, *case, half, shrink=0.1) for case in CASES for half in HALVES]
-    assert sum(bool(np.any(most > bound)) for bound, most in wrong) > 5
-
-
-def test_second_derivatives_jump_where_a_score_is_zero():
-    """So a cell on a kink is not smooth: no constant bounds third derivatives there."""
-    step = 1e-5
-    for axis in range(2):
-        move = np.zeros((2, 1))
-        move[axis] = step
-        at = np.array([[0.0, -0.7, 0.4], [0.0, 0.6, -0.3]])
-        at[axis] = 0.0
-        slopes = [outcomes(at + k * move)[1] for k in (-1.0, 0.0, 1.0)]
-        assert np.abs(slopes[0] - 2.0 * slopes[1] + slopes[2]).max() / step**2 > 1e3
-
-
 @pytest.mark.parametrize("axes", [1, 2])
 def test_partial_derivatives_are_right_and_bounded(axes):
     points, step = np.random.default_rng(2).uniform(-6.0, 8.0, size=(axes, 4000)), 1e-4
@@ -160,21 +143,6 @@ def test_the_certificate_encloses_a_dense_grid(scale, order):
     bound = worst_laplace_max_rdp(scale=scale, classes=5, orders=[order])[0]
     assert seen <= bound * (1.0 + 1e-12)
     assert seen >= bound * (1.0 - 3e-3)
-
-
-def test_cells_cut_off_are_seen_by_the_grid(monkeypatch):
-    monkeypatch.setattr(worst_vote, "_ends", lambda **_: (0.1, 0.1, 0.3, 0.1))
-    for part in ("laplace_two_class_rdp", "randomised_response_rdp"):
-        true = getattr(worst_vote, part)
-        small = 0.0 if part.startswith("laplace") else 1.0
-        monkeypatch.setattr(
-            worst_vote, part, lambda *a, true=true, small=small, **k: small * true(*a, **k)
-        )
-    monkeypatch.setattr(worst_vote, "_seen", lambda **_: 0.0)
-    x, y = (part.ravel() for part in np.meshgrid(*[np.linspace(-2.0, 12.0, 281)] * 2))
-    before, after = three_way_log_outcomes(x, y), three_way_log_outcomes(x + 0.2, y - 0.2)
-    bound = worst_laplace_max_rdp(scale=5.0, classes=5, orders=[50.0])[0]
-    assert renyi(before.T, after.T, 50.0).max() > bound * (1.0 + 1e-3)
 
 
 @pytest.mark.parametrize("scale", some([0.05, 0.5, 3.0, 20.0, 1000.0, 1e5], 2))

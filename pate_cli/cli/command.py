@@ -107,7 +107,7 @@ def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
         elif text is not None:
             given[name] = keyword.read(text)
         if off and name in given:
-            both = f"{keyword.option} and {keyword.says.off}"
+            both = f"{keyword.says.off} and {keyword.option}"
             raise UsageError(f"{both} contradict each other; give one of them")
         if off:
             given[name] = False

@@ -243,7 +243,7 @@ def test_help_tells_of_completion(pate):
         (["x.npy", "--spend", "False"], "--spend takes a name, and --no-record keeps none"),
         (
             ["x.npy", "--spend", "s", "--no-record"],
-            "--spend and --no-record contradict each other; give one of them",
+            "--no-record and --spend contradict each other; give one of them",
         ),
         (
             ["x.npy", "--ensemble", "s", "--no-record"],

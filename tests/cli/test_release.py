@@ -380,8 +380,11 @@ def test_again_needs_a_record(kept, pate, refused):
     for words, message in (
         (["--again"], "--again goes with a record of earlier draws; leave out --no-record"),
         (["--spend", "s.json"], contradict.format("--spend")),
-        (["--ensemble", "e"], "--no-record and --ensemble contradict each other; give one of them"),
-        (["--budget", 9], "--budget needs a record; leave out --no-record"),
+        (["--ensemble", "e"], contradict.format("--ensemble")),
+        (
+            ["--budget", 9],
+            "--budget needs a record of what was spent; name it with --ensemble or --spend",
+        ),
     ):
         refused(
             pate("release", "a.json", "--no-record", *words),

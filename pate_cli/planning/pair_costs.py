@@ -37,7 +37,7 @@ Singles: TypeAlias = NDArray[np.float32]
 
 
 def to_every_distance(distances: Floats) -> Floats:
-    """The matrix that interpolates costs linearly, [distances, DISTANCES]; flat beyond the last."""
+    """Return a matrix of linear interpolation, [distances, DISTANCES]; flat beyond the last."""
     every = np.arange(DISTANCES, dtype=np.float64)
     return np.stack([np.interp(every, distances, row) for row in np.eye(distances.size)])
 
@@ -45,7 +45,7 @@ def to_every_distance(distances: Floats) -> Floats:
 def pair_costs(
     votes: VoteModel, settings: Sequence[Tuning], orders: Floats, *, cells: int = _CELLS
 ) -> tuple[Floats, Floats, Floats]:
-    """About what each row costs at several settings, and what any votes cost at most.
+    """Return about what each row costs at several settings, and what any votes cost at most.
 
     Args:
         votes: the rows.
@@ -95,7 +95,7 @@ def _moves(
     both_ways: bool,
     orders: Floats,
 ) -> Floats:
-    """What one vote between the classes of each pair costs, [orders, size, size], nats."""
+    """Costs of one vote between the classes of each pair, [orders, size, size], nats."""
     x, y = np.arange(size)[:, None], np.arange(size)[None, :]
     noise = np.sqrt(2.0) * settings.sigma2 / record
     gaps = np.arange(1 - size, size) * (step / noise)

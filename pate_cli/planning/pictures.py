@@ -19,7 +19,6 @@ from typing import Any, Final, ParamSpec
 
 import numpy as np
 
-from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
 
@@ -248,13 +247,9 @@ def draw_plan(
         look: dict[str, Any] = {"color": _BLUE if mine else _GREEN, "ls": "-" if mine else "--"}
         axes.plot(at, found[:, middle], label=f"{number} teachers", **look)
         if mine:
-            axes.fill_between(at, *_ends(found), color=_BLUE, alpha=0.2, linewidth=0)
+            ends = found.min(axis=1), found.max(axis=1)
+            axes.fill_between(at, *ends, color=_BLUE, alpha=0.2, linewidth=0)
     axes.plot([epsilon], [answers], "o", color=_VERMILION, label="the plan")
     _logarithmic(axes.xaxis)
     axes.set(xlabel=f"ε at δ = {delta:g} (nats)", ylabel="answers (expected)")
     return with_legend(axes)
-
-
-def _ends(found: Floats) -> tuple[Floats, Floats]:
-    """The least and the most of each row."""
-    return found.min(axis=1), found.max(axis=1)

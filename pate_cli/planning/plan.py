@@ -25,7 +25,7 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning import words
 from pate_cli.planning.bisection import least
-from pate_cli.planning.command import aggregate_command
+from pate_cli.planning.command import keywords_of, line_of
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
 from pate_cli.planning.rule import LEAST_CHANCE, MOST_ROWS, SEARCHED_ROWS, Rule, choose
 from pate_cli.planning.tuning import Tuning
@@ -107,43 +107,33 @@ class Question:
 
     @property
     def unknown(self) -> str:
-        """What is to be found; answers where everything is given."""
+        """Return what is to be found; answers where everything is given."""
         if self.teachers is None:
             return "teachers"
         return "epsilon" if self.epsilon is None else "answers"
 
     @property
     def rows(self) -> int:
-        """How many rows there are to ask."""
-        if self.queries is None:
-            return MOST_ROWS // self.labels * self.labels
-        return self.queries * self.labels
+        """Return how many rows there are to ask: a row for each label of a query."""
+        queries = MOST_ROWS // self.labels if self.queries is None else self.queries
+        return queries * self.labels
 
     @property
     def voters(self) -> str:
-        """How many teachers there are, in words."""
+        """Return how many teachers there are, in words."""
         if self.weights:
             return f"{len(self.weights)} teachers of {self.teachers} votes"
         return f"{self.teachers} teachers"
 
     @property
     def target(self) -> TargetPlan:
-        """The target, once ε is known."""
+        """Return the target, once ε is known."""
         if self.epsilon is None:
             raise TypeError("the target is not known")
         return TargetPlan.of(self.epsilon, delta=self.delta)
 
-    @property
-    def words(self) -> list[str]:
-        """Options of a run that say who the teachers are."""
-        if self.weights:
-            return ["--groups", "GROUPS"]
-        if self.teachers_per_record != 1:
-            return ["--teachers-per-record", str(self.teachers_per_record)]
-        return []
-
     def with_value(self, value: float) -> Question:
-        """The question with what was left out, rounded to what it would cost no less."""
+        """Return the question with what was left out, rounded up."""
         if self.unknown == "teachers":
             return replace(self, teachers=math.ceil(value - 1e-9))
         return replace(self, epsilon=math.ceil(value * 1000.0 - 1e-6) / 1000.0)
@@ -162,35 +152,43 @@ class Question:
             prior_accuracy=None if prior is None else self.prior_accuracy,
         ).with_prior_weight(0 if prior is None else round(prior.votes(teachers)))
 
-    def rule(
-        self,
-        *,
-        near: Tuning | None = None,
-        mechanism: MechanismName | None = None,
-        quick: bool = False,
-    ) -> Rule:
+    def rule(self, *, near: Tuning | None = None, quick: bool = False) -> Rule:
         """Return what the public rule chooses, or what is best near some settings."""
-        name = self.mechanism if mechanism is None else mechanism
         return choose(
             self.votes(),
             self.target,
             available=self.rows,
-            tested=name is MechanismName.CONFIDENT,
-            untested=name is MechanismName.GNMAX,
+            tested=self.mechanism is MechanismName.CONFIDENT,
+            untested=self.mechanism is MechanismName.GNMAX,
             starts=None if near is None else [near],
             quick=quick,
         )
 
+    def keywords(self, settings: Tuning, rows: int) -> dict[str, Any]:
+        """Return keywords of `aggregate`; groups and a prior, which are files, are not among them.
+
+        Args:
+            settings: threshold, noise and weight of the prior.
+            rows: how many rows are asked.
+        """
+        found = keywords_of(settings, max(rows // self.labels, 1), self.target)
+        if self.teachers_per_record != 1 and not self.weights:
+            found["teachers_per_record"] = self.teachers_per_record
+        return found
+
+    def command(self, settings: Tuning, rows: int) -> str:
+        """Return the `pate aggregate` line that runs settings over so many rows."""
+        words = ["--groups", "GROUPS"] if self.weights else []
+        words += ["--prior", "PRIOR"] if settings.prior_weight else []
+        return line_of("VOTES", words, self.keywords(settings, rows))
+
     def facts(self) -> dict[str, Any]:
-        """All in plain numbers, what was left out as None."""
+        """Return all in plain numbers, what was left out as None."""
         levels = self.levels or agreement_levels(None, self.classes)
+        names = ("teachers", "classes", "labels", "queries", "answers")
         return {
             "mechanism": self.mechanism.value,
-            "teachers": self.teachers,
-            "classes": self.classes,
-            "labels": self.labels,
-            "queries": self.queries,
-            "answers": self.answers,
+            **{name: getattr(self, name) for name in names},
             "target_epsilon": self.epsilon,
             "delta": self.delta,
             "agreement": [levels[0], levels[-1]],
@@ -219,71 +217,54 @@ class Plan(Result):
 
     @property
     def releasable(self) -> bool:
-        """Made to be published."""
+        """Return True: a plan is made to be published."""
         return True
 
     @property
     def by_agreement(self) -> list[dict[str, float]]:
-        """Answers, agreement and pass probabilities at low, middle and high agreement."""
+        """Return answers, agreement and pass probabilities at low, middle and high agreement."""
         levels = sorted(set(self.forecast.levels))
-        shown = dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1]))
+        shown = dict.fromkeys((levels[0], self.forecast.middle, levels[-1]))
         return [self.forecast.at(level) for level in shown]
 
     @property
     def middle(self) -> dict[str, float]:
-        """The row of `by_agreement` in the middle of the range."""
+        """Return the row of `by_agreement` in the middle of the range."""
         return self.forecast.at(self.forecast.middle)
 
     @property
     def answers(self) -> float:
-        """Expected answers in the middle of the range."""
+        """Return the expected answers in the middle of the range."""
         return self.middle["answers"]
 
     @property
-    def queries(self) -> int:
-        """How many whole queries are asked."""
-        return max(self.forecast.rows // self.question.labels, 1)
-
-    @property
     def likely(self) -> bool:
-        """Whether runs pass nine times in ten in the middle of the range."""
+        """Return whether runs pass nine times in ten in the middle of the range."""
         return self.middle["pass_probability"] >= LEAST_CHANCE
 
     @property
     def meets_goal(self) -> bool:
-        """Whether the run is likely to pass, and gives as many answers as are wanted."""
+        """Return whether the run is likely to pass and gives as many answers as are wanted."""
         return self.likely and self.answers >= (self.question.answers or 0)
 
     @property
-    def command(self) -> str | None:
-        """The `pate aggregate` line that runs it; None for a run that should not be started."""
-        if not self.likely:
-            return None
-        known = self.known
-        return aggregate_command(
-            self.forecast.settings, self.queries, known.target, words=known.words
-        )
+    def settings(self) -> dict[str, Any]:
+        """Return keywords of `aggregate`; groups and a prior, which are files, are not among them.
+
+        They are those of a run that should not be started where `command` is None.
+        """
+        return self.known.keywords(self.forecast.settings, self.forecast.rows)
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """Keywords of `aggregate`; groups and a prior, which are files, are not among them."""
-        settings, known = self.forecast.settings, self.known
-        found: dict[str, Any] = {
-            "mechanism": settings.mechanism_name,
-            **settings.parameters,
-            "max_queries": self.queries,
-            "target_epsilon": known.epsilon,
-            "delta": known.delta,
-        }
-        if settings.prior_weight:
-            found["prior_weight"] = settings.prior_weight
-        if known.teachers_per_record != 1 and not known.weights:
-            found["teachers_per_record"] = known.teachers_per_record
-        return found
+    def command(self) -> str | None:
+        """Return the `pate aggregate` line; None for a run that should not be started."""
+        if not self.likely:
+            return None
+        return self.known.command(self.forecast.settings, self.forecast.rows)
 
     @property
     def frankly(self) -> str | None:
-        """What to say where a run should not be started, or gives next to nothing."""
+        """Return a warning where a run should not be started or gives little; None elsewhere."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
         if not self.likely:
             return (
@@ -303,14 +284,14 @@ class Plan(Result):
         return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}"
 
     def more_elsewhere(self) -> str | None:
-        """The other mechanism with its command, where it gives more under the same target."""
+        """Return the other mechanism with its command, where it gives more at the same target."""
         if self.other is None:
             return None
         name = self.other.forecast.settings.mechanism_name
         return f"{name} would give about {self.other.answers:.3g}: {self.other.command}"
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything in plain numbers, for JSON."""
+        """Return everything in plain numbers, for JSON."""
         settings, found = self.forecast.settings, self.forecast
         return {
             "schema_version": 1,
@@ -327,7 +308,7 @@ class Plan(Result):
                 "mechanism": settings.mechanism_name.value,
                 **settings.parameters,
                 "prior_weight": settings.prior_weight,
-                "queries": self.queries,
+                "queries": self.settings["max_queries"],
                 "rows": found.rows,
                 "refusal_epsilon": self.known.target.refusal_epsilon,
             },
@@ -343,7 +324,7 @@ class Plan(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row for low, middle and high agreement."""
+        """Return one row for low, middle and high agreement."""
         names = self.by_agreement[0]
         return {name: np.array([row[name] for row in self.by_agreement]) for name in names}
 
@@ -371,7 +352,7 @@ class Plan(Result):
         )
 
     def headline(self) -> str:
-        """The plan in a few words."""
+        """Return the plan in a few words."""
         known = self.known
         return (
             f"{known.voters}, epsilon {known.epsilon:g} at delta {known.delta:g}: about "
@@ -397,10 +378,10 @@ def plan(question: Question) -> Plan:
         value *= _CORRECTION
         known = question.with_value(value)
         found = _planned(question, known, known.rule())
-    other = known.rule(mechanism=_OTHER[question.mechanism])
-    more = None
+    otherwise, more = replace(known, mechanism=_OTHER[question.mechanism]), None
+    other = otherwise.rule()
     if other.likely and other.answers > _MORE * found.answers:
-        more = _planned(question, known, other)
+        more = _planned(question, otherwise, other)
     return replace(found, least_epsilon=least_epsilon(known), other=more)
 
 
@@ -429,7 +410,7 @@ def _needed(question: Question) -> float:
 
 
 def least_epsilon(known: Question) -> float:
-    """About the least target for one answer that equals the plurality three times in four, nats.
+    """Return about the least target for an answer that is the plurality three times in four, nats.
 
     At it one answer of gnmax costs no more whatever the votes, so that no test can fail. Below it
     more noise is all that is left, and labels are hardly better than guesses. It falls with the
@@ -451,7 +432,7 @@ def least_epsilon(known: Question) -> float:
 def points(
     found: Plan, progress: Callable[[int], None] = lambda _done: None
 ) -> list[tuple[int, float, tuple[float, ...]]]:
-    """Teachers, ε, and expected answers by level around a plan, for a picture.
+    """Return teachers, ε and expected answers by level around a plan, for a picture.
 
     Args:
         found: the plan.

@@ -1,4 +1,4 @@
-"""What the queries of a vote model cost within each distance, and how likely a run of them passes.
+"""Costs of the queries of a vote model by distance, and how likely a run of them passes its test.
 
 The release test adds up the costs of a run's rows at a few orders λ and at each distance d, which
 gives the profile u_d, and releases with a probability p(u) (`accounting.tested_budget`). A forecast
@@ -39,10 +39,12 @@ from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
-# Where each histogram takes long: how many are priced, and at how many distances, or up to four
-# times as many. Time grows with the square of the distances; where there are few votes they are a
-# large part of them, and where there are many they tell little. A run looks no further than so far.
-_PRICED, _NEAREST, _NEAR, _MANY_TEACHERS, _FARTHEST = 80, 6, 12, 120, 48
+# Distances of quick costs; between them costs are nearly on straight lines.
+_LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
+# Where each histogram takes long: how many are priced, and at how many distances, or some times as
+# many. Time grows with the square of the distances; where there are few votes they are a large part
+# of them, and where there are many they tell little. A run looks no further than so far.
+_PRICED, _NEAREST, _NEAR, _MANY_TEACHERS, _FARTHEST = 120, 6, 12, 120, 48
 # Cells of the approximation that these correct; of two classes, where a histogram is a pair of
 # counts, so many cells are within .1% of the accountant's costs and serve in their place where
 # votes are many, since the time of these grows with the square of the votes.
@@ -122,7 +124,7 @@ class QueryCosts:
 
     @property
     def mean(self) -> Floats:
-        """What a row costs on average, over ensembles with equal weight, [orders, distances]."""
+        """Return the mean cost of a row, ensembles weighing the same, [orders, distances]."""
         if self.weights is None:
             return self.costs[..., self.places].mean(axis=-1)
         return self.costs @ self.weights.mean(axis=0)
@@ -205,28 +207,23 @@ def quick_costs(
     """
     orders, places = target.decisive_orders, np.arange(votes.rows)
     costs, distances, largest = pair_costs(votes, settings, orders)
+    onto = to_every_distance(distances)[:, _LOOKED]
     more = _WORST_OF_MORE + _WORST_OF_FEW / votes.most_votes
     largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
     found = []
     for each, worst, setting in zip(costs, largest, settings, strict=True):
         known = (above or {}).get(setting.threshold is not None)
-        slow = bound is Bound.CONDITIONAL and votes.mechanism(setting).slow_states
-        priced = slice(_FARTHEST if slow else DISTANCES)
-        factor = guessed_above(votes, setting, distances, bound)
-        if known is not None:
-            factor = np.interp(distances, _EVERY[priced], known[priced])
-        at, cost = distances, each * factor[:, None]
-        if slow:  # a run looks no further, and charges the worst case from there on
-            last = cost.swapaxes(1, 2) @ to_every_distance(distances)[:, _FARTHEST - 1]
-            far = np.stack([last, np.broadcast_to(worst[:, None], last.shape)], axis=1)
-            near = distances < _FARTHEST - 1
-            at = np.append(distances[near], _EVERY[_FARTHEST - 1 : _FARTHEST + 1])
-            cost = np.concatenate([cost[:, near], far], axis=1)
+        factor = guessed_above(votes, setting, _EVERY, bound) if known is None else known
+        cost = np.einsum("odr,dk->okr", each, onto * factor[_LOOKED])
         # The two-tail bound of one query may be above what any votes cost; only their sum is not.
         if bound is not Bound.TWO_TAIL:
+            if votes.mechanism(setting).slow_states:  # a run looks no further
+                cost[:, _LOOKED >= _FARTHEST] = np.inf
             cost = np.minimum(cost, worst[:, None, None])
         found.append(
-            QueryCosts(orders, at, cost, worst, votes.weights, places, available or votes.rows)
+            QueryCosts(
+                orders, _EVERY[_LOOKED], cost, worst, votes.weights, places, available or votes.rows
+            )
         )
     return found
 
@@ -255,7 +252,6 @@ def exact_costs(
     mechanism: ScoredMechanism,
     target: TargetPlan,
     *,
-    bound: Bound,
     rows: int,
     rough: bool = False,
 ) -> QueryCosts:
@@ -264,12 +260,11 @@ def exact_costs(
     Args:
         votes: the rows, with the prior weight of the mechanism.
         mechanism: of the run.
-        target: ε, δ and the price of failing.
-        bound: as a run is asked for.
+        target: ε, δ, the price of failing and the bound that is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
         rough: whether fewer distances will do, where each histogram takes long.
     """
-    bound = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+    bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
     orders, settings = states.worth(target.orders), Tuning.of(mechanism)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
@@ -334,10 +329,9 @@ def _corrected(
         return above
 
     many = votes.most_votes > _MANY_TEACHERS
-    near = _NEAR if many or rough else 2 * _NEAR
-    far = near if many and not votes.is_file else 2 * near
-    if many and rough and votes.is_file:
-        near = far = _NEAREST
+    near = far = _NEAREST if many and rough and votes.is_file else _NEAR
+    if not many:
+        near, far = (_NEAR, 2 * _NEAR) if rough else (2 * _NEAR, _FARTHEST)
     if not mechanism.slow_states:
         near = far = DISTANCES
     growth = guessed_above(votes, settings, _EVERY, Bound.CONDITIONAL)

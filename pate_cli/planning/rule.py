@@ -117,7 +117,6 @@ def choose(
     given: Mapping[str, float] | None = None,
     tested: bool = True,
     untested: bool = True,
-    bound: Bound = Bound.AUTO,
     starts: Sequence[Tuning] | None = None,
     quick: bool = False,
 ) -> Rule:
@@ -125,18 +124,15 @@ def choose(
 
     Args:
         votes: public ensembles, with the prior weight of the run.
-        target: ε, δ and the price of failing.
+        target: ε, δ, the price of failing and the bound that is asked for.
         available: how many rows there are.
         asked: how many rows are asked, where that is settled.
         given: threshold, sigma1 or sigma2 in votes, where they are settled.
         tested, untested: which mechanisms may be chosen, Confident and GNMax.
-        bound: as a run is asked for.
         starts: settings near which the best are; None where nothing is known.
-        quick: as in `rows_for`.
+        quick: whether to take whole steps only, and to believe quick costs as in `rows_for`.
     """
-    goal = _PublicGoal(
-        votes, target, available, _MIN_AGREEMENT, bound, asked=asked, least_chance=_SURE
-    )
+    goal = _PublicGoal(votes, target, available, _MIN_AGREEMENT, asked, _SURE)
     around = list(starts or ())
     for goal.without_test in (False, True):
         search = Search(goal.look, votes=votes.teachers, given=given, pairs=False)
@@ -147,24 +143,22 @@ def choose(
             around = [
                 each.times(**dict.fromkeys(noise, more)) for more in _NOISIER for each in around
             ]
-        best = votes.mechanism(search.run(around, climbs=_CLIMBS, halvings=_HALVINGS).settings)
-        found = rows_for(
-            votes, best, target, available=available, asked=asked, bound=bound, quick=quick
-        )
+        halvings = 0 if quick else _HALVINGS
+        best = votes.mechanism(search.run(around, climbs=_CLIMBS, halvings=halvings).settings)
+        found = rows_for(votes, best, target, available=available, asked=asked, quick=quick)
         if found.likely:
             break
-    sharp = sharp_rows(found.mechanism, target, bound, available)
+    sharp = sharp_rows(found.mechanism, target, available)
     if asked is not None or found.rows < sharp or _MANY_MORE * sharp > available:
         return found
     # The sharper bound has time for so many rows only, and the looser one may give more of more.
     more = choose(
         votes,
-        target,
+        replace(target, bound=Bound.TWO_TAIL),
         available=available,
         given=given,
         tested=tested,
         untested=untested,
-        bound=Bound.TWO_TAIL,
         starts=starts,
         quick=quick,
     )
@@ -178,7 +172,6 @@ def rows_for(
     *,
     available: int = MOST_ROWS,
     asked: int | None = None,
-    bound: Bound = Bound.AUTO,
     quick: bool = False,
 ) -> Rule:
     """Return how many rows to ask with a mechanism whose settings are settled.
@@ -186,18 +179,15 @@ def rows_for(
     Args:
         votes: public ensembles of its shape.
         mechanism: the aggregator.
-        target: ε, δ and the price of failing.
+        target: ε, δ, the price of failing and the bound that is asked for.
         available: how many rows there are.
         asked: how many rows are asked, where that is settled.
-        bound: as a run is asked for.
         quick: whether to believe quick costs where the accountant's own take long.
     """
-    most = asked or sharp_rows(mechanism, target, bound, available)
+    most = asked or sharp_rows(mechanism, target, available)
     costs, each = None, expected_labels(votes, mechanism, rows=1)[0]
     if target.reachable:
-        costs = _costs(
-            votes, mechanism, target, bound=bound, rows=min(most, _USUAL_ROWS), quick=quick
-        )
+        costs = _costs(votes, mechanism, target, rows=min(most, _USUAL_ROWS), quick=quick)
 
     def best(rows: Ints, within: int = 0) -> Rule:
         chances = np.zeros((votes.ensembles, rows.size))
@@ -234,16 +224,15 @@ def _costs(
     mechanism: ScoredMechanism,
     target: TargetPlan,
     *,
-    bound: Bound,
     rows: int,
     quick: bool,
 ) -> QueryCosts:
     """Costs of rows by the accountant, or quick ones but for the worst case."""
     settings = Tuning.of(mechanism)
-    settled = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
-    if not quick or settings is None or votes.most_votes < _FEW or settled is Bound.TWO_TAIL:
-        return exact_costs(votes, mechanism, target, bound=settled, rows=rows, rough=True)
-    (costs,) = quick_costs(votes, [settings], target, bound=settled)
+    bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
+    if not quick or settings is None or votes.most_votes < _FEW or bound is Bound.TWO_TAIL:
+        return exact_costs(votes, mechanism, target, rows=rows, rough=True)
+    (costs,) = quick_costs(votes, [settings], target, bound=bound)
     return replace(costs, worst=mechanism.worst_rdp(queries=1, answers=1, orders=costs.orders))
 
 

@@ -6,12 +6,15 @@ of a run over these rows draws.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.core.arrays import Floats
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
 from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
@@ -67,83 +70,11 @@ class TargetOnVotes:
         }
 
 
-def pass_probability(
-    profile: VoteProfile,
-    mechanism: ScoredMechanism,
-    plan: TargetPlan,
-    *,
-    rows: int,
-    max_answers: int | None = None,
-) -> float:
-    """Return the probability with which the release test of a run over the first rows draws.
-
-    Args:
-        profile: of the votes, in order if `rows` are not all of them.
-        mechanism: the aggregator.
-        plan: the target.
-        rows: how many are asked.
-        max_answers: after how many answers the run stops; None without such a cap.
-    """
-    orders = profile.states.worth(plan.orders)
-    answers = rows if max_answers is None else min(rows, max_answers)
-    ceiling = mechanism.worst_rdp(queries=rows, answers=answers, orders=orders)
-    return plan.coin(lambda order: profile.at(order, first=rows), ceiling, orders=orders).chance
-
-
-def least_target(
-    profile: VoteProfile,
-    mechanism: ScoredMechanism,
-    plan: TargetPlan,
-    wanted: float,
-    *,
-    rows: int,
-    always: float,
-    max_answers: int | None = None,
-) -> float:
-    """Return the least target that passes with a probability, or the one that all votes meet, nats.
-
-    Args:
-        profile, mechanism, rows, max_answers: as in `pass_probability`.
-        plan: where to begin.
-        wanted: the probability.
-        always: ε of the rows whatever the votes.
-
-    Raises:
-        UnreachableError: a target so far off that no other within reason would do.
-    """
-    found = min(plan.epsilon, always)
-    answers = rows if max_answers is None else min(rows, max_answers)
-    # The orders follow from the target: bisect with those of the last guess until it stays.
-    for _ in range(_ROUNDS):
-        orders = profile.states.worth(plan.at(found).orders)
-        ceiling = mechanism.worst_rdp(queries=rows, answers=answers, orders=orders)
-        costs = np.stack([profile.at(order, first=rows) for order in orders.tolist()])
-        costs = np.minimum(costs, ceiling[:, None])
-        found = least(
-            lambda epsilon: bool(plan.at(epsilon).chances(costs, orders) >= wanted),  # noqa: B023
-            start=found,
-            low=found / _WIDEST,
-            high=_WIDEST * found,
-            precision=_PRECISION,
-        )
-        found = min(found, always)
-    found = round_up(found)
-
-    def chance(epsilon: float) -> float:
-        at = plan.at(epsilon)
-        return pass_probability(profile, mechanism, at, rows=rows, max_answers=max_answers)
-
-    while found < always and chance(found) < wanted:
-        found = min(round_up(found * _STEP), always)
-    return found
-
-
 def measure_target(
     votes: AskedRows,
     mechanism: ScoredMechanism,
     plan: TargetPlan,
     *,
-    bound: Bound,
     queries: int,
     max_answers: int,
 ) -> TargetOnVotes:
@@ -153,36 +84,82 @@ def measure_target(
         votes: over at least the queries that are asked.
         mechanism: the aggregator.
         plan: the target.
-        bound: how the cost of the votes is bounded.
         queries, max_answers: k1 and k2 of the run.
 
     Raises:
         UnreachableError: a target so far off that no other within reason would do.
     """
-    bound = settled_bound(bound, mechanism, rows=queries, orders=plan.orders)
+    bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
     # Higher orders go with smaller targets.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
     profile = VoteProfile(states_for(bound, mechanism, highest_order=highest), in_order=True)
     for states in votes.over(mechanism, OnCounts(profile.states.of)):
         profile.add_rows(states)
     always = worst_case_epsilon(mechanism, rows=queries, max_answers=max_answers, delta=plan.delta)
-    cap = max_answers if max_answers < queries else None
+    cap = max_answers if max_answers < queries else profile.queries
 
-    def chance(rows: int) -> float:
-        return pass_probability(profile, mechanism, plan, rows=rows, max_answers=cap)
+    @functools.cache
+    def total(order: float, rows: int) -> Floats:
+        return profile.at(order, first=rows)
 
-    def smallest(wanted: float) -> float:
-        return least_target(
-            profile, mechanism, plan, wanted, rows=queries, always=always, max_answers=cap
-        )
+    def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
+        """Costs of the first rows by order and distance, and the orders of a target."""
+        orders = profile.states.worth(at.orders)
+        ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
+        found = np.stack([total(order, rows) for order in orders.tolist()])
+        return np.minimum(found, ceiling[:, None]), orders
+
+    def chance(at: TargetPlan, rows: int) -> float:
+        return float(at.chances(*costs(at, rows)))
 
     return TargetOnVotes(
         plan=plan,
         bound=bound,
         queries=queries,
-        pass_probability=1.0 if always <= plan.epsilon else chance(queries),
-        smallest_epsilon={wanted: smallest(wanted) for wanted in CHANCES},
-        passing_queries=most_rows(lambda rows: chance(rows) >= LIKELY, available=profile.queries),
+        pass_probability=1.0 if always <= plan.epsilon else chance(plan, queries),
+        smallest_epsilon={
+            wanted: _least_target(plan, wanted, lambda at: costs(at, queries), always=always)
+            for wanted in CHANCES
+        },
+        passing_queries=most_rows(
+            lambda rows: chance(plan, rows) >= LIKELY, available=profile.queries
+        ),
         looked_at=profile.queries,
         orders=tuple(profile.states.worth(plan.orders).tolist()),
     )
+
+
+def _least_target(
+    plan: TargetPlan,
+    wanted: float,
+    costs: Callable[[TargetPlan], tuple[Floats, Floats]],
+    *,
+    always: float,
+) -> float:
+    """The least target that passes with a probability, or the one that all votes meet, nats.
+
+    Args:
+        plan: where to begin.
+        wanted: the probability.
+        costs: of the labels, at the orders of a target.
+        always: ε of the labels whatever the votes.
+
+    Raises:
+        UnreachableError: a target so far off that no other within reason would do.
+    """
+    found = min(plan.epsilon, always)
+    # The orders follow from the target: bisect with those of the last guess until it stays.
+    for _ in range(_ROUNDS):
+        near = costs(plan.at(found))
+        found = least(
+            lambda epsilon: bool(plan.at(epsilon).chances(*near) >= wanted),  # noqa: B023
+            start=found,
+            low=found / _WIDEST,
+            high=_WIDEST * found,
+            precision=_PRECISION,
+        )
+        found = min(found, always)
+    found = round_up(found)
+    while found < always and plan.at(found).chances(*costs(plan.at(found))) < wanted:
+        found = min(round_up(found * _STEP), always)
+    return found

@@ -42,10 +42,9 @@ class TestedTarget:
 
     Attributes:
         votes: the votes, without a prior's; for a search a few thousand rows are enough.
-        target: ε, δ and the price of failing.
+        target: ε, δ, the price of failing and the bound that is asked for.
         available: how many rows a run may ask.
         min_agreement: least share of answers equal to the plurality.
-        bound: how a run is asked to bound what votes cost.
         asked: how many rows are asked, where that is settled.
         least_chance: what passes with a smaller probability in the middle is worth little.
         above: a known correction of quick costs, by whether there is a test: [distances].
@@ -55,15 +54,14 @@ class TestedTarget:
     target: TargetPlan
     available: int
     min_agreement: float
-    bound: Bound
     asked: int | None = None
     least_chance: float = 0.0
     above: dict[bool, Floats] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         threshold, sigma1, sigma2 = (share * self.votes.most_votes for share in _USUAL)
-        mechanism = self.votes.mechanism(Tuning(threshold, sigma1, sigma2))
-        self._bound = settled_bound(self.bound, mechanism, rows=1, orders=self.target.orders)
+        usual, target = self.votes.mechanism(Tuning(threshold, sigma1, sigma2)), self.target
+        self._bound = settled_bound(target.bound, usual, rows=1, orders=target.orders)
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Return candidates for settings at quick costs, each with its best number of rows.
@@ -121,21 +119,21 @@ class TestedTarget:
         if near is not None:
             most = min(int(np.ceil(near * _AROUND[-1])), most)
         if votes.classes > 2 and self._bound is Bound.CONDITIONAL:
-            most = sharp_rows(votes.mechanism(settings), self.target, self.bound, most)
+            most = sharp_rows(votes.mechanism(settings), self.target, most)
         rows = np.geomspace(1, most, 2 + int(np.ceil(np.log(most) / np.log(_SPAN))))
         if near is not None:
             rows = near * _AROUND
         return np.unique(np.clip(np.round(rows), 1, most).astype(np.int64))
 
 
-def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, bound: Bound, most: int) -> int:
+def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int) -> int:
     """Return so many rows, or as many as `auto` has time for under the sharper bound if any."""
 
     def sharp(rows: int) -> bool:
-        found = settled_bound(bound, mechanism, rows=rows, orders=target.orders)
+        found = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
         return found is Bound.CONDITIONAL
 
-    if bound is not Bound.AUTO or sharp(most):
+    if target.bound is not Bound.AUTO or sharp(most):
         return most
     return most_rows(sharp, available=most) or most
 

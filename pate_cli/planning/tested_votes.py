@@ -67,12 +67,12 @@ class TestedVotes:
 
     def _looks_now(self) -> TestedTarget:
         some = self._votes.some(slice(self._rows)).thinned(MOST_ROWS)
-        bound = self._goal.bound
-        return TestedTarget(some, self._target, self._rows, self._floor, bound, above=self._above)
+        return TestedTarget(some, self._target, self._rows, self._floor, above=self._above)
 
     @property
     def _target(self) -> TargetPlan:
-        return TargetPlan.of(self._epsilon or _FIRST[-1], delta=self._goal.delta)
+        epsilon, goal = self._epsilon or _FIRST[-1], self._goal
+        return TargetPlan.of(epsilon, delta=goal.delta, bound=goal.bound)
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
         """Return a candidate at the costs of a run, with the rows that are best for it."""
@@ -85,11 +85,11 @@ class TestedVotes:
         if answers.max() < (goal.answers or 0.0):
             return None
         if target.reachable or goal.answers is not None:
-            costs = exact_costs(first, mechanism, target, bound=goal.bound, rows=near, rough=True)
+            costs = exact_costs(first, mechanism, target, rows=near, rough=True)
             self._above[settings.threshold is not None] = measured_above(first, settings, costs)
         if goal.answers is not None and costs is not None:
             epsilon, near = _least_target(costs, target, mechanism, answers, goal.answers)
-            target = TargetPlan.of(epsilon, delta=goal.delta)
+            target = target.at(epsilon)
         rows, chance = 0, 0.0
         if costs is not None:
             rows, chance = _best_rows(costs, target, answers, near)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Self
+from typing import Any, Self
 
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms.base import Mechanism
@@ -83,31 +83,14 @@ class Tuning:
         threshold = three_digits(max(self.threshold + weight - self.prior_weight, 1.0))
         return replace(self, prior_weight=weight, threshold=threshold)
 
-    def mechanism(
-        self,
-        *,
-        teachers: int,
-        classes: int,
-        teachers_per_record: int = 1,
-        votes_together: bool = False,
-    ) -> ConfidentGNMax | GNMax:
-        """The mechanism that a run with these settings uses."""
-        if self.threshold is None or self.sigma1 is None:
-            return GNMax(
-                teachers,
-                classes,
-                sigma2=self.sigma2,
-                teachers_per_record=teachers_per_record,
-                votes_together=votes_together,
-                prior_weight=self.prior_weight,
-            )
-        return ConfidentGNMax(
-            teachers,
-            classes,
-            threshold=self.threshold,
-            sigma1=self.sigma1,
-            sigma2=self.sigma2,
-            teachers_per_record=teachers_per_record,
-            votes_together=votes_together,
-            prior_weight=self.prior_weight,
-        )
+    def mechanism(self, *, teachers: int, classes: int, **shared: Any) -> ConfidentGNMax | GNMax:
+        """Return the mechanism that a run with these settings uses.
+
+        Args:
+            teachers: τ, votes of a query.
+            classes: m.
+            shared: `teachers_per_record` and `votes_together`, where a record moves several votes.
+        """
+        given: dict[str, Any] = {**self.parameters, **shared, "prior_weight": self.prior_weight}
+        kind = GNMax if self.threshold is None else ConfidentGNMax
+        return kind(teachers, classes, **given)

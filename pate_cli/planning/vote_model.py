@@ -18,11 +18,10 @@ fixed, so everything derived from it is public.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from scipy.special import betainc, gammaln, log_ndtr, ndtr, ndtri
@@ -58,8 +57,6 @@ _LEVELS = 5
 _SPREADS = {"alike": 0.2, "easy and hard": 0.5, "some of a rare class": 0.2}
 _RARE_SHARE, _RARE_LOSS, _LEAST_AGREEMENT = 0.1, 0.35, 0.05
 _CONFUSION = 0.3
-_SHARE = r"\s*([0-9]*\.?[0-9]+%?)\s*"
-_RANGE = re.compile(f"{_SHARE}(?::{_SHARE})?")
 # Values of x, or of q, at which the law of an ensemble is computed.
 _NODES_OF_LAW = 4000
 # Multiples of these fill the unit interval evenly.
@@ -102,32 +99,32 @@ class VoteModel:
 
     @property
     def is_file(self) -> bool:
-        """Whether the rows are those of a run; otherwise a run draws rows by their weights."""
+        """Return whether the rows are those of a run; otherwise a run draws them by weight."""
         return self.weights is None
 
     @property
     def rows(self) -> int:
-        """Number of histograms."""
+        """Return the number of histograms."""
         return len(self.counts)
 
     @property
     def ensembles(self) -> int:
-        """Number of ensembles; 1 for a file."""
+        """Return the number of ensembles; 1 for a file."""
         return len(self.levels)
 
     @property
     def classes(self) -> int:
-        """Number of classes."""
+        """Return the number of classes."""
         return self.counts.shape[1]
 
     @property
     def most_votes(self) -> int:
-        """The most votes that a query can have: teachers and prior."""
+        """Return the most votes that a query can have: teachers and prior."""
         return self.teachers + self.prior_weight
 
     @property
     def middle(self) -> Ints:
-        """Places of the ensembles at the middle level of agreement."""
+        """Return the places of the ensembles at the middle level of agreement."""
         levels = sorted(set(self.levels))
         middle = levels[len(levels) // 2]
         at = [place for place, level in enumerate(self.levels) if self.is_file or level == middle]
@@ -135,13 +132,13 @@ class VoteModel:
 
     @property
     def row_weights(self) -> Floats:
-        """How much each row counts in each ensemble, [ensembles, rows], adding up to 1."""
+        """Return how much each row counts in each ensemble, [ensembles, rows], adding up to 1."""
         if self.weights is None:
             return np.full((1, self.rows), 1.0 / self.rows)
         return self.weights
 
     def mechanism(self, settings: Tuning) -> ConfidentGNMax | GNMax:
-        """The mechanism that a run with these settings uses on such votes."""
+        """Return the mechanism that a run with these settings uses on such votes."""
         return settings.mechanism(
             teachers=self.teachers,
             classes=self.classes,
@@ -150,7 +147,7 @@ class VoteModel:
         )
 
     def with_prior_weight(self, weight: int) -> VoteModel:
-        """The same votes where the prior casts so many on each query; kept, by the weight."""
+        """Return the votes with a prior that casts so many on each query; kept by the weight."""
         if weight == self.prior_weight or self.guesses is None:
             return self
         if weight not in self._weighted:
@@ -162,7 +159,7 @@ class VoteModel:
         return self._weighted[weight]
 
     def some(self, rows: Ints | slice) -> VoteModel:
-        """The model of some of the rows, made-up ones with their weights scaled to add up to 1."""
+        """Return a model of some of the rows; weights of made-up ones add up to 1 again."""
         weights = None if self.weights is None else self.weights[:, rows]
         return replace(
             self,
@@ -173,14 +170,14 @@ class VoteModel:
         )
 
     def thinned(self, most: int) -> VoteModel:
-        """At most so many of the rows, evenly spaced."""
+        """Return a model of at most so many of the rows, evenly spaced."""
         if self.rows <= most:
             return self
         return self.some(np.linspace(0, self.rows - 1, most).round().astype(np.int64))
 
     @cached_property
     def largest_two(self) -> tuple[Floats, Floats]:
-        """The largest count of each row and the second largest, [rows] each."""
+        """Return the largest count of each row and the second largest, [rows] each."""
         counts = self.counts.counts if isinstance(self.counts, SparseCounts) else self.counts
         ordered = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)
         return ordered[:, 0], ordered[:, 1]
@@ -243,7 +240,7 @@ def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
 
 
 def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
-    """Levels of agreement to look at, ascending.
+    """Return the levels of agreement to look at, ascending.
 
     Args:
         given: how often a teacher is right on average: a share, (low, high), a text such as `0.7`
@@ -256,16 +253,13 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
         ParameterError: a share that is not between 0 and 1.
     """
     if given is None:
-        low, high = 0.5 if classes > 2 else 0.65, 0.95
-    elif isinstance(given, str):
-        found = _RANGE.fullmatch(given)
-        if found is None:
-            raise UsageError(f"`agreement` is a share or low:high, got {quoted(given)}")
-        low, high = _share(found[1]), _share(found[2] or found[1])
-    elif isinstance(given, tuple | list):
-        low, high = (float(end) for end in given)
-    else:
-        low = high = float(given)  # type: ignore[arg-type]  # whatever is a number
+        given = (0.5 if classes > 2 else 0.65, 0.95)
+    parts = given.split(":") if isinstance(given, str) else given
+    ends = list(parts) if isinstance(parts, tuple | list) else [parts]
+    try:
+        low, high = (_share(each) for each in (2 * ends if len(ends) == 1 else ends))
+    except (TypeError, ValueError):
+        raise UsageError(f"`agreement` is a share or low:high, got {quoted(str(given))}") from None
     if not 0.0 < low <= high < 1.0:
         raise ParameterError(
             f"`agreement` must be a share between 0 and 1, or low:high, got {low:g}:{high:g}"
@@ -274,12 +268,15 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
     return tuple(round(level, 4) for level in levels)
 
 
-def _share(text: str) -> float:
-    return float(text[:-1]) / 100.0 if text.endswith("%") else float(text)
+def _share(given: Any) -> float:
+    """A number, or a text with or without a per cent sign."""
+    if isinstance(given, str) and given.strip().endswith("%"):
+        return float(given.strip()[:-1]) / 100.0
+    return float(given)
 
 
 def like(mechanism: ScoredMechanism, *, rows: int = ROWS) -> VoteModel:
-    """Made-up votes of the shape that a mechanism is for, over the whole range of agreement."""
+    """Return made-up votes of a mechanism's shape, over the whole range of agreement."""
     model = made_up(
         teachers=mechanism.teachers,
         classes=mechanism.classes,
@@ -302,9 +299,8 @@ def made_up(
     teachers_per_record: int = 1,
     votes_together: bool = False,
     prior_accuracy: float | None = None,
-    seed: int = PUBLIC_SEED,
 ) -> VoteModel:
-    """Public ensembles of one shape: every level of agreement with every kind of queries.
+    """Return public ensembles: every level of agreement with every kind of queries.
 
     Args:
         teachers: τ, votes of a query.
@@ -315,9 +311,8 @@ def made_up(
         teacher_weights: votes of each teacher, which add up to τ; none where each has one.
         teachers_per_record, votes_together: as in `VoteModel`.
         prior_accuracy: how often a public prior guesses the true class; None without a prior.
-        seed: of the draws; public.
     """
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(PUBLIC_SEED)
     levels = agreement_levels(None, classes) if levels is None else levels
     pairs = [(level, kind) for level in levels for kind in kinds]
     ladder, laws = _laws(teachers, pairs, by_chance=bool(teacher_weights))

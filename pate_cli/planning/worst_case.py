@@ -35,7 +35,7 @@ _SHRINK, _MOST_ROWS, _OUT_OF_REACH = 0.999, 10_000, -9.0
 
 @dataclass(frozen=True, eq=False)
 class _Costs:
-    """What rows and answers cost whatever the votes, at some orders, [orders] each, nats."""
+    """Costs of rows and answers whatever the votes, at some orders, [orders] each, nats."""
 
     conversion: Floats
     test: Floats

@@ -128,6 +128,11 @@ class Publication:
         self.written: LabelFile | None = None
         """The file of labels as a report tells of it, once it is whole."""
 
+    @property
+    def ledger(self) -> str | PathLike[str] | None:
+        """Return where the ledger goes; None where none is wanted."""
+        return None if self._to is None else self._to.ledger
+
     def check(self, file: VoteFile) -> None:
         """UsageError or ParameterError where it does not go with these votes or replaces them."""
         check_id_column(file.facts.id_column or QUERY_ID)

@@ -99,7 +99,6 @@ def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Fo
         target,
         rows=settings.queries,
         max_answers=settings.max_answers,
-        bound=target.bound,
         rough=rough,
     )
 
@@ -127,9 +126,7 @@ def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
         return
     from pate_cli.planning.forecast import what_would_pass
 
-    fewer, larger = what_would_pass(
-        request.scored, target, rows=settings.queries, bound=target.bound, least=least
-    )
+    fewer, larger = what_would_pass(request.scored, target, rows=settings.queries, least=least)
     advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
     if fewer:
         advice = f"Ask at most `max_queries` {fewer}"

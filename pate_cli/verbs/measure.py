@@ -41,16 +41,15 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
     plan, delta, analysis = None, asked["delta"], Analysis(asked["analysis"])
     target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if target is not None:
-        plan = TargetPlan.of(target, delta=delta, refusal_epsilon=refusal)
+        bound = Bound(asked["bound"])
+        plan = TargetPlan.of(target, delta=delta, refusal_epsilon=refusal, bound=bound)
         if analysis is not Analysis.TIGHT:
             raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
     elif refusal is not None:
         raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
     with requested(asked) as request:
         if plan is not None:
-            request = request.by_rule(
-                plan, bound=Bound(asked["bound"]), rows_given=asked["max_queries"] is not None
-            )
+            request = request.by_rule(plan, rows_given=asked["max_queries"] is not None)
         return measure_cost(
             request.rows,
             request.scored,
@@ -58,7 +57,7 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
             delta=delta,
             max_answers=request.max_answers,
             analysis=analysis_of(analysis).cost,
-            target=None if plan is None else _on_target(request, plan, Bound(asked["bound"])),
+            target=None if plan is None else _on_target(request, plan),
             unmatched=_unmatched(request),
         )
 
@@ -108,17 +107,16 @@ def _unmatched(request: Request) -> Unmatched | None:
     return found if found.cast else None
 
 
-def _on_target(request: Request, plan: TargetPlan, bound: Bound) -> TargetOnVotes:
+def _on_target(request: Request, plan: TargetPlan) -> TargetOnVotes:
     """How a target fares on the rows that are asked, and on some times as many."""
     scored = request.scored
-    bound = settled_bound(bound, scored, rows=request.queries, orders=plan.orders)
+    bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
     further = _LOOK_AHEAD if bound is Bound.TWO_TAIL else _SLOW_LOOK_AHEAD
     rows = min(further * request.queries, request.file.queries)
     return measure_target(
         replace(request, queries=rows).rows,
         scored,
-        plan,
-        bound=bound,
+        replace(plan, bound=bound),
         queries=request.queries,
         max_answers=request.max_answers,
     )

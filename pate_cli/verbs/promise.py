@@ -129,7 +129,7 @@ def _settled(
         _refuse_beside_target(asked)
         if isinstance(request.mechanism, ScoredMechanism):
             given = asked["max_queries"] is not None
-            request = request.by_rule(target, bound=target.bound, rows_given=given)
+            request = request.by_rule(target, rows_given=given)
     _check_delta(request)
     if target is None:
         plan = _sanitizer(request, asked)

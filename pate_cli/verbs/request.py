@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
-from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName
+from pate_cli.core.words import PRIOR_SHARE, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import MechanismChoice
@@ -98,7 +98,7 @@ class Request:
         choice = replace(choice, prior_weight=_weight(file))
         return replace(self, file=file, choice=choice)
 
-    def by_rule(self, plan: TargetPlan, *, bound: Bound, rows_given: bool) -> Request:
+    def by_rule(self, plan: TargetPlan, *, rows_given: bool) -> Request:
         """Return the request with settings and rows that nobody gave, by the public rule.
 
         Rows are those of whole queries.
@@ -113,7 +113,6 @@ class Request:
             found = choose(
                 votes,
                 plan,
-                bound=bound,
                 available=rows,
                 asked=asked,
                 given=in_votes(choice.given, self.file.teachers),
@@ -126,7 +125,7 @@ class Request:
             values = {name: Amount(each) for name, each in found.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
         elif asked is None:
-            rows = rows_for(votes, self.scored, plan, bound=bound, available=rows).rows
+            rows = rows_for(votes, self.scored, plan, available=rows).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import pate_cli
+from forecasts.table import SETTINGS
 from pate_cli.core.said import as_html
+from pate_cli.planning.command import keywords_of, line_of
 from pate_cli.planning.synthetic import SyntheticEnsemble
+from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.words import of_plan
-from slices import some, whole
+from slices import EVERY, some, whole
 
 FIFTY = ("--teachers", 50, "--classes", 2, "--queries", 40, "--target-epsilon", 2)
 KEYS = {
@@ -99,6 +103,30 @@ def test_every_line_that_is_printed_runs(pate, folder, words):
         asked = shlex.split(line.replace("VOTES", "votes.npy"))[1:]
         done = pate(*asked, "--layout", "counts", "--no-record", "--dry-run")
         assert done.exit_code == 0, done.stderr
+
+
+# Of one teacher a record without a prior, which the line itself describes.
+LINES = [
+    place
+    for place, each in enumerate(SETTINGS)
+    if each == replace(each, prior=0.0, per_record=1, sizes=(1,), cap=None, mechanism="")
+]
+CHEAP = (4, 14, 29, 39, 46)
+
+
+@pytest.mark.parametrize("place", [place for place in LINES if EVERY or place in CHEAP])
+def test_lines_for_the_table_of_forecasts_run(pate, folder, place):
+    """Amounts are read back as they were meant, whatever their size and the number of teachers."""
+    setting, rows = SETTINGS[place], 4
+    mechanism = setting.build()
+    np.save(folder / "votes.npy", setting.draw(rows, 5))
+    settings = Tuning.settled(mechanism)
+    words = ["--layout", "counts", "--no-record", "--dry-run"]
+    line = line_of("votes.npy", words, keywords_of(settings, rows, setting.target))
+    done = pate(*shlex.split(line)[1:])
+    assert done.exit_code == 0, done.stderr
+    read = json.loads(done.stdout)["mechanism"]
+    assert {name: read[name] for name in settings.parameters} == settings.parameters
 
 
 def test_labels_are_counted_by_patients(pate):

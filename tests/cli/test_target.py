@@ -333,9 +333,9 @@ def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkey
 
 def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
-    plan = TargetPlan.of(0.6, delta=1e-5)
+    plan = TargetPlan.of(0.6, delta=1e-5, bound=Bound.TWO_TAIL)
     model = like(MECHANISM, rows=SEARCHED_ROWS)
-    rows = rows_for(model, MECHANISM, plan, bound=Bound.TWO_TAIL, available=60).rows
+    rows = rows_for(model, MECHANISM, plan, available=60).rows
     words = ("--target-epsilon", 0.6, *SETTINGS, *START, "--bound", "two-tail")
     report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
@@ -343,11 +343,10 @@ def test_without_rows_the_target_decides_them(pate, votes, heads):
 
 def test_without_settings_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
-    plan = TargetPlan.of(1.5, delta=1e-5)
-    quick = {"bound": Bound.TWO_TAIL}
+    plan = TargetPlan.of(1.5, delta=1e-5, bound=Bound.TWO_TAIL)
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
     model = like(MECHANISM, rows=SEARCHED_ROWS)
-    found = choose(model, plan, available=60, untested=False, **quick)
+    found = choose(model, plan, available=60, untested=False)
     report = json.loads(pate(*asked).stdout)
     assert report["queries"] == found.rows
     settled = {name: report["mechanism"][name] for name in found.settings.parameters}
@@ -355,7 +354,7 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    settled = {"given": {"sigma1": 30.0}, "untested": False, **quick}
+    settled = {"given": {"sigma1": 30.0}, "untested": False}
     found = choose(model, plan, asked=20, available=20, **settled)
     assert report["mechanism"]["sigma2"] == found.settings.sigma2
 
@@ -377,8 +376,8 @@ def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
 def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
     done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "--dry-run")
     found = json.loads(done.stdout)["target"]
-    plan = TargetPlan.of(1.5, delta=1e-5)
-    expected = public_forecast(MECHANISM, plan, bound=Bound.TWO_TAIL, rows=60)
+    plan = TargetPlan.of(1.5, delta=1e-5, bound=Bound.TWO_TAIL)
+    expected = public_forecast(MECHANISM, plan, rows=60)
     assert found["chances"] == expected.named_chances()
     worst, best = (found["chances"][end]["chance"] for end in ("worst", "best"))
     assert worst <= found["chances"]["mean"] <= best

@@ -55,12 +55,11 @@ def test_costs_by_distance_of_the_mnist_votes(mnist_histograms, order):
 @whole
 def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     """1.310 at 97.7% with nineteen orders and no lattice; a refusal costs as much as a pass."""
-    plan = TargetPlan(1.32, 1e-5, 1.32)
+    plan = TargetPlan(1.32, 1e-5, 1.32, bound=Bound.TWO_TAIL)
     found = measure_target(
         CountsRows(mnist_histograms),
         MNIST,
         plan,
-        bound=Bound.TWO_TAIL,
         queries=640,
         max_answers=640,
     )
@@ -82,8 +81,7 @@ def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
     found = measure_target(
         CountsRows(counts),
         mechanism,
-        TargetPlan.of(2.0, delta=1e-5),
-        bound=Bound.TWO_TAIL,
+        TargetPlan.of(2.0, delta=1e-5, bound=Bound.TWO_TAIL),
         queries=asked,
         max_answers=asked,
     )
@@ -248,3 +246,10 @@ def test_the_most_rows_of_a_test():
         assert most_rows(lambda rows, limit=limit: rows <= limit, available=399) == limit
     found = most_rows(lambda rows: rows <= 123_456, available=10**9)
     assert 0.995 * 123_456 <= found <= 123_456
+
+
+def test_a_target_out_of_reach_names_the_worst_case_where_that_is_less():
+    """Queries that cannot cost more than .1 whatever the votes need no test from there on."""
+    plan = TargetPlan.of(0.05, delta=1e-5)
+    text = refusal(UnreachableError, plan.check_reachable, 0.1)
+    assert "the least is about 0.1, at which these queries need no test" in text

@@ -95,7 +95,7 @@ class Setting:
     @property
     def target(self) -> TargetPlan:
         """What a run promises."""
-        return TargetPlan.of(self.epsilon, delta=self.delta)
+        return TargetPlan.of(self.epsilon, delta=self.delta, bound=Bound(self.bound))
 
     def build(self):
         """The mechanism."""
@@ -183,7 +183,7 @@ def asked_rows(setting: Setting) -> int:
         return worst_case_epsilon(mechanism, rows=rows, delta=target.delta) <= target.epsilon
 
     least = most_rows(untested, available=12_000) + 1
-    costs = exact_costs(setting.model(), mechanism, target, bound=Bound(setting.bound), rows=least)
+    costs = exact_costs(setting.model(), mechanism, target, rows=least)
     rows = np.unique(np.geomspace(least, 2 * least + 12_000, 150).round().astype(np.int64))
     chances = costs.pass_probability(target, rows, quick=True)[0]
     return int(rows[np.argmin(np.abs(chances - setting.aim))])
@@ -227,7 +227,6 @@ def compare(setting: Setting, *, files: int = FILES) -> dict[str, float]:
         setting.target,
         rows=rows,
         max_answers=None if setting.cap is None else max(round(setting.cap * rows), 1),
-        bound=Bound(setting.bound),
     )
     between = time.process_time()
     mean, error = truth(setting, rows, files=files) if found.tested else (1.0, 0.0)

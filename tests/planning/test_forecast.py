@@ -9,7 +9,6 @@ import pytest
 
 import pate_cli as pate
 from forecasts.table import SETTINGS, asked_rows, compare, truth
-from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -42,7 +41,7 @@ def test_all_forecasts_are_the_frequency_of_passing(place):
     assert abs(found["off"]) <= 0.02 + 3.0 * found["error_of_truth"]
 
 
-@pytest.mark.parametrize("place", [4, 14])
+@pytest.mark.parametrize("place", [14])
 def test_counted_runs_pass_as_often_as_the_truth_of_the_table_says(place):
     setting, number = SETTINGS[place], 120
     rows = asked_rows(setting)
@@ -75,13 +74,17 @@ def test_counted_runs_pass_as_often_as_the_truth_of_the_table_says(place):
 
 @pytest.mark.parametrize(
     "mechanism",
-    [CONFIDENT, GNMax(60, 4, sigma2=12.0), LNMax(60, 4, laplace_scale=10.0)],
+    [
+        ConfidentGNMax(60, 2, threshold=48.0, sigma1=30.0, sigma2=12.0),
+        GNMax(60, 4, sigma2=12.0),
+        LNMax(60, 4, laplace_scale=10.0),
+    ],
     ids=lambda mechanism: mechanism.name,
 )
 def test_what_would_pass_does(mechanism):
     target, rows = TargetPlan.of(1.0, delta=1e-5), 5000
     assert public_forecast(mechanism, target, rows=rows, rough=True).pass_probability.max() < 0.5
-    fewer, epsilon = what_would_pass(mechanism, target, rows=rows, bound=Bound.AUTO, least=0.5)
+    fewer, epsilon = what_would_pass(mechanism, target, rows=rows, least=0.5)
     assert 0 < fewer < rows
     assert epsilon == 1.0
     assert public_forecast(mechanism, target, rows=fewer).pass_probability.max() >= 0.5
@@ -117,9 +120,9 @@ def test_more_epsilon_more_teachers_and_fewer_rows_never_hurt(classes, delta):
         return best(mechanism, epsilon, rows, delta).mean()
 
     slack = 0.03
-    by_epsilon = [chances(60, epsilon, 40) for epsilon in (0.1, 0.3, 0.6, 1.0, 2.0, 4.0)]
-    by_teachers = [chances(teachers, 1.0, 40) for teachers in (10, 20, 40, 80, 160)]
-    by_rows = [chances(60, 1.0, rows) for rows in (320, 80, 20, 5, 1)]
+    by_epsilon = [chances(60, epsilon, 40) for epsilon in (0.1, 0.6, 1.0, 4.0)]
+    by_teachers = [chances(teachers, 1.0, 40) for teachers in (10, 40, 160)]
+    by_rows = [chances(60, 1.0, rows) for rows in (320, 80, 1)]
     for chain in (by_epsilon, by_teachers, by_rows):
         assert all(low <= high + slack for low, high in itertools.pairwise(chain)), chain
         assert chain[-1] >= 0.99

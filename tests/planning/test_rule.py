@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+import pate_cli as pate
+from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.lnmax import LNMax
@@ -61,6 +64,47 @@ def test_a_target_that_no_test_can_keep_is_met_by_noise():
     assert worst_case_epsilon(found.mechanism, rows=found.rows, delta=1e-5) <= 0.02
 
 
+def reached(teachers=60, epsilon=1.0, asked=40):
+    """Whether the rule finds settings that are likely to pass with so many rows."""
+    votes = made_up(teachers=teachers, classes=2, rows=SEARCHED_ROWS)
+    return choose(votes, TargetPlan.of(epsilon, delta=1e-5), asked=asked).likely
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("epsilon", (0.02, 0.1, 0.4, 1.0, 4.0)),
+        ("teachers", (3, 10, 40, 160)),
+        ("asked", (5000, 500, 50, 5, 1)),
+    ],
+)
+def test_more_epsilon_more_teachers_and_fewer_rows_put_nothing_out_of_reach(name, values):
+    found = [reached(**{name: value}) for value in values]
+    assert found == sorted(found)
+    assert found[-1]
+
+
+@pytest.mark.parametrize(
+    ("teachers", "classes", "epsilon", "queries"),
+    some([(30, 2, 1.5, 40), (1000, 3, 0.03, 50), (12, 2, 0.05, 9), (100, 10, 1.0, 300)], 2),
+)
+def test_a_plan_and_a_run_agree(teachers, classes, epsilon, queries):
+    """The run takes the settings that the plan prints, and starts where the plan has a line."""
+    planned = pate.plan(teachers=teachers, classes=classes, queries=queries, target_epsilon=epsilon)
+    votes = np.zeros((queries, classes), dtype=np.int64)
+    votes[:, 0] = teachers
+    shape = {"layout": "counts", "teachers": teachers, "classes": classes, "record": False}
+    try:
+        run = pate.quote(votes, target_epsilon=epsilon, **shape).to_dict()
+    except UnreachableError:
+        assert planned.frankly
+        return
+    assert planned.command is not None
+    settings = planned.forecast.settings.parameters
+    assert {name: run["mechanism"][name] for name in settings} == settings
+    assert run["queries"] == planned.settings["max_queries"]
+
+
 @pytest.mark.parametrize("name", ["threshold", "sigma1", "sigma2"])
 def test_what_is_given_stays(name):
     assert ruled(60, 2, 2.0, given={name: 21.0}).settings.parameters[name] == 21.0
@@ -75,9 +119,9 @@ def test_rows_that_are_asked_stay_and_a_mechanism_that_is_asked_is_taken():
 @pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.AUTO])
 def test_rows_follow_for_mechanisms_with_settings_of_their_own(bound):
     mechanism = LNMax(100, 3, laplace_scale=60.0)
-    target = TargetPlan.of(2.0, delta=1e-5)
+    target = TargetPlan.of(2.0, delta=1e-5, bound=bound)
     votes = like(mechanism, rows=SEARCHED_ROWS)
-    found = rows_for(votes, mechanism, target, available=500, bound=bound)
+    found = rows_for(votes, mechanism, target, available=500)
     assert 1 <= found.rows <= 500
     assert found.mechanism is mechanism
     assert found.rows >= rows_within(mechanism, target, most=500)

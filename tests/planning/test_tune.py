@@ -41,7 +41,8 @@ def run_of(votes, found, target):
 
 def test_a_tested_target_gives_what_it_says():
     votes = votes_of(2, teachers=40, queries=60)
-    found = tune(votes, [Goal(TARGET, epsilon=1.5, min_agreement=0.8)])
+    goal = Goal(TARGET, epsilon=1.5, min_agreement=0.8)
+    found = tune(votes, [goal], given={"threshold": 24.0, "sigma1": 16.0})
     told = found.best.forecast
     exact = run_of(votes, found, TargetPlan.of(1.5, delta=1e-5))
     assert told.pass_probability[0] == pytest.approx(exact.pass_probability[0], abs=0.02)

@@ -35,8 +35,8 @@ def vacuous_warnings(epsilon: float, *, composed: bool = False) -> tuple[str, ..
             "confident, whose cost grows more slowly."
         )
     return (
-        "This epsilon promises practically nothing: someone guessing whether one record was used, "
-        f"50:50 beforehand, can be right more than 99.99% of the time. {remedy}",
+        "This epsilon promises practically nothing: someone guessing whether one training record "
+        f"was used, 50:50 beforehand, can be right more than 99.99% of the time. {remedy}",
     )
 
 
@@ -90,5 +90,5 @@ def _cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     if delta * votes > 1.0:
         yield (
             f"delta {delta:g} is above 1 / {votes} votes, so it allows a mechanism that gives some "
-            "record away. Take one far below 1 over the number of records."
+            "training record away. Take one far below 1 over the number of training records."
         )

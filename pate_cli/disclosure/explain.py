@@ -165,7 +165,8 @@ def _promised(report: Report) -> Iterator[str]:
         yield f"That is {verdict(report.epsilon, report.delta, kind)}."
     yield from _likened(report)
     for group in report.groups:
-        yield f"For records of group {quoted(group.group)}: {pair(group.epsilon, group.delta)}."
+        stated = pair(group.epsilon, group.delta)
+        yield f"For training records of group {quoted(group.group)}: {stated}."
     if kind == "upper":
         worst = shown(report.data_independent.epsilon)
         yield f"Whatever the votes, epsilon is at most {worst}{premise_of(report)}."
@@ -190,7 +191,7 @@ def _likened(report: Report) -> Iterator[str]:
         return
     versus = "with one teacher's data as with any other data in its place"
     if unit_of(report) == RECORD:
-        versus = "with one record as with any other record in its place"
+        versus = "with one training record as with any other in its place"
     most = f"at most e^{shown(report.epsilon)} = {times} times as likely {versus}"
     upper = report.epsilon_kind == "upper"
     if report.refused:
@@ -256,20 +257,23 @@ def _protected(report: Report) -> Iterator[str]:
 def _premises(report: Report) -> Iterator[str]:
     most, spent = teachers_per_record(report), report.spent
     if report.groups:
-        yield "Each record trained teachers of one group only, at most as many as groups states."
+        yield (
+            "Each training record reached teachers of one group only, at most as many as groups "
+            "states."
+        )
     elif most == 1:
-        yield "No record trained two teachers."
+        yield "No training record reached two teachers."
     else:
-        yield f"No record trained more than {most} teachers."
-    yield "Each teacher was trained on its own data, and on no other private records."
+        yield f"No training record reached more than {most} teachers."
+    yield "Each teacher was trained on its own data, and on no other private data."
     listed = ", the classes" if any("classes" in each.mechanism for each in report.rounds) else ""
     if any(done.rule for done in report.rounds):
         yield (
             f"Queries and guesses{listed} came from what is public and from answers that are paid "
-            "for. No private record shaped them otherwise."
+            "for. No private data shaped them otherwise."
         )
     else:
-        yield f"No private record shaped the queries{listed} or the number of teachers."
+        yield f"No private data shaped the queries{listed} or the number of teachers."
     yield (
         "The settings were fixed before anybody looked at the votes, and no other result of these "
         "votes decided whether or how this run was made."

@@ -54,7 +54,7 @@ def in_a_thousand(epsilon: float, delta: float) -> str | None:
 
 
 def best_guess(epsilon: float, delta: float) -> float:
-    """Return the largest chance to guess rightly, from even odds, whether a record was used.
+    """Return the largest chance to guess, from even odds, whether a training record was used.
 
     (e^ε + δ)/(1 + e^ε): Kairouz, Oh and Viswanath (2015), Theorem 2.1.
 
@@ -102,7 +102,7 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
         )
     return (
         f"{scale_word(epsilon)} protection on pate's scale: someone guessing{seen} whether one "
-        f"record was used, 50:50 beforehand, can be right {often}"
+        f"training record was used, 50:50 beforehand, can be right {often}"
     )
 
 

@@ -43,11 +43,11 @@ FIXED: Final = "if the mechanisms, queries and caps of all rounds were fixed bef
 CHOSEN: Final = "if no run and no setting was chosen after seeing earlier results"
 """Premise of the total of several runs."""
 PRESUPPOSED: Final = (
-    "The guesses of the prior must be public: neither the votes nor any private record may have "
+    "The guesses of the prior must be public: neither the votes nor any training record may have "
     "shaped them, except through labels that were released and paid for before. Otherwise nothing "
     "holds."
 )
-RECORD: Final = "each record"
+RECORD: Final = "each training record"
 TEACHER: Final = "all that one teacher was trained on"
 
 
@@ -73,7 +73,7 @@ _STATEMENTS: Final = {
     "by-group": "For vote files that differ in a record of a group, with g its epsilon in groups. "
     + _ex_post("g", "delta"),
     "external": "The numbers include the external parts as their files state them. This "
-    "presupposes that each part protects every record that the teachers were trained on, at the "
+    "presupposes that each part protects every training record of the teachers, at the "
     "stated cost; that its noise is independent of all other noise; and, for all-votes, that its "
     "cost was fixed beforehand. What it does may depend on whatever was released before it.",
     "total": f"{_ex_post('spent.epsilon', 'spent.delta')}, where S is an event of all that the "
@@ -103,12 +103,13 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     if first.mechanism.get("votes_together"):
         who = f"one teacher, whose vote counts up to {k} times"
     elif k > 1:
-        who = f"{k} teachers, because one record may have trained so many"
+        who = f"{k} teachers, because one training record may have reached so many"
         each_may = "each of them may"
     change = f"{each_may} {otherwise}, or not at all"
     if first.groups:
         who = (
-            "the teachers of one record, all of one group and no more than its teachers_per_record"
+            "the teachers of one training record, all of one group and no more than its "
+            "teachers_per_record"
         )
         change = "at most its votes_per_record votes may differ or be missing"
         public += ", with their groups and weights,"
@@ -126,7 +127,7 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
         )
     if external:
         text += (
-            " With the external parts, one record is protected: another record takes its place, "
+            " With the external parts, one training record is protected: another takes its place, "
             "and the two vote files are then neighbours or the same."
         )
     return text
@@ -156,7 +157,7 @@ def covers(facts: ReportFacts) -> str:
     counts = {
         "the sanitized epsilon": int(facts.plan is not None),
         "earlier release{} from the same votes": len(facts.draws) - (facts.plan is not None),
-        "external part{} on the same records": len(facts.external),
+        "external part{} on the same data": len(facts.external),
     }
     parts = ["all labels"]
     for part, count in counts.items():

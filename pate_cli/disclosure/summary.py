@@ -150,5 +150,5 @@ def _guessed(prior: PublicPrior | None) -> _Rows:
     """Yield what ε presupposes of a prior, if there is one."""
     if prior is not None:
         weight = "votes" if prior.weight is None else f"{prior.weight} votes"
-        told = "void if the votes or any private record shaped them"
+        told = "void if the votes or any private data shaped them"
         yield "prior", f"{weight} for each of {prior.guesses} guesses; {told}"

@@ -212,7 +212,7 @@ def _not_checkable(report: Report) -> Iterator[Check]:
     if report.drawn is not None:
         yield Check(Checked.SANITIZING, OPEN, "the votes behind sanitized.epsilon are secret")
     if any(done.prior for done in report.rounds):
-        yield Check(GUESSES, OPEN, "whether the votes or a private record shaped them")
+        yield Check(GUESSES, OPEN, "whether the votes or private data shaped them")
     if report.external or any(run.external for run in runs_of(report)):
         yield Check(Checked.EXTERNAL, OPEN, "external parts are as the files of others state them")
 

@@ -74,7 +74,7 @@ def test_each_group_has_its_epsilon_and_the_headline_is_the_largest(pate, words)
     assert report["mechanism"]["votes_together"] is True
     statements = {one["id"]: one for one in report["statements"]}
     assert statements["by-group"]["holds"] is statements["all-votes"]["holds"] is True
-    assert "teachers of one record, all of one group" in report["adjacency"]
+    assert "teachers of one training record, all of one group" in report["adjacency"]
     # A group's is that of a run in which every record moves as many votes as one of its own.
     for own in report["groups"][1:]:
         mechanism = {k: v for k, v in report["mechanism"].items() if k != "name"}
@@ -198,7 +198,7 @@ def test_weights_without_groups_are_no_shared_records():
     said = adjacency([round_of(mechanism, queries=9)])
     assert "at most one teacher, whose vote counts up to 4 times: on every query it may" in said
     apart = round_of(replace(mechanism, votes_together=False), queries=9)
-    assert "4 teachers, because one record may have trained so many" in adjacency([apart])
+    assert "4 teachers, because one training record may have reached so many" in adjacency([apart])
 
 
 def test_a_tuned_line_says_the_groups_as_well(pate, words, votes):

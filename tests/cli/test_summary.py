@@ -13,7 +13,7 @@ from pate_cli.disclosure.figures import best_guess, verdict
 from pate_cli.files.beside import report_beside
 
 WHATEVER = "it holds whatever the votes were"
-SHAPED = "void if the votes or any private record shaped them"
+SHAPED = "void if the votes or any private data shaped them"
 
 
 def told(shown):

@@ -196,9 +196,9 @@ def test_parts_add_up_after_the_draw(ledger, release):
     assert found.data_independent.epsilon > alone.data_independent.epsilon
     assert found.rounds == alone.rounds
     assert found.covers.endswith(
-        "3 external parts on the same records together; earlier runs are not tracked"
+        "3 external parts on the same data together; earlier runs are not tracked"
     )
-    assert "one record" in found.adjacency
+    assert "one training record" in found.adjacency
     # A draw is noted as it is without them.
     draws = [run.draw for run in done.record.runs if run.kind is RunKind.RELEASE]
     assert len(draws) == (1 if release == "upper" else 0)

@@ -271,7 +271,7 @@ def test_teachers_are_counted_and_not_their_votes():
 def test_votes_that_move_together_are_those_of_one_teacher():
     mechanism = pate.GNMax(60, 3, sigma2=12.0, teachers_per_record=2, votes_together=True)
     report = pate.aggregate(reports.votes(), mechanism, layout="counts", classes=3).report
-    assert "No record trained two teachers" in words(report)
+    assert "No training record reached two teachers" in words(report)
     assert "all that one teacher was trained on" in words(report)
 
 
@@ -287,8 +287,8 @@ def test_votes_that_move_together_are_those_of_one_teacher():
 def test_a_record_of_several_teachers_is_protected_alone(kind, changes, by_record):
     report = made(kind, **changes)
     (whole,) = (text for text in sections(report)["Who is protected"] if text.startswith("So the"))
-    assert ("each record" in whole) is by_record
-    assert ("with one record as with any other record" in words(report)) is by_record
+    assert ("each training record" in whole) is by_record
+    assert ("with one training record as with any other" in words(report)) is by_record
 
 
 def test_all_runs_have_two_figures_and_what_each_presupposes():

@@ -97,7 +97,7 @@ _EVERYDAY: Final = (
             tried=("epsilon", "eps", "target"),
         ),
         delta=Parameter(
-            "Delta of the guarantee, below one over the number of records.", above=0, below=1
+            "Delta of the guarantee, below 1 / number of training records.", above=0, below=1
         ),
         max_queries=Parameter(
             "How many queries to ask. Left out, the target decides; without one, all.",
@@ -236,15 +236,15 @@ _ADVANCED: Final = (
             "teachers_per_record, teacher_id. Each group gets its own epsilon.",
             "FILE",
         ),
-        teachers_per_record="Most teachers that one record may have trained; 1 where each record "
-        "trained one teacher.",
+        teachers_per_record="Most teachers that one training record may have reached. "
+        "Left out, one.",
     )
     | _group(
         "Public guesses",
         everyday=False,
         prior=Parameter(
             "Public guesses, a class or probabilities for each query, which the teachers correct "
-            "(gnmax, confident, interactive). Neither the votes nor any private record may have "
+            "(gnmax, confident, interactive). Neither the votes nor any private data may have "
             "shaped them.",
             "FILE",
         ),

@@ -205,7 +205,7 @@ def test_nothing_beside_a_given_mechanism_is_passed_over(counts):
             with pytest.raises(UsageError, match=f"{next(iter(beside))} is settled"):
                 pate.quote(counts, given, **SHAPE, **beside)
         same = pate.quote(counts, given, **SHAPE, teachers_per_record=2)
-        assert same.mechanism["teachers_per_record"] == 2
+        assert same.settings.mechanism["teachers_per_record"] == 2
     with pytest.raises(UsageError, match="sigma2 is settled"):
         pate.compare(counts, chosen, **SHAPE, sigma2=9.0)
 

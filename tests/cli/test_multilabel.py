@@ -150,8 +150,8 @@ def test_rounds_add_up_whatever_their_labels(votes, run, pate, ballots):
     [
         (
             ("-o", "l.npy", "--classes", 8),
-            3,
-            "--classes is 8",
+            2,
+            "--classes 8: each label has two, yes and no",
         ),
     ],
 )

@@ -268,7 +268,7 @@ def _files(folder):
 FROM_LABELS = {"answers", "rounds.0.answers", "labels.bytes", "labels.sha256"}
 # A sanitized epsilon is drawn; the headline, where it comes from and the sentence about it follow
 # from it and public numbers, which `follows_from_the_draw` checks.
-FROM_DRAW = {"sanitized.epsilon", "epsilon", "epsilon_kind", "summary"}
+FROM_DRAW = {"drawn", "sanitized.epsilon", "epsilon", "epsilon_kind", "summary"}
 
 
 _RUN_ANSWERS = re.compile(r"spent\.runs\.\d+\.answers")

@@ -126,12 +126,14 @@ _EVERYDAY: Final = (
             _AMOUNT,
         ),
         sigma1=Parameter(
-            f"Standard deviation of the threshold's noise, votes. Left out, {SIGMA1_SHARE:.0%}; {_RULE}.",
+            "Standard deviation of the threshold's noise, votes. Left out, "
+            f"{SIGMA1_SHARE:.0%}; {_RULE}.",
             _AMOUNT,
             tried=("sigma_threshold",),
         ),
         sigma2=Parameter(
-            f"Standard deviation of the noise on each count, votes. Left out, {SIGMA2_SHARE:.0%}; {_RULE}.",
+            "Standard deviation of the noise on each count, votes. Left out, "
+            f"{SIGMA2_SHARE:.0%}; {_RULE}.",
             _AMOUNT,
             tried=("sigma_gnmax", "sigma", "noise"),
         ),
@@ -281,8 +283,8 @@ _ADVANCED: Final = (
     | _group(
         "For --release upper",
         everyday=False,
-        beta="β of the smooth sensitivity: one vote changes it by at most a factor e^β. Left out, a "
-        "public rule chooses it.",
+        beta="β of the smooth sensitivity: one vote changes it by at most a factor e^β. Left "
+        "out, a public rule chooses it.",
         sigma_release="Noise of the sanitized epsilon, in smooth sensitivities. Left out, a public "
         "rule chooses it.",
     )
@@ -339,8 +341,8 @@ _OF_MECHANISMS: Final = (
         everyday=False,
         query_epsilon="Epsilon of each query of stability, of each unanswered one of "
         "sparse-vector. Left out, a public rule chooses it.",
-        query_delta="Delta of each such query; it must be smaller than `delta`. Left out, all queries "
-        "together have half of `delta`.",
+        query_delta="Delta of each such query; it must be smaller than `delta`. Left out, all "
+        "queries together have half of `delta`.",
         refusals=f"sparse-vector: stop after so many unanswered queries. Left out, {REFUSALS}.",
     )
 )

@@ -80,7 +80,7 @@ class _Commands(TyperGroup):
         return helping.of_group(_ABOUT, COMMANDS, _CLOSING)
 
     def main(self, *args: Any, **rest: Any) -> Any:
-        """Run a command line; an interruption is told, whenever it comes."""
+        """Run a command line, and report an interruption whenever it comes."""
         with command(), interruptible(SystemExit):
             try:
                 return super().main(*args, **rest)

@@ -95,7 +95,7 @@ def _asked(session: Session, source: IO[bytes], *, strict: bool) -> BudgetSpent 
 
 
 def _answer(session: Session, waiting: list[tuple[int, Ask]], *, strict: bool) -> bool:
-    """Answer all of them, and return whether the session went so far."""
+    """Answer these queries in order; return whether the session could ask all of them."""
     if not waiting:
         return True
     try:

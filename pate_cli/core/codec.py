@@ -161,7 +161,7 @@ def _object_schema(kind: Any) -> dict[str, Any]:
 
 
 def picked(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an object that a dataclass knows."""
+    """Return those entries of a JSON object that are fields of the dataclass."""
     known = _names(kind)
     return {name: value for name, value in data.items() if name in known}
 

@@ -89,7 +89,7 @@ def progress(
 
 @contextlib.contextmanager
 def by_the_minute(program: str, *, quiet: bool = False) -> Iterator[None]:
-    """Say once a minute on stderr what is at hand; nothing at a terminal, which has bars.
+    """Print progress to stderr once a minute; print nothing at a terminal, which has bars.
 
     program: what the line begins with.
     """

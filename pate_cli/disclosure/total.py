@@ -66,7 +66,7 @@ def total_of(runs: Sequence[Run]) -> Figure:
         ParameterError: a δ of 1 or more.
     """
     if not runs:
-        raise LedgerError("there is no run whose cost could be told")
+        raise LedgerError("no run is recorded, so there is no total cost")
     if len(runs) == 1:
         return Figure(runs[0].counted, runs[0].delta, "one")
     return _cost_of(runs).together()

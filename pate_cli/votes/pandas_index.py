@@ -60,7 +60,7 @@ def _with_ids(table: Table, query: str, index: str | range | None) -> Table:
 def _read_indexed(
     table: Table, query: str, index: str | range, chunk: int, columns: list[str], size: int
 ) -> Batches:
-    """Read rows with the index under the name of a column."""
+    """Return rows with the index as a column of the given name."""
     row = sum(table.chunks[:chunk])
     stored = [column for column in columns if column != query]
     stored += [index] if isinstance(index, str) else table.schema.names[: not stored]

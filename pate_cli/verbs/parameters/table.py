@@ -126,12 +126,14 @@ _EVERYDAY: Final = (
             _AMOUNT,
         ),
         sigma1=Parameter(
-            f"Noise of the threshold test, votes. Left out, {SIGMA1_SHARE:.0%}; {_RULE}.",
+            "Standard deviation of the threshold's noise, votes. Left out, "
+            f"{SIGMA1_SHARE:.0%}; {_RULE}.",
             _AMOUNT,
             tried=("sigma_threshold",),
         ),
         sigma2=Parameter(
-            f"Noise on each class's count, votes. Left out, {SIGMA2_SHARE:.0%}; {_RULE}.",
+            "Standard deviation of the noise on each count, votes. Left out, "
+            f"{SIGMA2_SHARE:.0%}; {_RULE}.",
             _AMOUNT,
             tried=("sigma_gnmax", "sigma", "noise"),
         ),
@@ -236,7 +238,7 @@ _ADVANCED: Final = (
             "teachers_per_record, teacher_id. Each group gets its own epsilon.",
             "FILE",
         ),
-        teachers_per_record="Most teachers that one training record may have reached. "
+        teachers_per_record="Largest number of teachers that one training record may have reached. "
         "Left out, one.",
     )
     | _group(
@@ -281,7 +283,8 @@ _ADVANCED: Final = (
     | _group(
         "For --release upper",
         everyday=False,
-        beta="Smoothness of the sensitivity, per vote. Left out, a public rule chooses it.",
+        beta="β of the smooth sensitivity: one vote changes it by at most a factor e^β. Left "
+        "out, a public rule chooses it.",
         sigma_release="Noise of the sanitized epsilon, in smooth sensitivities. Left out, a public "
         "rule chooses it.",
     )
@@ -338,7 +341,8 @@ _OF_MECHANISMS: Final = (
         everyday=False,
         query_epsilon="Epsilon of each query of stability, of each unanswered one of "
         "sparse-vector. Left out, a public rule chooses it.",
-        query_delta="Delta of each such query, below `delta`. Left out, half of `delta` in all.",
+        query_delta="Delta of each such query; it must be smaller than `delta`. Left out, all "
+        "queries together have half of `delta`.",
         refusals=f"sparse-vector: stop after so many unanswered queries. Left out, {REFUSALS}.",
     )
 )
@@ -489,8 +493,8 @@ _OWN: Final = {
         "Search",
         mechanism="confident or gnmax. Left out, the better one.",
         threshold=f"Threshold, {_SEARCHED}",
-        sigma1=f"Noise of the threshold test, {_SEARCHED}",
-        sigma2=f"Noise on the count of each class, {_SEARCHED}",
+        sigma1=f"Standard deviation of the threshold's noise, {_SEARCHED}",
+        sigma2=f"Standard deviation of the noise on each count, {_SEARCHED}",
         prior_weight=f"Votes of a guess of the prior, {_SEARCHED}",
     )
     | _own(
@@ -636,7 +640,7 @@ def said_of(function: str, name: str) -> Parameter:
     own = _OWN.get(_ALIKE.get(function, function), {})
     said = own.get(name) or _SHARED.get(name)
     if said is None:
-        raise LookupError(f"the table of parameters says nothing of {name} of {function}")
+        raise LookupError(f"the table of parameters has no entry for {name} of {function}")
     return said
 
 

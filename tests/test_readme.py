@@ -157,7 +157,7 @@ def test_the_lines_of_python_run_as_they_stand_and_once(tmp_path, monkeypatch, c
     assert report["answers"] > 300
     with pytest.raises(pate_cli.PateError, match="exists already"):
         exec(lines, {})  # noqa: S102 - our own words
-    spent = pate_cli.spent(tmp_path / "clinics.spent.json")
+    spent = pate_cli.spent(tmp_path / "toy.spent.json")
     assert len(spent.runs) == 1
 
 

@@ -198,6 +198,18 @@ class Labels(Result):
         """
         return pa.Table.from_batches([self.batch(lists=True)])
 
+    def to_pandas(self) -> Any:
+        """Return `to_arrow` as a pandas.DataFrame whose index are the ids, as those of the votes.
+
+        So labels join the frame that the votes or queries came from, by its own index.
+
+        Raises:
+            UsageError: pandas is not installed.
+        """
+        frame = super().to_pandas()
+        frame.index = frame[self.id_column].to_list()
+        return frame
+
     def write(
         self, file: IO[bytes], path: str | os.PathLike[str], *, escape_formulas: bool = False
     ) -> None:

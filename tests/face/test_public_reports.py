@@ -1,7 +1,6 @@
 """What people reported of other tools, tried here: the same input, and what is right for it.
 
-Each test names the public reports that it comes from. What is wrong today is an expected failure,
-which turns once it is mended.
+Each test names the public reports that it comes from.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""What is known to be wrong today: each an expected failure, which turns once it is mended.
-
-Whoever mends one takes the mark off. What stems from a report about another tool is in
-`test_public_reports.py`.
-"""
+"""What was wrong at the face once, and stays mended."""
 
 from __future__ import annotations
 
@@ -14,7 +10,6 @@ import pytest
 
 import pate_cli as pate
 from face import inputs, meaning
-from face.marks import not_yet
 
 GNMAX = {"mechanism": "gnmax", "sigma2": 40.0}
 TEST = {**GNMAX, "record": False, "seed": 5}
@@ -68,7 +63,6 @@ def test_rows_of_guesses_go_by_their_ids():
     assert turned.tolist() == straight.tolist()
 
 
-@not_yet("the labels of a frame do not keep its index")
 def test_a_frame_keeps_its_index_in_the_labels():
     frame = FRAME.set_index(pd.Index([3 * row for row in range(inputs.QUERIES)]))
     found = pate.aggregate(frame, layout="counts", **TEST).labels.to_pandas()

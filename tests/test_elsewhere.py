@@ -90,7 +90,7 @@ def test_what_is_replaced(votes):
 @pytest.mark.usefixtures("elsewhere")
 def test_a_target_and_votes_from_a_pipe(votes):
     words = ["aggregate", "-", "--layout", "counts", "--target-epsilon", "9", "--spend", "s.json"]
-    words += ["--min-pass", "0"]
+    words += ["--min-pass", "0", "--bound", "two-tail"]
     result = CliRunner().invoke(
         app, [*words, "-o", "labels.npy"], input=Path(votes).read_bytes(), prog_name="pate"
     )

@@ -73,6 +73,7 @@ def test_tests_and_sanitized_runs_are_exempt(asked):
 @pytest.mark.parametrize("target", [12.0, 1000.0])
 def test_a_target_above_has_to_be_asked_for_by_name_as_well(target, tmp_path):
     asked = {**DEAR, "target_epsilon": target, "record": tmp_path / "spent.json"}
+    asked["bound"] = "two-tail"
     whole = pate.quote(VOTES, **DEAR).epsilon
     assert 12.0 < whole < 1000.0
     with pytest.raises(CeilingError, match="State a smaller `target_epsilon`") as caught:
@@ -89,7 +90,8 @@ def test_a_target_above_has_to_be_asked_for_by_name_as_well(target, tmp_path):
 
 
 def test_a_target_at_the_ceiling_is_none_above():
-    assert pate.aggregate(VOTES, **DEAR, target_epsilon=CEILING).report.epsilon <= CEILING
+    asked = {**DEAR, "target_epsilon": CEILING, "bound": "two-tail"}
+    assert pate.aggregate(VOTES, **asked).report.epsilon <= CEILING
 
 
 def test_a_composition_within_its_target_costs_what_it_costs():

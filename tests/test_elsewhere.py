@@ -19,7 +19,7 @@ from pate_cli.cli.terminal import stoppable
 from pate_cli.files import delivery
 from pate_cli.files.journal import locked
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.run import checkpoint
+from pate_cli.run import checkpoint, engine
 from pate_cli.run.engine import Processes
 from tasks import squared
 
@@ -146,3 +146,9 @@ def test_processes_where_nothing_can_be_forked(monkeypatch):
     )
     assert [square for square, _ in Processes(2)(squared, range(4))] == [0, 1, 4, 9]
     assert asked == [None]  # the system's own
+
+
+def test_no_more_processes_than_windows_waits_for(monkeypatch):
+    monkeypatch.setattr(engine.sys, "platform", "win32")
+    assert Processes(200)._workers == 61
+    assert Processes(3)._workers == 3

@@ -27,11 +27,8 @@ def of_cost(result: dict[str, Any]) -> Said:
         where += " (at the edge of the orders tried)"
     if round_up(result["epsilon"]) == bound["epsilon"]:
         where = "as for all votes"
-    yield _WARNING
-    yield Line(
-        f", {result['analysis']} analysis, {result['queries']} queries, "
-        f"{result['expected_answers']:.2f} expected answers, delta {result['delta']:g}",
-        first=(result["mechanism"]["name"], "bold"),
+    yield from _head(
+        result, f"{result['expected_answers']:.2f} expected answers, delta {result['delta']:g}"
     )
     yield Line(
         f"epsilon {result['epsilon']:.4f} {where}; worst case {bound['epsilon']:.4f} "
@@ -66,6 +63,15 @@ def of_cost(result: dict[str, Any]) -> Said:
     )
     if "unmatched_votes" in result:
         yield from _unmatched(result["unmatched_votes"])
+
+
+def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
+    """Yield the warning of a secret result, and what it is about: mechanism, analysis, queries."""
+    yield _WARNING
+    yield Line(
+        f", {result['analysis']} analysis, {result['queries']} queries, {more}",
+        first=(result["mechanism"]["name"], "bold"),
+    )
 
 
 def _on_target(target: dict[str, Any]) -> Iterator[Line]:
@@ -122,11 +128,7 @@ def _unmatched(found: dict[str, Any]) -> Said:
 def of_sensitivity(result: dict[str, Any]) -> Said:
     """Yield how far one record could move a cost, by distance."""
     best = result["best"]
-    yield _WARNING
-    yield Line(
-        f", {result['analysis']} analysis, {result['queries']} queries, order {result['order']:g}",
-        first=(result["mechanism"]["name"], "bold"),
-    )
+    yield from _head(result, f"order {result['order']:g}")
     yield Line(
         f"smooth sensitivity {result['smooth_sensitivity']:.6g} at beta {result['beta']:g}, "
         f"reached at distance {result['distance']}",

@@ -34,6 +34,8 @@ Engine: TypeAlias = Callable[[Task, Sequence[Any]], Iterator[Any]]
 
 _AHEAD: Final = 2
 """Items per process that are sent before results are taken."""
+_MOST_ON_WINDOWS: Final = 61
+"""Processes that Python can wait for there; labels do not depend on how many there are."""
 _PATIENCE: Final = 20
 """Seconds within which a scheduler must answer and have a worker."""
 _RETRIES: Final = 3
@@ -78,12 +80,6 @@ def engine_of(where: str, *, workers: int) -> Iterator[Engine]:
         )
 
 
-def cores() -> int:
-    """Return how many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
-
-
 def _in_order(submit: Callable[[Any], Any], items: Sequence[Any], *, ahead: int) -> Iterator[Any]:
     """Yield the results of futures in order, with so many under way: results do not pile up."""
     waiting = iter(items)
@@ -109,7 +105,7 @@ class Processes:
     """
 
     def __init__(self, workers: int) -> None:
-        self._workers = workers
+        self._workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
 
     def __call__(self, task: Task, items: Sequence[Any]) -> Iterator[Any]:
         """Yield the results in the order of the items."""

@@ -30,8 +30,6 @@ from pate_cli.votes.vote_file import VoteFile
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
-Aggregator: TypeAlias = Mechanism | MechanismChoice | str
-"""A mechanism, or its name."""
 Progress: TypeAlias = Callable[..., None]
 
 PARAMETERS: Final = (

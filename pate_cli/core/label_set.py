@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, called, encoded
+from pate_cli.core.codec import SPARING, called
 from pate_cli.core.errors import ParameterError
 
 UNDECIDED: Final = -1
@@ -59,10 +58,6 @@ class LabelSet:
         if rows.size and rows.max() >= CLASSES:
             raise ParameterError(f"row {int(np.argmax(rows >= CLASSES))}: is neither 0 nor 1")
         return np.maximum(rows, UNDECIDED).reshape(-1, self.count).astype(np.int8)
-
-    def texts(self) -> dict[str, str]:
-        """The label set in texts, by the names that documents have for its fields."""
-        return {name: json.dumps(fact) for name, fact in encoded(self).items()}
 
 
 def rows_of(label_set: LabelSet | None) -> str:

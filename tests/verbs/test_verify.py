@@ -359,7 +359,7 @@ def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):
     wider = dataclasses.replace(reports.made("upper")[0].rounds[0].sanitizer, sigma=80.0)
     for kind, name, change in (
         ("gnmax", "sigma2", {"mechanism": louder}),
-        ("upper", "release", {"sanitizer": wider}),
+        ("upper", "sanitizer", {"sanitizer": wider}),
         ("classes read off", "read_off", {"read_off": ()}),
         ("seeded", "private", {"private": True}),
         ("paper", "analysis", {"analysis": "tight"}),

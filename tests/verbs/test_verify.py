@@ -458,7 +458,7 @@ def test_a_prior_cannot_be_kept_quiet(kind, tmp_path):
     mechanism = {name: one for name, one in report.mechanism.items() if name != "prior_weight"}
     forged = retold(report, mechanism=mechanism, prior=None)
     assert not failed(HERE(forged))
-    assert carried(forged, labels, tmp_path).startswith("the labels carry another prior_")
+    assert carried(forged, labels, tmp_path).startswith("the labels carry another prior")
 
 
 def test_the_guesses_are_known_by_their_hash(tmp_path):

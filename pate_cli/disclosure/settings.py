@@ -107,7 +107,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        fault = next(self._faults(mechanism_from_parameters(self.mechanism)), None)
+        fault = next(self._faults(self.aggregator), None)
         if fault is not None:
             raise ParameterError(fault)
 
@@ -148,6 +148,17 @@ class Settings:
         return cls(
             **{each.name: getattr(settings, each.name) for each in fields(Settings)} | beside
         )
+
+    @property
+    def aggregator(self) -> Mechanism:
+        """The mechanism that has these parameters."""
+        return mechanism_from_parameters(self.mechanism)
+
+    @property
+    def charged(self) -> tuple[int, int]:
+        """Queries and answers that are paid for; of a session those it may give in any case."""
+        rule = self.rule
+        return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
 
     @property
     def published(self) -> Settings:

@@ -58,4 +58,5 @@ def _outlook(request: Request, settings: Settings, forecast: Forecast | None) ->
         orders=target.test_orders(request.scored),
         needed=target.tested,
         chances=None if forecast is None else forecast.named_chances(),
+        expected=None if forecast is None else forecast.at(forecast.middle),
     )

@@ -1,6 +1,6 @@
 """A parameter is said once: its type in the signatures, all else in the table, for both faces."""
 
-from __future__ import annotations
+from __future__ import json
 
 import csv
 import importlib
@@ -243,7 +243,8 @@ def test_another_word_is_refused_with_the_choices(word, value):
 
 def test_numbers_of_numpy_are_numbers():
     given = {"delta": np.float64(1e-5), "max_queries": np.int64(2), "seed": np.int64(1)}
-    assert pate.aggregate(VOTES, "gnmax", layout="counts", **given).labels.asked == 2
+    done = pate.aggregate(VOTES, "gnmax", layout="counts", **given)
+    assert done.labels.asked == json.loads(done.report.to_json())["queries"] == 2
 
 
 def test_none_of_a_mechanism_is_its_default():

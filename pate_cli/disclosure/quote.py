@@ -37,6 +37,8 @@ class Outlook:
         needed: whether the labels could cost more than the target, so that there is a release test.
         chances: how likely made-up ensembles of this shape would pass: their mean, and the worst
             and the best with what they are like; None where nothing is tested.
+        expected: answers, agreement with the plurality and pass probability of made-up teachers
+            who are right as often as the middle of the range; None where nothing is tested.
     """
 
     target: float
@@ -44,6 +46,7 @@ class Outlook:
     orders: tuple[float, ...]
     needed: bool
     chances: Mapping[str, Any] | None
+    expected: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

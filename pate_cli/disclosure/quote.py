@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, encoded
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.facts import group_guarantees, worst_case
@@ -23,6 +22,7 @@ from pate_cli.disclosure.report import (
     PublicPrior,
 )
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import SPARING, encoded
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism

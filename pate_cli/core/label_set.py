@@ -8,7 +8,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, called
 from pate_cli.core.errors import ParameterError
 
 UNDECIDED: Final = -1
@@ -29,8 +28,10 @@ class LabelSet:
         names: of the labels, [count], each once; None where they have none but their numbers.
     """
 
-    count: int = field(metadata=called("labels_per_query"))
-    names: tuple[str, ...] | None = field(default=None, metadata=called("label_names") | SPARING)
+    count: int = field(metadata={"name": "labels_per_query"})  # as documents call it
+    names: tuple[str, ...] | None = field(
+        default=None, metadata={"name": "label_names", "sparing": True}
+    )
 
     def __post_init__(self) -> None:
         if self.count < 1:

@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, encoded
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.ledger import Round
@@ -21,6 +20,7 @@ from pate_cli.disclosure.report import (
     PublicPrior,
 )
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import SPARING, encoded
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism
 

@@ -16,7 +16,6 @@ import pytest
 import pate_cli as library
 import record_files
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound
@@ -24,6 +23,7 @@ from pate_cli.disclosure.profile import coin_orders, states_for
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.files.document import encoded
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.forecast import public_forecast
 from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for

@@ -56,7 +56,7 @@ class Keyword:
 
     @property
     def argument(self) -> bool:
-        """Whether it stands on the command line without an option in front."""
+        """Return whether the command line has it without an option in front."""
         return self.says.group == table.ARGUMENTS
 
     @property

@@ -24,7 +24,7 @@ Guesses: TypeAlias = Any
 
 @dataclass(frozen=True)
 class Kind:
-    """What a name in a signature stands for.
+    """Values that a type in a signature stands for.
 
     Attributes:
         type: of its values.

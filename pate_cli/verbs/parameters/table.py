@@ -71,7 +71,7 @@ TRIED: Final = {
 
 @dataclass(frozen=True)
 class HelpEntry:
-    """What help.ini says of a parameter.
+    """Entry of help.ini: the help and the group of a parameter.
 
     Attributes:
         help: one or two sentences, which name neither the type nor the range.

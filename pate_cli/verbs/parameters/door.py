@@ -86,6 +86,9 @@ def _behind_door(
             if name not in keywords:
                 raise UsageError(unknown(called, name, keywords))
         found = signature.bind(*args[len(own) :], **given)
+        for name, value in found.arguments.items():
+            if getattr(value, "ndim", None) == 0:  # records and reports hold numbers of Python
+                found.arguments[name] = value.item()
         check_all(keywords, found.arguments)
         found.apply_defaults()
         return function(*own, **found.arguments)
@@ -98,6 +101,8 @@ def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
     """Return what to say of a keyword that a verb does not have."""
     if name in GONE:
         return f"`{name}` is gone: {GONE[name]}"
+    if name == "dry_run":
+        return f"{called} takes no `dry_run`; `quote` with the same keywords spends nothing"
     near = nearest_to(name, keywords.values())
     meant = "" if near is None else f"; did you mean `{near.name}`?"
     return f"{called} takes no `{name}`{meant}"

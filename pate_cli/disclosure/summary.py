@@ -86,6 +86,11 @@ def of_quote(quote: Quote) -> Pairs:
 def _quoted(quote: Quote) -> _Rows:
     yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
+    expected = quote.target.expected if quote.target is not None else None
+    if expected is not None:
+        answers, right = expected["answers"], expected["agreement"]
+        told = f"about {answers:.0f} answers, if teachers are right {right:.0%} of the time"
+        yield "expect", told
     reading = "whatever the votes" if quote.sound else "nothing is promised"
     yield "epsilon", f"at most {nats(quote.epsilon)} at delta {shown(quote.delta)}; {reading}"
     yield from _guessed(quote.prior)

@@ -189,6 +189,10 @@ def test_a_keyword_near_none_is_refused_as_well():
     with pytest.raises(UsageError) as refused:
         pate.aggregate(VOTES, xyzzy=1)
     assert str(refused.value) == "aggregate takes no `xyzzy`"
+    with pytest.raises(UsageError) as refused:
+        pate.aggregate(VOTES, dry_run=True)
+    told = "aggregate takes no `dry_run`; `quote` with the same keywords spends nothing"
+    assert str(refused.value) == told
 
 
 @pytest.mark.parametrize("name", GONE)

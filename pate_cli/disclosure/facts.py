@@ -13,9 +13,17 @@ from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Step, textbook
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
-from pate_cli.disclosure.cautions import PAPER, cautions, vacuous_warnings
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.guarantee import DRAWS, GAPS, INPUTS, TOTAL, worded
+from pate_cli.disclosure.guarantee import (
+    DRAWS,
+    GAPS,
+    INPUTS,
+    PAPER,
+    TOTAL,
+    cautions,
+    vacuous_warnings,
+    worded,
+)
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
     Crosscheck,
@@ -130,8 +138,7 @@ def report_of(facts: ReportFacts) -> Report:
     if met is not None and epsilon > met:
         raise ReportError(f"epsilon {epsilon:g} does not meet the target {met:g} untested")
     unsettled, mechanisms = tuple(_unsettled(facts)), [done.aggregator for done in rounds]
-    composed, named = rounds[0].analysis == "composition", dict(rounds[0].mechanism)
-    paper = plan is not None and rounds[0].analysis == "paper"
+    named, paper = dict(rounds[0].mechanism), plan is not None and rounds[0].analysis == "paper"
     return worded(
         Report(
             **{name: getattr(facts, name) for name in ReportFacts.__dataclass_fields__},
@@ -160,7 +167,7 @@ def report_of(facts: ReportFacts) -> Report:
                 *(GAPS[word] for word in unsettled),
                 *((PAPER,) if paper else ()),
                 *cautions(*mechanisms, delta=labels_delta),
-                *vacuous_warnings(epsilon, composed=composed),
+                *vacuous_warnings(epsilon),
             ),
         )
     )

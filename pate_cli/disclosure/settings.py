@@ -170,14 +170,12 @@ class Settings:
     @property
     def teachers_per_record(self) -> int:
         """How many votes of a query one record moves, as the run is charged."""
-        found: int = self.mechanism.get("teachers_per_record", 1)
-        return found
+        return self.aggregator.teachers_per_record
 
     @property
     def votes_together(self) -> bool:
         """True where these are the votes of one teacher."""
-        found: bool = self.mechanism.get("votes_together", False)
-        return found
+        return self.aggregator.votes_together
 
     @property
     def protected(self) -> tuple[Any, ...]:

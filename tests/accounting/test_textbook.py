@@ -44,11 +44,9 @@ def test_the_orders_are_those_of_the_library():
 @pytest.mark.parametrize("steps", SEVERAL.values(), ids=SEVERAL)
 def test_renyi_composition_is_that_of_the_library(steps, delta):
     accountant = composed(RdpAccountant(), steps)
-    epsilon, order = accountant.get_epsilon_and_optimal_order(delta)
-    found = textbook(steps, delta=delta)
-    assert found.rdp == pytest.approx(epsilon, rel=1e-9)
-    if epsilon > 0.0:
-        assert found.rdp_order == pytest.approx(order)
+    assert textbook(steps, delta=delta).rdp == pytest.approx(
+        accountant.get_epsilon(delta), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("which", ["one", "a run"])
@@ -102,7 +100,7 @@ def test_bounded_steps_in_closed_form():
     assert found.basic >= 5.6
     assert found.advanced == pytest.approx(float(wanted), rel=1e-11)
     assert found.advanced >= wanted
-    assert (found.rdp, found.rdp_order, found.exact) == (None, None, None)
+    assert (found.rdp, found.exact) == (None, None)
 
 
 @RARELY
@@ -170,20 +168,6 @@ def test_extreme_steps_have_finite_numbers_or_none(steps):
         assert number is None or (math.isfinite(number) and number >= 0.0)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda: Gaussian(-1, 1.0),
-        lambda: Gaussian(1.5, 1.0),
-        lambda: Gaussian(True, 1.0),
-        lambda: Gaussian(1, 0.0),
-        lambda: Gaussian(1, math.nan),
-        lambda: Bounded(1, -0.1),
-        lambda: Bounded(1, 0.1, 1.0),
-        lambda: Bounded(1, 0.1, math.nan),
-        lambda: textbook([], delta=0.0),
-    ],
-)
-def test_numbers_out_of_range_are_refused(step):
+def test_a_delta_out_of_range_is_refused():
     with pytest.raises(ParameterError):
-        step()
+        textbook([], delta=0.0)

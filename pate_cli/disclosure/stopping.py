@@ -17,7 +17,7 @@ from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.settings import StopRule
-from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
 # Less beyond is not worth keeping ε at that of the queries that are asked in any case.
 _WORTH: Final = 0.6
@@ -28,7 +28,7 @@ _POWER: Final = 1.7
 _PATIENCE: Final = 12
 
 
-def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -> str | None:
+def rule_fault(rule: StopRule, mechanism: Mechanism) -> str | None:
     """Return why a rule costs more than it says with a mechanism; None where it does not."""
     cost = _cost(mechanism, rule.delta)(rule.asks)
     if cost > rule.epsilon + _ROUND_OFF:
@@ -52,7 +52,7 @@ def rule_fault(rule: StopRule, mechanism: ScoredMechanism | ComposedMechanism) -
 
 
 def stop_rule(
-    mechanism: ScoredMechanism | ComposedMechanism,
+    mechanism: Mechanism,
     *,
     epsilon: float | None,
     delta: float,
@@ -113,7 +113,7 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
     return best
 
 
-def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Callable[[int], float]:
+def _cost(mechanism: Mechanism, delta: float) -> Callable[[int], float]:
     """Return the ε of so many queries in any case, as it is said; infinite for too small a δ."""
 
     def cost(queries: int) -> float:
@@ -126,9 +126,7 @@ def _cost(mechanism: ScoredMechanism | ComposedMechanism, delta: float) -> Calla
     return cost
 
 
-def _too_coarse(
-    mechanism: ScoredMechanism | ComposedMechanism, queries: int, delta: float, epsilon: float
-) -> bool:
+def _too_coarse(mechanism: Mechanism, queries: int, delta: float, epsilon: float) -> bool:
     """Whether the noise of so many queries adds more to δ than is allowed for."""
     return delta < mechanism.smallest_delta(queries, epsilon=epsilon + 1.0)
 

@@ -37,7 +37,7 @@ VERBS = (
     pate.explain,
 )
 LOOKING = [pate.aggregate, pate.quote, pate.cost, pate.compare, pate.smooth_sensitivity, pate.tune]
-SIGNED = (*VERBS, signatures.session_settings)
+SIGNED = (*VERBS, signatures.session)
 VOTES = np.array([[30, 10], [25, 15], [5, 35]])
 GIVEN = {"seed": 1, "sigma2": 15.0}
 OTHER = {
@@ -53,7 +53,7 @@ OTHER = {
     ("plan", "labels"),  # how many, and no file
     ("verify", "prior"),  # of several rounds several
     ("verify", "report"),  # its content, too
-    ("session_settings", "mechanism"),
+    ("session", "mechanism"),
 }
 """Parameters that mean something else than those of the same name, or that take less."""
 
@@ -73,16 +73,9 @@ def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
     }
     for name in COMMANDS:
         known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
-    names = {name for _, name in known}
-    assert set(table._SHARED) - names == set()
-    for verb, own in table._OWN.items():
-        alike = {verb, *(each for each, of in table._ALIKE.items() if of == verb)}
-        assert {name for name in own if not any((each, name) in known for each in alike)} == set()
-
-
-def test_every_group_has_its_place_in_the_help():
-    tables = (table._SHARED, *table._OWN.values())
-    assert {says.group for each in tables for says in each.values()} == set(table.HEADINGS)
+    known |= {(verb, off) for verb, name in known if (off := table.OFF.get(name))}
+    known |= {("", name) for _, name in known}
+    assert set(table.ENTRIES) - known == set()
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
@@ -109,7 +102,7 @@ def test_the_command_line_has_what_the_verb_has_but_for_what_is_python_alone():
     for name in COMMANDS:
         verb = getattr(signatures, name.replace("-", "_"), None)
         if verb is not None:
-            taken = {each for each, one in keywords_of(verb).items() if not one.says.hidden}
+            taken = {each for each, one in keywords_of(verb).items() if not one.hidden}
             assert taken <= set(keywords_of_command(load(name)))
 
 
@@ -119,7 +112,7 @@ def test_a_run_has_twenty_everyday_options_and_twenty_five_more():
     ]
     own = [one for one in options if one.says.group.startswith("For --")]
     everyday = [one for one in options if one.says.everyday]
-    offs = [one for one in options if one.says.off]
+    offs = [one for one in options if one.off]
     assert len(everyday) <= 21
     assert len(options) + len(offs) - len(everyday) - len(own) <= 25
 
@@ -189,6 +182,26 @@ def test_a_keyword_near_none_is_refused_as_well():
     with pytest.raises(UsageError) as refused:
         pate.aggregate(VOTES, xyzzy=1)
     assert str(refused.value) == "aggregate takes no `xyzzy`"
+    with pytest.raises(UsageError) as refused:
+        pate.aggregate(VOTES, dry_run=True)
+    told = "aggregate takes no `dry_run`; `quote` with the same keywords spends nothing"
+    assert str(refused.value) == told
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Whoever computes settings with numpy gets the report of the same numbers of Python."""
+    votes = np.tile([30, 6, 4], (20, 1))
+    own = {"sigma2": 16.0, "sigma1": 20.0, "threshold": 24, "max_queries": 7, "delta": 1e-5}
+    numpys = {"max_queries": np.uint8(7), "delta": np.float64(1e-5)}
+    numpys |= {"sigma2": np.float32(16), "sigma1": np.float16(20), "threshold": np.int64(24)}
+    made = pate.ConfidentGNMax(
+        np.int64(40), np.int32(3), **{name: numpys.pop(name) for name in list(numpys)[2:]}
+    )
+    found = [
+        pate.aggregate(votes, *chosen, layout="counts", seed=3, **given).report.to_dict()
+        for chosen, given in (([], own), ([], own | numpys), ([made], numpys))
+    ]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("name", GONE)
@@ -235,11 +248,6 @@ def test_a_wrong_type_is_refused_in_a_line(name, value, wanted):
 def test_another_word_is_refused_with_the_choices(word, value):
     with pytest.raises(ParameterError, match=f"`{word}` must be one of"):
         pate.aggregate(VOTES, **{word: value})
-
-
-def test_numbers_of_numpy_are_numbers():
-    given = {"delta": np.float64(1e-5), "max_queries": np.int64(2), "seed": np.int64(1)}
-    assert pate.aggregate(VOTES, "gnmax", layout="counts", **given).labels.asked == 2
 
 
 def test_none_of_a_mechanism_is_its_default():

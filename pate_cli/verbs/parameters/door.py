@@ -19,6 +19,25 @@ _Result = TypeVar("_Result")
 _WIDTH: Final = 96
 
 
+def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Raise from here what a function refuses, unless PATE_DEBUG is set.
+
+    A traceback then shows the caller's line and one of ours.
+    """
+
+    @functools.wraps(function)
+    def called(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **given)
+        except PateError as error:
+            if os.environ.get("PATE_DEBUG"):
+                raise
+            raise error.with_traceback(None) from None
+
+    return called
+
+
 def verb(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     """Check what a verb is given by its keywords, and tell of each parameter in its docstring.
 
@@ -50,9 +69,6 @@ def _behind_door(
 ) -> Callable[..., Any]:
     """Return a function that is called with every parameter of a model, once they are checked.
 
-    What is refused is raised from here: a traceback shows the caller's line and none of ours,
-    unless PATE_DEBUG is set.
-
     Args:
         function: what does the work.
         model: what has the signature.
@@ -62,22 +78,20 @@ def _behind_door(
     keywords, signature = keywords_of(model), inspect.signature(model)
     function.__doc__ = _told(function, keywords)
 
+    @brief
     @functools.wraps(function)
     def door(*args: Any, **given: Any) -> Any:
-        __tracebackhide__ = True
         own = args[:1] if bound else ()
-        try:
-            for name in given:
-                if name not in keywords:
-                    raise UsageError(unknown(called, name, keywords))
-            found = signature.bind(*args[len(own) :], **given)
-            check_all(keywords, found.arguments)
-            found.apply_defaults()
-            return function(*own, **found.arguments)
-        except PateError as error:
-            if os.environ.get("PATE_DEBUG"):
-                raise
-            raise error.with_traceback(None) from None
+        for name in given:
+            if name not in keywords:
+                raise UsageError(unknown(called, name, keywords))
+        found = signature.bind(*args[len(own) :], **given)
+        for name, value in found.arguments.items():
+            if getattr(value, "ndim", None) == 0:  # records and reports hold numbers of Python
+                found.arguments[name] = value.item()
+        check_all(keywords, found.arguments)
+        found.apply_defaults()
+        return function(*own, **found.arguments)
 
     door.__dict__["__signature__"] = signature
     return door
@@ -87,6 +101,8 @@ def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
     """Return what to say of a keyword that a verb does not have."""
     if name in GONE:
         return f"`{name}` is gone: {GONE[name]}"
+    if name == "dry_run":
+        return f"{called} takes no `dry_run`; `quote` with the same keywords spends nothing"
     near = nearest_to(name, keywords.values())
     meant = "" if near is None else f"; did you mean `{near.name}`?"
     return f"{called} takes no `{name}`{meant}"
@@ -101,7 +117,9 @@ def _told(function: Callable[..., Any], keywords: Mapping[str, Keyword]) -> str:
 
 def _paragraph(keyword: Keyword) -> str:
     """Return what a docstring says of one parameter: its help, range and default."""
-    text = f"{keyword.name}: {keyword.says.help} {keyword.says.python}".rstrip()
+    text = f"{keyword.name}: {keyword.says.help}"
+    if keyword.off is not None:
+        text += f" False: {keyword.without}"
     if keyword.range:
         text += f" Must be {keyword.range}."
     if keyword.default not in (None, False, (), Keyword.required):

@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from pate_cli.core.checks import MOST_CLASSES, check_whole
 from pate_cli.core.clock import now
-from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import MechanismName
@@ -18,6 +17,7 @@ from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import stop_rule
+from pate_cli.files.document import encoded
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.verbs.limits import refuse_dear

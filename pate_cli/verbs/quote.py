@@ -11,7 +11,6 @@ from pate_cli.core.errors import CeilingError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.guarantee import GAPS, cautions, vacuous_warnings
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
@@ -41,20 +40,15 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
             beware.append(_NAMED.format(shown(error.epsilon)))
         if budget is not None:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
+        progress(0, request.queries)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         forecast = foreseen(request, settings)
-        found = replace(quote_of(settings), target=_outlook(request, settings, forecast))
-        gaps = tuple(GAPS[fact] for fact in settings.read_off)
-        warnings = [
-            *gaps,
-            *cautions(request.mechanism, delta=request.delta),
-            *vacuous_warnings(found.epsilon),
-            *beware,
-        ]
+        found = quote_of(settings, _outlook(request, settings, forecast))
+        warnings = [*found.warnings, *beware]
         if forecast is not None and forecast.best_chance < asked["min_pass"]:
             warnings.append(_HOPELESS.format(forecast.best_chance))
-        return replace(found, sound=not gaps, warnings=tuple(warnings))
+        return replace(found, warnings=tuple(warnings))
 
 
 def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:

@@ -7,10 +7,11 @@ every other field; `verify` does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from dataclasses import astuple
+from typing import Any
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.textbook import Step, textbook
+from pate_cli.accounting.textbook import Step, Textbook, textbook
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cost import Cost
@@ -26,7 +27,6 @@ from pate_cli.disclosure.guarantee import (
 )
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
-    Crosscheck,
     DataIndependent,
     GroupGuarantee,
     Report,
@@ -40,19 +40,6 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import in_full
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.votes.facts import Group
-
-_OURS: Final = "The worst case of the labels (data_independent.labels_epsilon)"
-_WHERE: Final = "accounting/THEORY.md, sections 9, 14 and 18"
-_SMALLER: Final = (
-    f"{_OURS} is no larger: a textbook accountant assumes that all noisy counts are published, "
-    "but only the winning class is, or that there is none; and steps that are (epsilon, delta)-"
-    f"differentially private are composed optimally here ({_WHERE})."
-)
-_LARGER: Final = f"{_OURS} is larger than the least of these; both are bounds ({_WHERE})."
-_NO_TEXTBOOK: Final = (
-    "No textbook theorem says anything here: it composes steps of one kind, whose deltas add up to "
-    f"less than delta. {_OURS} composes them all the same ({_WHERE})."
-)
 
 
 def run_facts(done: Round, **came: Any) -> ReportFacts:
@@ -162,7 +149,7 @@ def report_of(facts: ReportFacts) -> Report:
             ),
             met_target=met,
             unsettled=unsettled,
-            crosscheck=None if facts.total else _crosscheck(rounds, labels_delta, public),
+            crosscheck=None if facts.total else _crosscheck(rounds, labels_delta),
             warnings=(
                 *(GAPS[word] for word in unsettled),
                 *((PAPER,) if paper else ()),
@@ -182,17 +169,10 @@ def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
     ]
 
 
-def _crosscheck(rounds: Sequence[Settings], delta: float, public: DataIndependent) -> Crosscheck:
-    """Return the figures of textbook accountants, and how the worst case of the labels compares."""
-    found = textbook(textbook_steps(rounds), delta=delta)
-    numbers = [
-        None if value is None else round_up(value)
-        for value in (found.rdp, found.exact, found.basic, found.advanced)
-    ]
-    least = min((value for value in numbers if value is not None), default=None)
-    if least is None:
-        return Crosscheck(_NO_TEXTBOOK, *numbers)
-    return Crosscheck(_SMALLER if public.labels_epsilon <= least else _LARGER, *numbers)
+def _crosscheck(rounds: Sequence[Settings], delta: float) -> Textbook:
+    """Return the figures of textbook accountants for rounds, rounded up."""
+    found = astuple(textbook(textbook_steps(rounds), delta=delta))
+    return Textbook(*(None if each is None else round_up(each) for each in found))
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:

@@ -7,10 +7,10 @@ import importlib.util
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from pate_cli.accounting.textbook import Bounded, Gaussian
+from pate_cli.accounting.textbook import Bounded, Gaussian, Textbook
 from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.facts import textbook_steps
-from pate_cli.disclosure.report import Crosscheck, Report
+from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.verification import OPEN, Check
 
 LIBRARY: Final = "dp-accounting"
@@ -48,7 +48,7 @@ def library_checks(report: Report, wanted: bool | None) -> Iterator[Check]:
         yield Check(LIBRARY, OPEN, f"it failed: {type(error).__name__}")
 
 
-def _gaussian(crosscheck: Crosscheck, steps: Sequence[Gaussian], delta: float) -> Iterator[Check]:
+def _gaussian(crosscheck: Textbook, steps: Sequence[Gaussian], delta: float) -> Iterator[Check]:
     library = importlib.import_module(_LIBRARY)
     accountants: tuple[tuple[str, float | None, Any, float], ...] = (
         ("rdp", crosscheck.rdp_epsilon, library.rdp.RdpAccountant(), 1.0),
@@ -65,7 +65,7 @@ def _gaussian(crosscheck: Crosscheck, steps: Sequence[Gaussian], delta: float) -
         yield Check.of(f"{LIBRARY} ({name})", () if near else (told,), told)
 
 
-def _bounded(crosscheck: Crosscheck, steps: Sequence[Bounded], delta: float) -> Iterator[Check]:
+def _bounded(crosscheck: Textbook, steps: Sequence[Bounded], delta: float) -> Iterator[Check]:
     stated = (crosscheck.basic_epsilon, crosscheck.advanced_epsilon)
     ours = min((value for value in stated if value is not None), default=None)
     if ours is None:

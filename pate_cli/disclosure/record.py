@@ -20,14 +20,12 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.disclosure.seen import Sighting
 from pate_cli.disclosure.settings import Settings
 from pate_cli.files.journal import Journal
 from pate_cli.votes.facts import PriorFacts
@@ -53,15 +51,8 @@ class SpendRecord:
     runs: tuple[Run, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [run.id for run in self.runs]
-        if len(set(names)) < len(names):
+        if len({run.id for run in self.runs}) < len(self.runs):
             raise LedgerError("a run stands in the record twice")
-
-    def with_run(self, run: Run) -> SpendRecord:
-        """Return the record with a run, in place of what it held under the same id."""
-        if all(known.id != run.id for known in self.runs):
-            return SpendRecord((*self.runs, run))
-        return SpendRecord(tuple(run if known.id == run.id else known for known in self.runs))
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
         """Return the runs that another record does not know, by any of their names."""
@@ -122,28 +113,41 @@ class SpendRecord:
         return RecordFile(path).record
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """A record as it was last seen.
+
+    Attributes:
+        record: its file, an absolute path.
+        lines: how many events it told of.
+        chain: the hash of all of them.
+    """
+
+    record: str
+    lines: int
+    chain: str
+
+
 class RecordFile:
     """The record in one file, as far as this process has read it.
 
     Attributes:
         name: what messages call the file.
+        path: where it is, behind links.
         goes_on_in: the name of the record that took over its runs; None where it takes runs itself.
+        keys: under which the user finds it again, beside those of its path. SECRET.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         """Read the file, if it is there; LedgerError where it is damaged or something else."""
         self._journal = Journal(path, KIND)
-        self.name = self._journal.name
+        self.name, self.path = self._journal.name, self._journal.path
         self.goes_on_in: str | None = None
+        self.keys: tuple[str, ...] = ()
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
         self._follow()
-
-    @property
-    def path(self) -> Path:
-        """Path of the file, behind links."""
-        return self._journal.path
 
     @property
     def empty(self) -> bool:

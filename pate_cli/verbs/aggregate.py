@@ -86,7 +86,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         settings = replace(settings, private=key.private)
         # What a record would tell of a run takes time, and nobody asks without one.
         entry = Entry(record, run_of(settings, key, began) if record.file else None, budget=budget)
-        twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
+        twin = record.twin(request.mechanism.teachers)
         if twin is not None:
             warnings.warn(twin, stacklevel=4)
         place.try_out(request.file.queries)

@@ -18,8 +18,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report, ReportFacts
-from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.runs import Outcome, Run, Spent
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.analyses import analysis_of
@@ -79,14 +78,14 @@ def released(asked: Mapping[str, Any]) -> Released:
     entry.enter()
     with entry.standing(until_read=False):
         if total is not None and drawing:
-            facts = _drawn(total, facts, key, _earlier(entry.account(), total, run))
+            facts = _drawn(total, facts, key, _earlier(entry.record, total, run))
             facts = replace(facts, spent=entry.settle(Outcome.RELEASED))
         else:
-            facts = _of_all(entry.account(), facts, unverified=unverified)
+            facts = _of_all(entry.record, facts, unverified=unverified)
         # A record tells of draws from a ledger; a ledger does not.
         facts = replace(facts, recorded=total is None or asked["record"] is not False)
     joined = place.joined if place.earlier else None
-    return Released(report_of(facts), total, entry.account(), joined)
+    return Released(report_of(facts), total, entry.record, joined)
 
 
 def _record_of(read: ReleaseInputs, asked: Mapping[str, Any]) -> RecordPlace:
@@ -164,7 +163,7 @@ def _earlier(record: SpendRecord, total: Ledger, run: Run | None) -> list[Run]:
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
     """Return the facts with what was drawn before, and with one draw more if it is asked for."""
-    past = tuple(draw for run in earlier for draw in run.draws)
+    past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
         return facts

@@ -17,12 +17,11 @@ from pate_cli.disclosure.facts import run_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, SpendRecord
-from pate_cli.disclosure.record_place import record_beside
+from pate_cli.disclosure.record_place import keys_of_votes, record_beside
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.seen import keys_of_votes
 from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name

@@ -21,7 +21,6 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
@@ -29,9 +28,8 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.runs import Budget, Run, Spent
 from pate_cli.disclosure.settings import StopRule
-from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism

@@ -16,14 +16,12 @@ from numpy.typing import NDArray
 from pate_cli.core.codec import encoded
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.said import Grid, Line, Said
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.total import Spent, however_chosen, left_of
+from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
 from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.reading import named, reading
@@ -51,12 +49,13 @@ class RecordCost(Result):
     @cached_property
     def running(self) -> list[tuple[float, float]]:
         """(ε, δ) of all runs up to each one, however they were chosen."""
-        return list(however_chosen(self.runs, self.budget))
+        found = plain_sums if self.budget is None else self.budget.spent
+        return found(self.runs)[1:]
 
     @property
     def left(self) -> tuple[float, float] | None:
         """(ε, δ) that are left of the budget, each at least 0; None without a budget."""
-        return None if self.budget is None else left_of(self.budget, self.runs)
+        return None if self.budget is None else self.budget.left(self.budget.spent(self.runs)[-1])
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:

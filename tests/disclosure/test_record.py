@@ -66,8 +66,6 @@ def test_records_together_count_a_run_once_and_the_later_word_on_it():
 def test_a_run_stands_in_it_once():
     with pytest.raises(LedgerError, match="twice"):
         SpendRecord((TRIED, TRIED))
-    ended = replace(TRIED, outcome=Outcome.LABELLED)
-    assert RECORD.with_run(ended).runs[1] == ended
 
 
 def test_runs_count_their_target_unless_they_were_refused():

@@ -12,7 +12,8 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure import record_place
-from pate_cli.disclosure.seen import Sighting, keys_of_votes, recall, remember, state_folder
+from pate_cli.disclosure.record import Sighting
+from pate_cli.disclosure.record_place import keys_of_votes, recall, remember, state_folder
 from refusals import refusal
 
 COUNTS = np.array([[38, 2], [36, 4]] * 12)

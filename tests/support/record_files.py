@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pate_cli.core.codec import encoded
 from pate_cli.disclosure.record import KIND
-from pate_cli.disclosure.seen import state_folder
+from pate_cli.disclosure.record_place import state_folder
 from pate_cli.files import journal
 
 

@@ -27,13 +27,12 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.profile import States
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.runs import Budget, Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
 from slices import some
 from some_runs import TRIED
@@ -264,7 +263,7 @@ def test_an_interruption_right_after_the_draw_gives_no_second_one(outcome, under
 def entry(name="a", *, epsilon=1.0, path=RECORD, **given):
     settings = replace(TRIED.settings, target=TargetPlan(epsilon, 1e-5, epsilon / 2.0))
     run = Run.of(id=name, time=None, settings=settings)
-    return Entry(RecordPlace.at(path), run, **{"budget": None} | given)
+    return Entry(RecordPlace(RecordFile(path)), run, **{"budget": None} | given)
 
 
 def test_a_known_outcome_is_not_made_pending_again():
@@ -374,7 +373,7 @@ def test_what_another_process_has_settled_is_not_struck_out():
     (run,) = attempts()
     pending = replace(run, outcome=Outcome.PENDING)
     record_files.unlink(RECORD)
-    one, other = (Entry(RecordPlace.at(RECORD), pending, budget=None) for _ in range(2))
+    one, other = (Entry(RecordPlace(RecordFile(RECORD)), pending, budget=None) for _ in range(2))
     one.enter()
     other.enter()
     other.settle(Outcome.LABELLED, answers=1)

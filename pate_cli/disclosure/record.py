@@ -2,7 +2,7 @@
 
 A run is entered before its votes are looked at, as pending, which counts in full; its outcome is
 noted before it is told, and nothing is ever struck out that could follow from the votes. So whoever
-holds the record can say what all runs cost together (`disclosure.total`).
+holds the record can say what all runs cost together (`disclosure.runs`).
 
 On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` how it
 ended, `ask` queries of a session with what came out, `strike` a run whose file turned out to hold
@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 from os import PathLike
 from typing import Any, Final
 
-from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import Journal
 from pate_cli.votes.facts import PriorFacts
 

@@ -26,13 +26,13 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.errors import LedgerError, OutputError, ParameterError, UsageError, quoted
 from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
 from pate_cli.files.addresses import is_address, public_name, refuse_address
-from pate_cli.files.delivery import make_folder
+from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.inputs import places_of
 from pate_cli.files.journal import locked
+from pate_cli.files.places import make_folder
 from pate_cli.files.reading import named
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

@@ -28,7 +28,6 @@ from typing import Any, Final, Self
 
 from pate_cli.accounting.conversion import order_cost, significant_up
 from pate_cli.core.checks import check_nonnegative, check_order, check_positive
-from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import (
     LedgerError,
     ParameterError,
@@ -43,6 +42,7 @@ from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import SPARING
 
 _DIGITS: Final = 12
 

@@ -83,8 +83,7 @@ def test_ledgers_add_up_in_any_order(ledgers):
     assert_same((a + b) + c, a + (b + c), rtol=1e-14)
     assert_same(c + a + b, a + b + c, rtol=1e-14)
     total = a + b + c
-    assert total.private == (a.private and b.private and c.private)
-    assert (total.queries, total.answers, len(total.rounds)) == (30, 15, 3)
+    assert [done.id for done in total.rounds] == ["a", "b", "c"]
 
 
 def test_rounds_of_different_records_do_not_add():
@@ -299,7 +298,7 @@ def test_charging_is_additive_over_queries(mechanism):
     whole = ledger(counts, "whole")
     parts = ledger(counts[:23], "a") + ledger(counts[23:], "b")
     assert whole.orders.tolist() == [2.0, 7.5]
-    assert (whole.queries, parts.queries) == (60, 60)
+    assert sum(done.queries for done in parts.rounds) == 60
     for field in ("rdp", "ceiling", "sensitivity"):
         np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
     cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)

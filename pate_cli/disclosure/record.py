@@ -80,27 +80,21 @@ class SpendRecord:
     @classmethod
     def of(cls, ledger: Ledger) -> SpendRecord:
         """Return the runs that a ledger tells of: its rounds, each with what it drew."""
-        return cls(
-            tuple(
-                Run.of(
-                    # The name of a round is its ledger's alone, and this one may be published.
-                    id=hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32],
-                    outcome=Outcome.LABELLED,
-                    time=None,
-                    settings=Settings.of(done),
-                    answers=done.answers,
-                    round=done.id,
-                )
-                for done in ledger.rounds
-            )
-        )
+
+        def run(done: Round) -> Run:
+            # The name of a round is its ledger's alone, and this one may be published.
+            name = hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32]
+            told = {"answers": done.answers, "round": done.id}
+            settings, outcome = Settings.of(done), Outcome.LABELLED
+            return Run.of(id=name, outcome=outcome, time=None, settings=settings, **told)
+
+        return cls(tuple(map(run, ledger.rounds)))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
         """Return the runs of either, each once, and as ended if either tells how it ended."""
-        ended = {run.id: run for run in other.runs if run.outcome is not Outcome.PENDING}
-        mine = (
-            ended.get(run.id, run) if run.outcome is Outcome.PENDING else run for run in self.runs
-        )
+        both = (*other.runs, *self.runs)
+        ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
+        mine = (ended.get(run.id, run) for run in self.runs)
         return SpendRecord((*mine, *other.missing_in(self)))
 
     @classmethod
@@ -187,13 +181,12 @@ class RecordFile:
                 "`record`, or its `ensemble`"
             )
 
-    def refresh(self) -> None:
-        """Read what others appended; LedgerError where what was read before is gone."""
-        self._journal.refresh()
-        self._follow()
-
     def catch_up(self) -> None:
-        """Read what others appended, and see that it is on disk; under the lock."""
+        """Read what others appended, and see that it is on disk; under the lock.
+
+        Raises:
+            LedgerError: what was read before is gone, or what follows is damaged.
+        """
         self._journal.catch_up()
         self._follow()
 
@@ -209,12 +202,9 @@ class RecordFile:
         """Append how a run ended, unless that is known; under the lock."""
         known = self._runs.get(run.id)
         if known is not None and known.outcome is Outcome.PENDING:
-            ended = {
-                "outcome": run.outcome.value,
-                "answers": run.answers,
-                "total": [run.total_epsilon, run.total_delta],
-            }
-            self._append({"settle": run.id, **ended})
+            ended = {"outcome": run.outcome.value, "answers": run.answers}
+            total = [run.total_epsilon, run.total_delta]
+            self._append({"settle": run.id, **ended, "total": total})
 
     def strike(self, run: Run) -> None:
         """Append that a run is struck out; under the lock."""
@@ -269,12 +259,8 @@ class RecordFile:
                 del self._runs[name]
             case {"goes_on_in": str(name)}:
                 self.goes_on_in = name
-            case {"ask": str(name), "asks": list(asks)}:
-                if self._runs[name].session is None:
-                    raise ValueError(name)
-                if not all(isinstance(ask, dict) for ask in asks):
-                    raise ValueError(name)
-                self._asked.setdefault(name, []).extend(asks)
+            case {"ask": str(name), "asks": list(asks)} if self._runs[name].session is not None:
+                self._asked.setdefault(name, []).extend({**ask} for ask in asks)
             case _:
                 raise ValueError(event)
 
@@ -288,12 +274,8 @@ def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round
     """
     prior, asked = settings.prior, len(asks)
     if prior is not None:
-        lines = [
-            f"{number} {json.dumps(ask['prior'])}\n"
-            for number, ask in enumerate(asks, 1)
-            if "prior" in ask
-        ]
-        digest = hashlib.sha256("".join(lines).encode()).hexdigest()
-        prior = PriorFacts(prior.weight, len(lines), digest)
+        guesses = [(n, ask["prior"]) for n, ask in enumerate(asks, 1) if "prior" in ask]
+        lines = "".join(f"{number} {json.dumps(guess)}\n" for number, guess in guesses)
+        prior = PriorFacts(prior.weight, len(guesses), hashlib.sha256(lines.encode()).hexdigest())
     answers = sum(ask.get("label") is not None for ask in asks)
     return Round.of(settings, queries=asked, max_answers=asked, prior=prior, answers=answers)

@@ -26,14 +26,13 @@ from typing import Any, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pate_cli.core.errors import LedgerError, OutputError, ParameterError, UsageError, quoted
+from pate_cli.core.errors import LedgerError, ParameterError, UsageError, quoted
 from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.inputs import places_of
 from pate_cli.files.journal import locked
-from pate_cli.files.places import make_folder
-from pate_cli.files.reading import named
+from pate_cli.files.places import make_folder, writing
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _BLOCK: Final = 1 << 16
@@ -192,11 +191,9 @@ class RecordPlace:
     def make_folder(self) -> None:
         """Make the folder of an ensemble; any other is there or is not."""
         folder = Path(os.path.realpath(state_folder()))
-        try:
-            if self.file is not None and self.file.path.parent == folder:
+        if self.file is not None and self.file.path.parent == folder:
+            with writing(str(folder)):
                 make_folder(folder, 0o700)
-        except OSError as error:
-            raise OutputError(f"cannot make {folder}: {error.strerror}") from None
 
 
 @contextlib.contextmanager
@@ -241,24 +238,12 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
 
 
 def record_beside(votes: str | os.PathLike[str]) -> Path:
-    """Return the record that belongs beside votes or a ledger, `<name>.spent.json`.
+    """Return the record that belongs beside votes or a ledger on disk, `<name>.spent.json`.
 
     Links are followed, so that every name of the file has the same record.
-
-    Raises:
-        LedgerError: a pipe or a device, beside which nothing can be kept.
     """
-    path = Path(votes)
-    with named(path):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise LedgerError("no regular file, so no record of releases goes beside it")
-        try:
-            at = path.resolve()
-        except (RuntimeError, ValueError):  # links in a circle; a null
-            raise LedgerError("is no name of a file") from None
-        if at.is_symlink():  # in a circle, from Python 3.13 on
-            raise LedgerError("is no name of a file")
-    return at.with_name(f"{at.name}.spent.json")
+    at = Path(os.path.realpath(votes))
+    return at.parent / f"{at.name}.spent.json"
 
 
 def _files(places: Sequence[Path]) -> list[RecordFile]:

@@ -27,14 +27,8 @@ from itertools import accumulate
 from typing import Any, Final, Self
 
 from pate_cli.accounting.conversion import order_cost, significant_up
-from pate_cli.core.checks import check_nonnegative, check_order, check_positive
-from pate_cli.core.errors import (
-    LedgerError,
-    ParameterError,
-    UnreachableError,
-    UsageError,
-    shortened,
-)
+from pate_cli.core.checks import check_delta, check_nonnegative, check_order, check_positive
+from pate_cli.core.errors import LedgerError, UnreachableError, UsageError, shortened
 from pate_cli.core.words import BUDGET_DELTA
 from pate_cli.disclosure.cost import Cost, Figure, Pair
 from pate_cli.disclosure.external import Stated
@@ -111,8 +105,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         check_positive("`budget`", self.epsilon)
-        if not 0.0 < self.delta < 1.0:
-            raise ParameterError(f"`budget_delta` must be between 0 and 1, got {self.delta:g}")
+        check_delta(self.delta)
         if self.order is not None:
             check_order(self.order)
 
@@ -148,15 +141,14 @@ class Budget:
         least = replace(_cost_of(runs), delta=half).least_delta
         if half < least:
             raise UnreachableError(
-                f"the runs of the record need a `budget_delta` of {2.0 * least:.2g} at least: what "
-                "floating-point noise adds is not negligible beside half of less"
+                f"the runs of the record need a `budget_delta` of {2.0 * least:.2g} at least, for "
+                "what floating-point noise adds"
             )
         costs = [run.cost.rdp_at(self.order) for run in runs]
         for run, cost in zip(runs, costs, strict=True):
             if not math.isfinite(cost):
                 raise UnreachableError(
-                    f"run {run.id} has no Renyi cost at order {self.order:g}, so a budget of that "
-                    "order has no room for it"
+                    f"run {run.id} has no Renyi cost at the order {self.order:g} of the budget"
                 )
         rdp = accumulate(map(Decimal, costs), initial=Decimal(0))
         added = (_sum(pair.delta for pair in run.cost.pairs) for run in runs)
@@ -197,9 +189,8 @@ class Budget:
         late = self.order is not None and bool(earlier) and earlier[0].budget is None
         if late or any(one._rule != self._rule for one in others):
             raise UsageError(
-                "the rule of a budget (`budget_order`, and its `budget_delta`) is fixed before the "
-                "first run of a record, and runs in this one were entered under another; state "
-                "theirs, or leave `budget_order` out where they stated none"
+                "the rule of a budget (`budget_order`, and its `budget_delta`) is fixed by the "
+                "first run of a record; state that of this one, or none where that had none"
             )
         spent = self.spent([*earlier, *fresh])
         (epsilon, delta), before = spent[-1], spent[len(earlier)]

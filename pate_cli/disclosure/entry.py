@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from pate_cli.core.errors import LedgerError, OutputError, UsageError, VoteError
+from pate_cli.disclosure.ledger import check_neighbours
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
@@ -137,9 +138,10 @@ class Entry:
         if file is not None:
             file.refuse_run()
         self._refuse(self._place.record | self._beside)
-        self.record.check_alike()
+        runs = self.record.runs
+        check_neighbours(run.settings for run in runs if run.settings is not None)
         if self._budget is not None and file is not None:
-            others = [run for run in self.record.runs if own is None or run.id != own.id]
+            others = [run for run in runs if own is None or run.id != own.id]
             self._budget.refuse(others, [] if own is None else [own], record=file.name)
 
     def _noted(self, error: BaseException) -> bool:

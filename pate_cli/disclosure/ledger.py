@@ -7,7 +7,7 @@ publishing. Ledgers of rounds add up: `+` is commutative and associative.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final
@@ -194,9 +194,14 @@ def check_alike(rounds: Sequence[Round]) -> None:
             raise LedgerError(
                 f"ledgers can be added only with the same {what}, got {held[0]} and {held[1]}"
             )
+    check_neighbours(rounds)
+
+
+def check_neighbours(runs: Iterable[Settings]) -> None:
+    """LedgerError where some runs protect others than the rest do: they have no total."""
     # What one record costs at k teachers says nothing of what it costs at another k.
-    if len({done.protected for done in rounds}) > 1:
+    if len({run.protected for run in runs}) > 1:
         raise LedgerError(
-            "rounds charged for other `teachers_per_record` or `groups` have no common neighbours; "
-            "release each by itself"
+            "runs charged for other `teachers_per_record` or `groups` have no common neighbours. "
+            "Charge all runs on the same teachers alike; others have a record of their own"
         )

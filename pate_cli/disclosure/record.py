@@ -63,15 +63,6 @@ class SpendRecord:
         """Return the run of this id; None where the record does not know it."""
         return next((run for run in self.runs if run.id == name), None)
 
-    def check_alike(self) -> None:
-        """LedgerError where some runs protect others than the rest do: they have no total."""
-        if len({run.settings.protected for run in self.runs if run.settings is not None}) > 1:
-            raise LedgerError(
-                "the record holds runs charged for other `teachers_per_record` or `groups`, "
-                "with which this one has no common neighbours. If the teachers are the same, or "
-                "their records, charge all runs alike; only others get a record of their own"
-            )
-
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
         """Return the releases that drew from rounds of this ledger, without the rounds' own."""
         mine = {done.id for done in ledger.rounds}

@@ -238,13 +238,6 @@ def test_a_second_file_of_as_many_teachers_is_told_how_to_join(votes, recwarn):
     assert not recwarn.list
 
 
-def test_records_are_joined_under_one_name(votes):
-    np.save("b.npy", COUNTS[::-1])
-    assert run("b.npy", ensemble="wards") == 1
-    assert run("votes.npy", ensemble="wards") == 3
-    assert run("b.npy") == 4
-
-
 def test_a_report_says_that_a_run_is_in_no_record():
     done = pate.aggregate(COUNTS, "gnmax", **ASKED)
     assert done.report.headline().endswith("queries answered; in no record")

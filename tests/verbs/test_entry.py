@@ -289,17 +289,6 @@ def test_a_budget_is_kept_against_all_runs_of_the_record():
     assert [run.id for run in attempts()] == ["a", "b"]
 
 
-def test_a_record_takes_over_the_runs_of_others():
-    entry("a", path=Path("one.json")).enter()
-    entry("b", path=Path("two.json")).enter()
-    place = RecordPlace.found(Path("all.json"), [Path("one.json"), Path("two.json")])
-    run = replace(SpendRecord.read("one.json").runs[0], id="c")
-    Entry(place, run, budget=None).enter()
-    assert [run.id for run in SpendRecord.read("all.json").runs] == ["a", "b", "c"]
-    with pytest.raises(LedgerError, match=r"one\.json go on in all\.json"):
-        entry("d", path=Path("one.json"))
-
-
 def test_a_record_that_is_taken_over_meanwhile_takes_no_run():
     """Whoever found it open before waits for the lock, and reads it again."""
     entry("a", path=Path("one.json")).enter()
@@ -354,17 +343,6 @@ def test_votes_on_disk_have_a_record_beside_them_and_others_none(tmp_path, monke
     assert pate.aggregate(votes, "gnmax", record=False, **asked).report.spent is None
     assert pate.aggregate(votes, "gnmax", seed=1, **asked).report.spent is None
     assert len(SpendRecord.read("votes.npy.spent.json").runs) == 3
-
-
-def test_a_run_takes_the_record_beside_its_votes_along_where_it_is_told_another(tmp_path):
-    votes = tmp_path / "votes.npy"
-    np.save(votes, COUNTS)
-    asked = {"sigma2": 4.0, "layout": "counts", "max_queries": 4}
-    pate.aggregate(votes, "gnmax", **asked)
-    done = pate.aggregate(votes, "gnmax", record="other.json", **asked)
-    assert done.report.spent.count == 2
-    assert pate.aggregate(votes, "gnmax", **asked).report.spent.count == 3
-    assert len(SpendRecord.read("other.json").runs) == 3
 
 
 def test_what_another_process_has_settled_is_not_struck_out():

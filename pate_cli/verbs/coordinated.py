@@ -30,19 +30,17 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST, MOST_CLASSES, SMALLEST
 from pate_cli.core.errors import ParameterError, quoted
 
-Floats: TypeAlias = NDArray[np.float64]
-
 _PURPOSE: Final = b"pate coordinated 1"
 _NUMBER, _TEXT = b"#", b"$"
-_LENGTH_BYTES: Final = 8
 _WORD_BYTES: Final = 8
 _BLOCK_WORDS: Final = 256
 _LARGEST_LOG: Final = 1e6
@@ -111,7 +109,7 @@ def clocks_of(ask: bytes, tokens: Any) -> Floats:
         return _exponentials(np.concatenate([shake(_TEXT + _utf8(text), 1) for text in tokens]))
     places = np.array(tokens, dtype=np.int64)
     numbers, block_of = np.unique(places // _BLOCK_WORDS, return_inverse=True)
-    spelled = (_NUMBER + number.to_bytes(_LENGTH_BYTES, "little") for number in numbers.tolist())
+    spelled = (_NUMBER + number.to_bytes(_WORD_BYTES, "little") for number in numbers.tolist())
     blocks = np.stack([shake(place, _BLOCK_WORDS) for place in spelled])
     return _exponentials(blocks[block_of, places % _BLOCK_WORDS])
 
@@ -213,7 +211,7 @@ def _spelled(name: str, value: int | str) -> bytes:
                 f"{name} must be a whole number >= 0 or a text, not {quoted(value)}"
             )
         kind, raw = _NUMBER, number.to_bytes(-(-number.bit_length() // 8), "little")
-    return kind + len(raw).to_bytes(_LENGTH_BYTES, "little") + raw
+    return kind + len(raw).to_bytes(_WORD_BYTES, "little") + raw
 
 
 def _utf8(text: str) -> bytes:

@@ -85,12 +85,12 @@ class RecordPlace:
         if isinstance(record, RecordPlace):
             return record
         name, path = _on_disk(votes)
+        if record is False or seeded:
+            path = None  # what the votes have is left alone
+        known = [] if path is None else [record_beside(path)]
+        keys = () if path is None else keys_of_votes(path)
         told = told_record(record, ensemble)
-        if record is False or seeded or path is None:
-            told = None if record is False else told
-            return cls.found(told, votes=name, accept_lost=accept_lost)
-        beside, keys = record_beside(path), keys_of_votes(path)
-        return cls.found(told, [beside], keys=keys, votes=name, accept_lost=accept_lost)
+        return cls.found(told, known, keys=keys, votes=name, accept_lost=accept_lost)
 
     @classmethod
     def found(
@@ -128,8 +128,9 @@ class RecordPlace:
             places += [other for one in more if (other := Path(one.record)) not in places]
         files = _files(places)
         there = [file for file in files if file.goes_on_in is None and not file.empty]
-        chosen = None if told is None or not files else files[0]
-        chosen = chosen or _longest(there, first=together) or next(iter(files), None)
+        chosen = next(iter(files), None)
+        if told is None:
+            chosen = _longest(there, first=together) or chosen
         if not accept_lost:
             _refuse_lost(seen, files, chosen)
         earlier = tuple(file for file in there if file is not chosen)

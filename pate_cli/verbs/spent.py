@@ -232,10 +232,12 @@ def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> Reco
             if f'"{KIND}"'.encode() in file.read(100):
                 return RecordFile(path)
     found = RecordPlace.of(record, record=None).file
-    if found is None or found.empty:
-        fault = "no record of it is known" if path.exists() else "there is no such record"
-        raise LedgerError(f"{public_name(path)}: {fault}")
-    return found
+    if found is not None and not found.empty:
+        return found
+    if there and path.suffix == ".json":  # perhaps one whose first line was cut short
+        return RecordFile(path)
+    fault = "no record of it is known" if path.exists() else "there is no such record"
+    raise LedgerError(f"{public_name(path)}: {fault}")
 
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:

@@ -96,6 +96,13 @@ def test_a_picture_is_drawn(pate, account):
     assert pate("spent", account, "--plot", "spent.gif").exit_code == 2
 
 
+@pytest.mark.parametrize("torn", ["", '{"kind":"pate-spe'])
+def test_a_record_whose_first_line_was_cut_short_is_empty(pate, torn):
+    Path("torn.spent.json").write_text(torn)
+    done = pate("spent", "torn.spent.json", "--table")
+    assert (done.exit_code, done.stdout) == (0, "no run\n")
+
+
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [

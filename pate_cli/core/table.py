@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
-from pate_cli.core.formulas import as_text, refuse_escapes
 from pate_cli.core.words import LabelFormat
 
 _LONGEST_LINE: Final = 1 << 16
@@ -27,13 +26,6 @@ def row_columns(rows: Sequence[Any]) -> dict[str, NDArray[Any]]:
         name: np.array([np.nan if value is None else value for value in column])
         for name, column in values.items()
     }
-
-
-def _without_formulas(column: NDArray[Any]) -> NDArray[Any]:
-    if column.dtype.kind not in "UO":
-        return column
-    cells = [as_text(cell) if isinstance(cell, str) else cell for cell in column.tolist()]
-    return np.array(cells, dtype=object)
 
 
 def arrow_table(columns: Mapping[str, NDArray[Any]]) -> Any:
@@ -62,25 +54,16 @@ def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
         return ()
 
 
-def encode_columns(
-    columns: Mapping[str, NDArray[Any]],
-    table_format: LabelFormat,
-    *,
-    escape_formulas: bool = False,
-) -> bytes:
+def encode_columns(columns: Mapping[str, NDArray[Any]], table_format: LabelFormat) -> bytes:
     """Return the content of a file with one row per entry of the columns.
 
     Args:
         columns: by name, all of one length; a NaN is missing.
         table_format: any that holds named columns, so not NPY.
-        escape_formulas: in CSV, an apostrophe before texts that begin as formulas do.
 
     Raises:
-        UsageError: a format that cannot hold named columns, or holds no formulas to escape.
+        UsageError: a format that cannot hold named columns.
     """
-    if escape_formulas:
-        refuse_escapes(table_format)
-        columns = {name: _without_formulas(column) for name, column in columns.items()}
     table = arrow_table(columns)
     if table_format is LabelFormat.JSONL:
         rows = table.to_pylist()

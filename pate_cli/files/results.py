@@ -14,7 +14,6 @@ from typing import IO, Any
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
-from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.said import Line, Said, as_html
 from pate_cli.core.table import arrow_table, column_names, encode_columns
 from pate_cli.core.words import LabelFormat
@@ -78,24 +77,17 @@ class Result(ABC):
             types_mapper=lambda kind: whole if is_integer(kind) else None
         )
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        force: bool = False,
-        escape_formulas: bool = False,
-    ) -> None:
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a file, whole or not at all: facts, or the table in the format that its name says.
 
         Args:
             path: where to: facts end in .json, tables in .parquet, .csv, .jsonl or .arrow. Mode
                 0600 unless the result may be published, and only then an address of a store.
             force: replace a file that holds such a result, and no other.
-            escape_formulas: in CSV, an apostrophe before texts that begin as formulas do.
 
         Raises:
             OutputError: the file exists already, or cannot be written.
-            UsageError: another suffix, or `escape_formulas` without CSV.
+            UsageError: another suffix.
         """
         from pate_cli.files.outputs import Outputs  # most results are looked at and not kept
 
@@ -103,7 +95,7 @@ class Result(ABC):
             replaces = self._replaces(public_name(os.fspath(path)))
             out.reserve(path, mode=0o600 if self.secret else 0o644, replaces=replaces)
             with out.open(path) as file:
-                self.write(file, public_name(os.fspath(path)), escape_formulas=escape_formulas)
+                self.write(file, public_name(os.fspath(path)))
 
     def _replaces(self, path: str) -> Replaces:
         """Return which files of this name make way for it under `force`: those that begin alike."""
@@ -112,17 +104,13 @@ class Result(ABC):
             return beginning(re.escape(self.to_json().partition(":")[0].encode()))
         return columns_in(LabelFormat.from_path(path), *self.columns())
 
-    def write(
-        self, file: IO[bytes], path: str | os.PathLike[str], *, escape_formulas: bool = False
-    ) -> None:
+    def write(self, file: IO[bytes], path: str | os.PathLike[str]) -> None:
         """Write the content of a file named `path` to the binary file object `file`; see `save`."""
         if PurePath(path).suffix.lower() == ".json":
-            if escape_formulas:
-                refuse_escapes("JSON")
             file.write(self.to_json().encode())
         else:
             kind = LabelFormat.from_path(os.fspath(path))
-            file.write(encode_columns(self.columns(), kind, escape_formulas=escape_formulas))
+            file.write(encode_columns(self.columns(), kind))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"

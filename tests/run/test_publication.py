@@ -117,7 +117,6 @@ def test_a_checkpoint_ends_once_all_is_in_place(tmp_path):
         ({"labels": "-", "label_format": "csv"}, UsageError, "cannot both go to stdout"),
         ({"labels": "l.txt"}, UsageError, "cannot tell the label format of 'l.txt'"),
         ({"labels": "l.csv", "label_format": "x"}, ParameterError, "`label_format` must be one of"),
-        ({"labels": "l.csv", "labels_as": "x"}, ParameterError, "`labels_as` must be one of"),
     ],
 )
 def test_a_destination_that_makes_no_sense(asked, error, text):

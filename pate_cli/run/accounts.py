@@ -80,21 +80,6 @@ class _TallyStates:
         return Tally.of(self.states.of(mechanism, batch.counts))
 
 
-def _in_rows(progress: Callable[[int], None], rows: int, *, parts: int) -> Callable[[float], None]:
-    """Return what tells shares of each of several parts, as whole rows of so many."""
-    done, told = 0.0, 0
-
-    def tell(share: float) -> None:
-        nonlocal done, told
-        done += share / parts
-        fresh = min(int(done * rows + 1e-6), rows) - told
-        told += fresh
-        if fresh:
-            progress(fresh)
-
-    return tell
-
-
 def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
     """Count all rows and draw the release test; return whether the labels may leave.
 
@@ -115,6 +100,13 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
         profile.add_tally(tally)
     if profile.queries != queries:
         raise VoteError(f"expected {queries} queries, the votes hold {profile.queries}")
-    told = _in_rows(rows.progress, queries, parts=orders.size)
+    priced = 0.0
+
+    def told(share: float) -> None:
+        """Tell of a share of one order's work as so many rows."""
+        nonlocal priced
+        before, priced = priced, priced + share * queries / orders.size
+        rows.progress(int(priced + 1e-6) - int(before + 1e-6))
+
     coin = target.coin(lambda order: profile.at(order, progress=told), ceiling, orders=orders)
     return not key.aside("coin").comes_up(coin.log_refuse)

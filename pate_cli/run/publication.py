@@ -60,8 +60,7 @@ class Destination:
 
     def __post_init__(self) -> None:
         labels = fspath(self.labels)
-        kind = self.label_format or LabelFormat.from_path(public_name(labels))
-        object.__setattr__(self, "label_format", LabelFormat(kind))
+        _ = self.kind
         if labels == "-" and self.report in (None, "-"):
             raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
         if self.report is None:
@@ -70,6 +69,12 @@ class Destination:
     def __repr__(self) -> str:
         # A notebook is kept and passed on: no password of an address stays in it.
         return f"<Destination: labels go to {public_name(self.labels)}>"
+
+    @property
+    def kind(self) -> LabelFormat:
+        """The format of the file of labels."""
+        told = self.label_format or LabelFormat.from_path(public_name(fspath(self.labels)))
+        return LabelFormat(told)
 
     def reserve(
         self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False
@@ -88,8 +93,7 @@ class Destination:
             out.reserve(self.ledger, mode=0o600, resumed=resumed)
         if keeps_report and self.report is not None:
             out.reserve(self.report, replaces=REPORT, resumed=resumed)
-        like = labels_in(LabelFormat(self.label_format))
-        out.reserve(self.labels, replaces=like, resumed=resumed)
+        out.reserve(self.labels, replaces=labels_in(self.kind), resumed=resumed)
         return Publication(self, out)
 
 
@@ -127,7 +131,7 @@ class Publication:
         self._out = out or Outputs()
         if to is not None:
             self.ledger, self._report, self._file = to.ledger, to.report, fspath(to.labels)
-            self._kind = LabelFormat(to.label_format)
+            self._kind = to.kind
 
     def check(self, file: VoteFile) -> None:
         """UsageError or ParameterError where it does not go with these votes or replaces them."""

@@ -155,8 +155,6 @@ def test_the_column_of_ids_has_its_own_name_in_every_format(labels, column):
         other = read(io.BytesIO(own)).select(read(io.BytesIO(usual)).column_names[1:])
         assert other.equals(read(io.BytesIO(usual)).select(other.column_names))
     assert next(iter(renamed.columns())) == column
-    head = decoded(encoded(renamed, "csv"), "csv")[0]
-    assert next(iter(head)) == ("'=1" if column == "=1" else column)
 
 
 @pytest.mark.parametrize("kind", KINDS)

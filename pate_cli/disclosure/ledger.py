@@ -140,7 +140,8 @@ class Ledger(Result):
         if not np.array_equal(self.orders, other.orders):
             mine, theirs = self.orders.tolist(), other.orders.tolist()
             raise LedgerError(
-                f"ledgers can be added only with the same orders, got {mine} and {theirs}"
+                f"ledgers can be added only with the same orders, got {mine} and {theirs}; "
+                "keep them in runs with the same `order`"
             )
         distances = max(self.sensitivity.shape[1], other.sensitivity.shape[1])
         return Ledger(

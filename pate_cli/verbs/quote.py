@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.guarantee import GAPS
+from pate_cli.disclosure.guarantee import GAPS, cautions, vacuous_warnings
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
@@ -45,7 +44,7 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
         warnings = [
             *gaps,
             *cautions(request.mechanism, delta=request.delta),
-            *vacuous_warnings(found.epsilon, composed=request.composed is not None),
+            *vacuous_warnings(found.epsilon),
         ]
         if named is not None:
             warnings.append(_NAMED.format(named))

@@ -36,11 +36,11 @@ from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.labelling import DrawLabels
+from pate_cli.verbs import signatures
 from pate_cli.verbs.parameters.door import opened_by
 from pate_cli.verbs.promise import budget_of, record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening
-from pate_cli.verbs.signatures import session_settings
 from pate_cli.votes.ballot import Ballot, Votes
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -91,7 +91,7 @@ class Session:
     raises `BudgetSpent`.
     """
 
-    @opened_by(session_settings)
+    @opened_by(signatures.session)
     def __init__(self, **asked: Any) -> None:
         """Open the session, or open it again.
 

@@ -37,7 +37,7 @@ VERBS = (
     pate.explain,
 )
 LOOKING = [pate.aggregate, pate.quote, pate.cost, pate.compare, pate.smooth_sensitivity, pate.tune]
-SIGNED = (*VERBS, signatures.session_settings)
+SIGNED = (*VERBS, signatures.session)
 VOTES = np.array([[30, 10], [25, 15], [5, 35]])
 GIVEN = {"seed": 1, "sigma2": 15.0}
 OTHER = {
@@ -53,7 +53,7 @@ OTHER = {
     ("plan", "labels"),  # how many, and no file
     ("verify", "prior"),  # of several rounds several
     ("verify", "report"),  # its content, too
-    ("session_settings", "mechanism"),
+    ("session", "mechanism"),
 }
 """Parameters that mean something else than those of the same name, or that take less."""
 
@@ -73,16 +73,9 @@ def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
     }
     for name in COMMANDS:
         known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
-    names = {name for _, name in known}
-    assert set(table._SHARED) - names == set()
-    for verb, own in table._OWN.items():
-        alike = {verb, *(each for each, of in table._ALIKE.items() if of == verb)}
-        assert {name for name in own if not any((each, name) in known for each in alike)} == set()
-
-
-def test_every_group_has_its_place_in_the_help():
-    tables = (table._SHARED, *table._OWN.values())
-    assert {says.group for each in tables for says in each.values()} == set(table.HEADINGS)
+    known |= {(verb, off) for verb, name in known if (off := table.OFF.get(name))}
+    known |= {("", name) for _, name in known}
+    assert set(table.ENTRIES) - known == set()
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
@@ -109,7 +102,7 @@ def test_the_command_line_has_what_the_verb_has_but_for_what_is_python_alone():
     for name in COMMANDS:
         verb = getattr(signatures, name.replace("-", "_"), None)
         if verb is not None:
-            taken = {each for each, one in keywords_of(verb).items() if not one.says.hidden}
+            taken = {each for each, one in keywords_of(verb).items() if not one.hidden}
             assert taken <= set(keywords_of_command(load(name)))
 
 
@@ -119,7 +112,7 @@ def test_a_run_has_twenty_everyday_options_and_twenty_five_more():
     ]
     own = [one for one in options if one.says.group.startswith("For --")]
     everyday = [one for one in options if one.says.everyday]
-    offs = [one for one in options if one.says.off]
+    offs = [one for one in options if one.off]
     assert len(everyday) <= 21
     assert len(options) + len(offs) - len(everyday) - len(own) <= 25
 

@@ -168,7 +168,8 @@ def _html(each: Line | Pairs | Grid) -> str:
         return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
     if isinstance(each, Line):
-        return f"<p>{escape(each.first[0] + each.text)}</p>"
+        text = escape(each.first[0] + each.text)
+        return f"<p><b>{text}</b></p>" if each.style == "bold" else f"<p>{text}</p>"
     if isinstance(each, Pairs):
         return f"<table>{''.join(row('td', fact) for fact in each.rows)}</table>"
     rows = [row("th", each.heads), *(row("td", cells) for cells in each.rows)]

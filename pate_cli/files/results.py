@@ -7,7 +7,7 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import IO, Any
 
@@ -116,23 +116,9 @@ class Result(ABC):
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
 
     def said(self) -> Said:
-        """Return what a person reads of it, at a terminal and in a notebook."""
-        return [Line(self.headline())]
-
-    def preview(self) -> Iterable[tuple[object, ...]]:
-        """Return a few rows of cells for a notebook, below the headline."""
+        """Return what a person reads below the headline, at a terminal and in a notebook."""
         return ()
 
     def _repr_html_(self) -> str:
         # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
-        from html import escape  # with every name of a letter there is: not for those without one
-
-        def row(cells: tuple[object, ...]) -> str:
-            shown = (f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in cells)
-            return f"<tr>{''.join(shown)}</tr>"
-
-        head = f"<p><b>{escape(repr(self)[1:-1])}</b></p>"
-        if self.secret:
-            return head
-        rows = "".join(map(row, self.preview()))
-        return head + (f"<table>{rows}</table>" if rows else as_html(self.said()))
+        return as_html([Line(repr(self)[1:-1], "bold"), *(() if self.secret else self.said())])

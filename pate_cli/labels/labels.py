@@ -19,6 +19,7 @@ from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.arrow import column_of, texts_of
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
+from pate_cli.core.said import Grid, Said
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.existing import Replaces
 from pate_cli.files.results import Result
@@ -180,15 +181,14 @@ class Labels(Result):
         counted = {"queries": self.asked, **dict(zip(SOURCES, counts, strict=True))}
         return {**counted, **self.metadata, **names}
 
-    def preview(self) -> Iterator[tuple[object, ...]]:
-        """Yield the first rows of the table; with several labels a query, those of the first."""
+    def said(self) -> Said:
+        """Return the first rows of the table; with several labels a query, those of the first."""
         shown = _PREVIEWED if self.label_set is None else self.label_set.count
         columns = self[:shown].columns()
-        yield tuple(columns)
-        for cells in zip(*columns.values(), strict=True):
-            yield tuple("" if cell is None else cell for cell in cells)
-        if len(self) > shown:
-            yield ("…",) * len(columns)
+        cells = zip(*columns.values(), strict=True)
+        rows = [["" if cell is None else str(cell) for cell in row] for row in cells]
+        more = [["…"] * len(columns)] if len(self) > shown else []
+        return [Grid("The first of them", list(columns), [*rows, *more])]
 
     def to_arrow(self) -> Any:
         """Return the ids, label (null: no answer) and source as a pyarrow.Table.

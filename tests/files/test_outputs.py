@@ -79,14 +79,6 @@ def test_they_appear_in_the_order_in_which_they_were_reserved_each_on_disk(tmp_p
     ]
 
 
-def test_room_that_was_kept_is_given_back(tmp_path):
-    with Outputs() as out:
-        out.reserve(tmp_path / "a")
-        out.try_out({str(tmp_path / "a"): 1 << 20})
-        out.write(tmp_path / "a", b"x")
-    assert (tmp_path / "a").read_bytes() == b"x"
-
-
 @pytest.mark.parametrize("other", ["a", "./a", "sub/../a", "absolute", "link", "uri"])
 def test_two_outputs_never_go_to_one_place(tmp_path, monkeypatch, fails, other):
     monkeypatch.chdir(tmp_path)

@@ -213,12 +213,6 @@ def _object_schema(kind: Any) -> dict[str, Any]:
     }
 
 
-def picked(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those entries of a JSON object that are fields of the dataclass."""
-    known = _names(kind)
-    return {name: value for name, value in data.items() if name in known}
-
-
 @functools.cache
 def _names(kind: Any) -> dict[str, Any]:
     """Fields of a dataclass by what documents call them."""

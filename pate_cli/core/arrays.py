@@ -104,19 +104,9 @@ class SparseCounts:
 
         With `weights` [teachers], ≥ 1, a vote counts for that many.
         """
-        order = np.argsort(votes, axis=1, kind="stable")
-        ordered = np.take_along_axis(votes, order, axis=1)
-        each = np.ones_like(order) if weights is None else weights[order]
-        upto = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
-        first = ordered >= 0
-        first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-        rows, at = np.nonzero(first)
-        # Votes are ascending, so those of a label end where the next one of the row begins.
-        ends = np.append(at[1:], 0)
-        last = np.append(rows[1:] != rows[:-1], True)
-        ends[last] = votes.shape[1]
-        counts = upto[rows, ends[: rows.size]] - upto[rows, at]
-        return cls.of_entries(rows, ordered[rows, at], counts, (len(votes), classes))
+        rows, at = np.nonzero(votes >= 0)
+        each = np.ones_like(rows) if weights is None else weights[at]
+        return cls.of_entries(rows, votes[rows, at], each, (len(votes), classes))
 
     @classmethod
     def of_entries(cls, rows: Ints, labels: Ints, votes: Ints, shape: tuple[int, ...]) -> Self:

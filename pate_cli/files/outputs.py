@@ -87,8 +87,6 @@ class Outputs:
                 that no output replaces.
         """
         name = os.fspath(path)
-        if not name:
-            raise UsageError("an output needs a name; the path is empty")
         output = output_at(name, mode)
         if any(output.places & other.places for other in self._outputs.values()):
             raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")

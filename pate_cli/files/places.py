@@ -170,13 +170,7 @@ class File(Output):
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
         self.refuse_there()
-        try:
-            self.draft = os.fdopen(self._begun(folder), "w+b")
-        except OSError as error:
-            raise OutputError(
-                f"cannot write {self.name}: no file can be made in {public_name(folder)} "
-                f"({error.strerror})"
-            ) from error
+        self.draft = os.fdopen(self._begun(folder), "w+b")
 
     def finish(self) -> None:
         """Put the draft on disk; errors as `Output.finish`."""

@@ -161,7 +161,6 @@ def test_places_that_take_no_file_are_refused(tmp_path, fails):
         (long, os.strerror(errno.ENAMETOOLONG)),
     ):
         assert unreserved(fails, path, force=True) == f"cannot write {path}: {why}"
-    assert unreserved(fails, "", UsageError) == "an output needs a name; the path is empty"
     assert names(tmp_path) == ["file", "loop"]
 
 
@@ -173,7 +172,7 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch, fails):
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
         text = unreserved(fails, path)
-    assert text == f"cannot write {path}: no file can be made in {tmp_path} ({reason})"
+    assert text == f"cannot write {path}: {reason}"
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name")

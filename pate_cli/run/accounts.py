@@ -32,7 +32,7 @@ Keep: TypeAlias = Callable[[Any, Histograms], Any]
 
 
 class LedgerAccount:
-    """What a ledger needs of the votes: their scores, tallied at the order of a plan. SECRET."""
+    """Tallies the scores of votes at the order of a plan, which a ledger is made of. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""

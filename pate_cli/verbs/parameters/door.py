@@ -11,6 +11,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
 from pate_cli.core.errors import PateError, UsageError
 from pate_cli.core.gone import GONE
+from pate_cli.core.progress import progress
 from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of, nearest_to
 
 _Given = ParamSpec("_Given")
@@ -91,7 +92,10 @@ def _behind_door(
                 found.arguments[name] = value.item()
         check_all(keywords, found.arguments)
         found.apply_defaults()
-        return function(*own, **found.arguments)
+        if found.arguments.get("progress") is not True:
+            return function(*own, **found.arguments)
+        with progress(called) as found.arguments["progress"]:
+            return function(*own, **found.arguments)
 
     door.__dict__["__signature__"] = signature
     return door

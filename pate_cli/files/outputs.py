@@ -151,7 +151,9 @@ class Outputs:
 
     def digest(self, path: str | os.PathLike[str]) -> Digest:
         """Return the hash of an output that is written and has no place yet."""
-        return Digest.of(self._outputs[os.fspath(path)].chunks())
+        draft = self._outputs[os.fspath(path)].draft
+        draft.seek(0)
+        return Digest.of(draft)
 
     def publish(self) -> None:
         """Give all outputs that are written their places; leaving the block does so.

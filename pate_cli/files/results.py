@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import re
@@ -11,19 +12,14 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import IO, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
 from pate_cli.core.said import Line, Said, as_html
-from pate_cli.core.table import arrow_table, column_names, encode_columns
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import Replaces, beginning
-
-
-def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
-    """Replace tables in a format that begin with these columns."""
-    return lambda file: column_names(file, kind)[: len(columns)] == columns
+from pate_cli.files.existing import Replaces, beginning, columns_in
 
 
 class Result(ABC):
@@ -57,7 +53,10 @@ class Result(ABC):
 
     def to_arrow(self) -> Any:
         """Return the table as a pyarrow.Table, with null for what is missing."""
-        return arrow_table(self.columns())
+        import pyarrow as pa
+
+        columns = {name: np.asarray(column) for name, column in self.columns().items()}
+        return pa.table({name: pa.array(each, from_pandas=True) for name, each in columns.items()})
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas.DataFrame.
@@ -110,7 +109,7 @@ class Result(ABC):
             file.write(self.to_json().encode())
         else:
             kind = LabelFormat.from_path(os.fspath(path))
-            file.write(encode_columns(self.columns(), kind))
+            file.write(encoded_table(self.to_arrow(), kind))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
@@ -122,3 +121,30 @@ class Result(ABC):
     def _repr_html_(self) -> str:
         # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
         return as_html([Line(repr(self)[1:-1], "bold"), *(() if self.secret else self.said())])
+
+
+def encoded_table(table: Any, table_format: LabelFormat) -> bytes:
+    """Return the content of a file of a pyarrow.Table.
+
+    UsageError for a format that cannot hold named columns, as NPY.
+    """
+    if table_format is LabelFormat.JSONL:
+        rows = table.to_pylist()
+        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    from pyarrow import csv as arrow_csv
+    from pyarrow import ipc, parquet
+
+    sink = io.BytesIO()
+    if table_format is LabelFormat.CSV:
+        arrow_csv.write_csv(table, sink)
+    elif table_format is LabelFormat.ARROW:
+        with ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif table_format is LabelFormat.PARQUET:
+        parquet.write_table(table, sink, write_page_checksum=True)
+    else:
+        raise UsageError(
+            f"a table with named columns cannot be {table_format}; use .parquet, .arrow, .csv or"
+            " .jsonl"
+        )
+    return sink.getvalue()

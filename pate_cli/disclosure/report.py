@@ -34,8 +34,8 @@ from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw, ReleasePlan
+from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.document import SPARING, encoded, schema_of
 from pate_cli.files.reading import Digest, digest_of

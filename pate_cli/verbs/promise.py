@@ -15,15 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, ReleaseKind
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.record_place import RecordPlace
-from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.runs import Budget, Run
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import left_of
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.verbs.analyses import analysis_of
@@ -101,38 +99,44 @@ def _target(
     """Return the target: as stated, or all that is left of a budget where that alone is stated.
 
     None without a target, and where nothing is left: the budget then refuses the run.
-
-    Raises:
-        ParameterError, UsageError: a target out of range, or what makes no sense without one or
-            beside one.
     """
-    epsilon, analysis = asked["target_epsilon"], Analysis(asked["analysis"])
+    epsilon, tight = asked["target_epsilon"], Analysis(asked["analysis"]) is Analysis.TIGHT
     if epsilon is None and budget is not None and record.file is not None:
         choice = mechanism_of(asked)
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
-        told = any(asked.get(name) for name in _SAYS_MORE)
-        if plain and not told and analysis is Analysis.TIGHT:
-            left = Decimal(repr(left_of(budget, record.record.runs)[0]))
+        if plain and tight and not any(asked.get(name) for name in _SAYS_MORE):
+            left = Decimal(repr(budget.left(budget.spent(record.record.runs)[-1])[0]))
             epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
+    return stated_target({**asked, "target_epsilon": epsilon})
+
+
+def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
+    """Return the target that keywords of a verb state; None where they state none.
+
+    Raises:
+        ParameterError: a number out of range.
+        UsageError: what makes no sense without a target, or beside one.
+    """
+    epsilon, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if epsilon is None:
-        if asked["refusal_epsilon"] is not None:
+        if refusal is not None:
             raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
         return None
     for name in ("release", *_DRAW):
-        if asked[name] not in (None, ReleaseKind.TARGET):
+        if asked.get(name) not in (None, ReleaseKind.TARGET):
             raise UsageError(
                 f"`{name}` does not go with `target_epsilon`: nothing is sanitized; the target "
                 "itself is published"
             )
+    analysis, bound = Analysis(asked["analysis"]), Bound(asked["bound"])
     if analysis is not Analysis.TIGHT:
         raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
-    if asked["keep_ledger"]:
+    if asked.get("keep_ledger"):
         raise UsageError(
             "a ledger does not go with `target_epsilon`: the law of tested labels includes their "
             "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
         )
-    delta, refusal, bound = asked["delta"], asked["refusal_epsilon"], Bound(asked["bound"])
-    return TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal, bound=bound)
+    return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
 
 
 def _settings(request: Request, asked: Mapping[str, Any], target: TargetPlan | None) -> Settings:

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Final, Self
 
 from pate_cli.accounting.stopping import Beyond
@@ -151,7 +152,7 @@ class Settings:
             **{each.name: getattr(settings, each.name) for each in fields(Settings)} | beside
         )
 
-    @property
+    @cached_property
     def aggregator(self) -> Mechanism:
         """The mechanism that has these parameters."""
         return mechanism_from_parameters(self.mechanism)

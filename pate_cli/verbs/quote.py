@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Final
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.guarantee import GAPS, cautions, vacuous_warnings
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
@@ -38,19 +37,14 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         forecast = foreseen(request, settings)
-        found = replace(quote_of(settings), target=_outlook(request, settings, forecast))
-        gaps = tuple(GAPS[fact] for fact in settings.read_off)
+        found = quote_of(settings, _outlook(request, settings, forecast))
         named = unnamed(settings, asked["max_epsilon"])
-        warnings = [
-            *gaps,
-            *cautions(request.mechanism, delta=request.delta),
-            *vacuous_warnings(found.epsilon),
-        ]
+        warnings = list(found.warnings)
         if named is not None:
             warnings.append(_NAMED.format(named))
         if forecast is not None and forecast.best_chance < asked["min_pass"]:
             warnings.append(_HOPELESS.format(forecast.best_chance))
-        return replace(found, sound=not gaps, warnings=tuple(warnings))
+        return replace(found, warnings=tuple(warnings))
 
 
 def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:

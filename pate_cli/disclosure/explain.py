@@ -257,8 +257,10 @@ def _protected(report: Report) -> Iterator[str]:
 
 def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_per_record(report), report.rounds, report.spent
-    group = " of one group, and no more than groups states" if report.groups else ""
-    yield f"No training record reached more than {most} teacher{'s' * (most > 1)}{group}."
+    if report.groups:
+        yield "Each training record reached one group alone, and at most as many as groups states."
+    else:
+        yield f"No training record reached more than {most} teacher{'s' * (most > 1)}."
     yield "Each teacher was trained on its own data, and on no other private data."
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     yield (

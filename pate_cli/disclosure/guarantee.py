@@ -181,16 +181,14 @@ def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
 
 
 def worded(report: Report) -> Report:
-    """Return a report with all sentences that follow from its facts and numbers.
-
-    `warnings` are left as they are.
-    """
+    """Return a report with all sentences that follow from its facts and numbers."""
     report = replace(
         report,
         prior=public_prior(report.rounds),
         adjacency=adjacency(report.rounds, external=bool(report.external)),
         covers=covers(report) + ("; earlier runs are not tracked" if report.spent is None else ""),
         statements=tuple(_statements(report)),
+        warnings=tuple(dict.fromkeys(_warnings(report))),
     )
     return replace(report, summary=_summary(report))
 
@@ -276,32 +274,28 @@ def _statements(report: Report) -> Iterator[Statement]:
 # --- what to beware of ---------------------------------------------------------------------------
 
 
-def vacuous_warnings(epsilon: float) -> tuple[str, ...]:
-    """Return a warning if the ε of everything released (nats) promises practically nothing."""
-    if epsilon <= CEILING:
-        return ()
-    return (
-        "This epsilon promises practically nothing: someone guessing whether one training record "
-        "was used, 50:50 beforehand, can be right more than 99.99% of the time. Ask fewer queries, "
-        "find settings with pate plan, or train more teachers.",
-    )
+def _warnings(report: Report) -> Iterator[str]:
+    """Yield what a reader should know: gaps, labels that are useless, an ε or δ that is none."""
+    yield from (GAPS[word] for word in report.unsettled)
+    if report.plan is not None and report.analysis == "paper":
+        yield PAPER
+    for done in report.rounds:
+        yield from cautions(done.aggregator, delta=report.delta)
+    if report.epsilon > CEILING:
+        yield (
+            "This epsilon promises practically nothing: someone guessing whether one training "
+            "record was used, 50:50 beforehand, can be right more than 99.99% of the time. Ask "
+            "fewer queries, find settings with pate plan, or train more teachers."
+        )
 
 
-def cautions(*mechanisms: Mechanism, delta: float) -> tuple[str, ...]:
-    """Return warnings about settings that make labels useless or δ no promise; all are public.
+def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
+    """Yield warnings about settings that make labels useless or δ no promise; all are public.
 
     A query on which all votes agree is the best there is. Labels count as noise if even its label
     is nearer to a guess among the classes than to certainty, and as guesses of the prior if
     teachers who all agree are unlikely to overrule it.
-
-    Args:
-        mechanisms: of all rounds; a warning that they share is given once.
-        delta: δ of the labels.
     """
-    return tuple(dict.fromkeys(text for each in mechanisms for text in _cautions(each, delta)))
-
-
-def _cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     # Where teachers count differently, `teachers` are votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight
     every = f"{mechanism.most_votes} votes" + (f" ({weight} of the prior)" if weight else "")

@@ -9,7 +9,7 @@ from scipy.special import ndtr, ndtri
 import pate_cli as pate
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.guarantee import cautions, vacuous_warnings
+from pate_cli.disclosure.guarantee import cautions
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -25,7 +25,7 @@ DELTA = 1e-5
 @pytest.mark.parametrize("name", sorted(set(MechanismName) - {MechanismName.INTERACTIVE}))
 def test_defaults_need_no_caution(name):
     mechanism = MechanismChoice(name).build(teachers=250, classes=10, queries=100, delta=DELTA)
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_noise_is_told_by_chance_and_not_by_its_scale():
     for sigma, said in ((41.0, False), (43.0, True)):
         right = ndtr(40 / (sigma * np.sqrt(2)))
         assert bool(right < 0.75) is said
-        assert bool(cautions(GNMax(40, 2, sigma2=sigma), delta=DELTA)) is said
+        assert any(cautions(GNMax(40, 2, sigma2=sigma), delta=DELTA)) is said
 
 
 @pytest.mark.parametrize(
@@ -72,12 +72,12 @@ def test_thresholds_out_of_reach(mechanism, remedy):
 
 def test_a_threshold_of_all_teachers_is_not():
     mechanism = ConfidentGNMax(40, 4, threshold=40.0, sigma1=8.0, sigma2=4.0)
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
 
 
 def test_a_delta_above_one_in_so_many_teachers():
     mechanism = GNMax(40, 4, sigma2=6.0)
-    assert cautions(mechanism, delta=0.025) == ()
+    assert not [*cautions(mechanism, delta=0.025)]
     (text,) = cautions(mechanism, delta=0.026)
     assert text.startswith("delta 0.026 is above 1 / 40 votes")
 
@@ -113,7 +113,7 @@ def test_teachers_against_a_guess_must_be_answered_too(kind):
     assert mechanism.overruled()[0] == pytest.approx(ndtr(50.0 / 100.0))
     assert mechanism.unanimous()[0] == pytest.approx(ndtr(110.0 / 100.0))
     assert mechanism.overruled()[1] == mechanism.argmax.overruled()[1] > 0.999
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
     heavy = kind(250, 10, threshold=200.0, sigma1=100.0, sigma2=40.0, prior_weight=300)
     assert heavy.overruled()[0] == pytest.approx(ndtr(1.0))
 
@@ -123,7 +123,7 @@ def test_teachers_against_a_guess_must_be_answered_too(kind):
 def test_a_prior_by_default_needs_no_caution(name, teachers):
     choice = MechanismChoice(name, prior_weight=teachers // 5)
     mechanism = choice.build(teachers=teachers, classes=10, queries=100, delta=DELTA)
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
 
 
 HARD = (
@@ -160,7 +160,7 @@ def test_guesses_are_hard_to_overrule_below_nine_times_in_ten():
         right = ndtr((40 - weight) / (6.0 * np.sqrt(2)))
         assert mechanism.overruled()[1] == pytest.approx(right)
         assert bool(right < 0.9) is said
-        assert bool(cautions(mechanism, delta=DELTA)) is said
+        assert any(cautions(mechanism, delta=DELTA)) is said
 
 
 def test_delta_is_about_teachers_and_not_about_guesses():
@@ -176,11 +176,6 @@ def test_warnings_of_a_prior_reach_report_and_quote(counts):
         assert any(
             text.startswith("Guesses of the prior are hard to overrule") for text in warnings
         )
-
-
-def test_an_epsilon_that_promises_nothing():
-    assert vacuous_warnings(10.0) == ()
-    assert "pate plan" in vacuous_warnings(10.0001)[0]
 
 
 @pytest.fixture

@@ -24,11 +24,12 @@ from pate_cli.core.errors import printable, quoted
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import MechanismName
+from pate_cli.disclosure.checks import PROMISE
 from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
 from pate_cli.disclosure.guarantee import by_record, everything, premise_of, teachers_per_record
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
+from pate_cli.disclosure.verification import FAILED, OPEN, Check
 from pate_cli.files.existing import PAGE, Replaces
 from pate_cli.files.results import Result
 

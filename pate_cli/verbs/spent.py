@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.budget import Budget
+from pate_cli.disclosure.checks import PROMISE, Evidence, checks_of
 from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
@@ -23,7 +24,7 @@ from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.total import Spent, however_chosen, left_of
-from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
+from pate_cli.disclosure.verification import FAILED, OK, Check
 from pate_cli.files.addresses import public_name
 from pate_cli.files.document import encoded
 from pate_cli.files.reading import named, reading
@@ -248,7 +249,7 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
         report, name = read_report(given), public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
     if own is not None:
-        failed = (check for check in checks_of(report, record) if check.outcome == FAILED)
+        failed = (check for check in checks_of(Evidence(report, record)) if check.outcome == FAILED)
         faults = [check.detail for check in failed if check.name != PROMISE]
         if faults:
             return Check(name, FAILED, faults[0])

@@ -34,6 +34,7 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
         refuse_dear(settings, asked["max_epsilon"], ceiling=False)
         if budget is not None:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
+        progress(0, request.queries)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         forecast = foreseen(request, settings)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from os import PathLike
@@ -47,15 +46,14 @@ RUN_SETTINGS: Final = "settings of a run without labels"
 GUESSES: Final = "what the guesses of the prior were made of"
 GUESSES_FILE: Final = "the file of the prior"
 LIBRARY: Final = "dp-accounting"
+# Why nobody can check facts of a kind from outside, whatever is given.
 _SECRET: Final = {
     Checked.RELEASE_TEST: "its chance follows from the secret votes",
     Checked.SANITIZING: "the votes behind sanitized.epsilon are secret",
     Checked.EXTERNAL: "external parts are as the files of others state them",
 }
-"""Why nobody can check facts of a kind from outside, whatever is given."""
-
-_STEP: Final = 1e-4  # of what a textbook's figures are rounded up to
-_GRID: Final = {"value_discretization_interval": 1e-3}
+_STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is rounded up by one
+_ROUND_OFF: Final = 2e-4  # of figures with four decimals
 
 
 @dataclass(frozen=True)
@@ -239,54 +237,37 @@ def _of_guesses(given: Evidence) -> Iterator[Check]:
 
 
 def _of_textbooks(given: Evidence) -> Iterator[Check]:
-    """Yield how dp-accounting finds the figures of textbooks; nothing where there are none."""
-    report, there = given.report, importlib.util.find_spec("dp_accounting") is not None
-    if given.library and not there:
+    """Yield whether dp-accounting finds the figures of textbooks no larger than they are stated."""
+    there, stated = importlib.util.find_spec("dp_accounting"), given.report.crosscheck
+    if given.library and there is None:
         raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
-    if given.library is False or not there or report.crosscheck is None:
+    figures = [] if stated is None else [v for v in vars(stated).values() if isinstance(v, float)]
+    if given.library is False or there is None or not figures:
         return
     try:
-        for name, ours, theirs, least, most in _by_library(report):
-            found = f"it gives {theirs:.6g}, ours {ours:g}"
-            yield Check.of(name, [] if least <= ours <= most else [found], found)
+        ours, (theirs, slack) = min(figures), _by_library(given.report)
+        told = f"it gives {theirs:.6g}, a textbook {ours:g}"
+        yield Check.of(LIBRARY, [] if theirs <= 1.01 * ours + slack else [told], told)
     except Exception as error:  # whatever another library raises is no fault of the report
         yield Check(LIBRARY, OPEN, f"it failed: {type(error).__name__}")
 
 
-def _by_library(report: Report) -> Iterator[tuple[str, float, float, float, float]]:
-    """Yield figures of textbooks: name, ours, the library's, and between what ours must lie."""
-    stated, delta = report.crosscheck, report.facts.cost.labels.own.delta
-    steps = [step for step in textbook_steps(report.rounds) if step.count]
-    gaussian = [step for step in steps if isinstance(step, Gaussian)]
-    bounded = [step for step in steps if isinstance(step, Bounded)]
-    if stated is None or bool(gaussian) == bool(bounded):
-        return
-    if gaussian:
-        library = importlib.import_module("dp_accounting")
-        for name, ours, accountant in (
-            ("rdp", stated.rdp_epsilon, library.rdp.RdpAccountant()),
-            ("pld", stated.exact_epsilon, library.pld.PLDAccountant(**_GRID)),
-        ):
-            for step in gaussian:
-                accountant.compose(library.GaussianDpEvent(step.noise_multiplier), step.count)
-            theirs, near = float(accountant.get_epsilon(delta)), 2.0 * _STEP
-            # By privacy loss distributions it is rounded up on a grid of its own.
-            yield f"{LIBRARY} ({name})", ours or 0.0, theirs, (theirs - near) / 1.01, theirs + near
-        return
-    figures = (stated.basic_epsilon, stated.advanced_epsilon)
-    if figures == (None, None):
-        return
+def _by_library(report: Report) -> tuple[float, float]:
+    """Return ε of the labels by dp-accounting, and what it may be above for its grid of losses."""
     pld = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
     common = importlib.import_module("dp_accounting.pld.common")
-    total = pld.identity(**_GRID)
-    for each in bounded:
-        one = common.DifferentialPrivacyParameters(each.epsilon, each.delta)
-        total = total.compose(pld.from_privacy_parameters(one, **_GRID).self_compose(each.count))
-    theirs = float(total.get_epsilon_for_delta(delta))
-    # Its steps are rounded up to the grid, each by one interval at most.
-    slack = 1e-3 * sum(each.count for each in bounded) + 2.0 * _STEP
-    ours = min(each for each in figures if each is not None)
-    yield LIBRARY, ours, theirs, theirs - slack, math.inf
+    grid, total = {"value_discretization_interval": _STEP}, pld.identity(_STEP)
+    steps = [step for step in textbook_steps(report.rounds) if step.count]
+    for step in steps:
+        if isinstance(step, Gaussian):
+            one = pld.from_gaussian_mechanism(step.noise_multiplier, **grid)
+        else:
+            pair = common.DifferentialPrivacyParameters(step.epsilon, step.delta)
+            one = pld.from_privacy_parameters(pair, **grid)
+        total = total.compose(one.self_compose(step.count))
+    slack = _STEP * sum(step.count for step in steps if isinstance(step, Bounded))
+    epsilon = total.get_epsilon_for_delta(report.facts.cost.labels.own.delta)
+    return float(epsilon), slack + _ROUND_OFF
 
 
 _LOOKS: Final = (_of_record, _secret, _of_labels, _of_guesses, _of_textbooks)

@@ -161,7 +161,7 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
             ("What is promised", _promised(report)),
             ("Warnings", iter(report.warnings)),
             ("What was done", _done(report)),
-            ("Who is protected", _protected(report)),
+            ("Who is protected", iter((report.adjacency, _unit(report)))),
             ("What it rests on", _premises(report)),
             ("What it does not cover", _not_covered(report)),
             ("What was not checked", _not_checked(report, checks)),
@@ -183,8 +183,6 @@ def _forged(failed: Sequence[str]) -> Iterator[str]:
 def _nothing(report: Report) -> Iterator[str]:
     yield report.summary
     yield "Publish neither the labels nor this report as anything private."
-    if not report.private:
-        yield "For labels that protect somebody, run it again without a seed."
 
 
 def _promised(report: Report) -> Iterator[str]:
@@ -250,10 +248,9 @@ def _round(done: Settings, rows: str, head: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _protected(report: Report) -> Iterator[str]:
+def _unit(report: Report) -> str:
     unit = "each training record" if by_record(report) else "all that one teacher was trained on"
-    yield report.adjacency
-    yield f"So the release protects {unit}, against whoever sees it, whatever else they know."
+    return f"So the release protects {unit}, against whoever sees it, whatever else they know."
 
 
 def _premises(report: Report) -> Iterator[str]:
@@ -284,8 +281,6 @@ def _premises(report: Report) -> Iterator[str]:
         "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
         "trusted, and kept the votes and the ledger secret."
     )
-    if report.external:
-        yield "The external parts are as their files state them; see the statement external."
 
 
 def _not_covered(report: Report) -> Iterator[str]:
@@ -304,9 +299,7 @@ def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
             yield f"{each.name[:1].upper()}{each.name[1:]}: {each.detail}."
     if not report.refused:
         yield "The labels: whether they are those of this report, and were made with its settings."
-    labels = "" if report.labels is None else f" labels.{report.labels.format}"
-    prior = "" if report.prior is None else " --prior guesses"
-    yield f"To check what can be checked, run: pate verify report.json{labels}{prior}"
+    yield "pate verify compares labels, guesses and record with the report."
 
 
 def _publishable(report: Report) -> Iterator[str]:
@@ -315,8 +308,6 @@ def _publishable(report: Report) -> Iterator[str]:
     labels = report.labels
     if labels is not None:
         yield f"Its labels: {labels.bytes} bytes of {labels.format}, SHA-256 {labels.sha256}."
-    elif not report.refused:
-        yield "The labels that it pays for."
     yield "Never the votes, the ledger, or what pate cost and pate smooth-sensitivity print."
 
 

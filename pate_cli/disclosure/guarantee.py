@@ -63,11 +63,12 @@ _KINDS: Final = {
     TOTAL: f", all runs together; {WHATEVER}",
 }
 
+# An ε holds together with what was released at so small an ε.
 _EX_POST: Final = (
     "For all neighbouring vote files D, D', every event S and every number e: "
     "Pr_D[S and {0} <= e] <= exp(e) * Pr_D'[S and {0} <= e] + {1}"
 )
-"""An ε holds together with what was released at so small an ε."""
+# Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20).
 _STATEMENTS: Final = {
     "tested": "What is released, labels or the refusal, is (tested.target, delta)-differentially "
     "private, whatever the votes.",
@@ -92,7 +93,6 @@ _STATEMENTS: Final = {
     "sum": f"{_EX_POST.format('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is "
     "a bound on spent.sum_delta that was fixed beforehand.",
 }
-"""Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20)."""
 
 _OVERRULED: Final = 0.9
 # Good settings may leave three unanimous queries of four without an answer, but not nearly all.
@@ -135,9 +135,8 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     )
     if any(each.rule for each in rounds):
         text += (
-            " Queries came one by one: after the same answers, the next query is the same for "
-            "both. The promise holds even if a query was chosen after seeing earlier answers; when "
-            "asking stops was fixed beforehand."
+            " Queries came one by one, each of them the same for both after the same answers. It "
+            "may have followed from these; when asking stops was fixed beforehand."
         )
     if external:
         text += (
@@ -166,13 +165,11 @@ def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
     given = [done.prior for done in rounds if done.prior is not None]
     if not given:
         return None
-    alike = {(prior.weight, prior.sha256) for prior in given}
-    weights, digests = map(set, zip(*alike, strict=True))
-    same = len(given) == len(rounds)
+    first, same = given[0], len(given) == len(rounds)
     return PublicPrior(
-        weight=weights.pop() if same and len(weights) == 1 else None,
+        weight=first.weight if same and {one.weight for one in given} == {first.weight} else None,
         guesses=sum(prior.guesses for prior in given),
-        sha256=digests.pop() if same and len(digests) == 1 else None,
+        sha256=first.sha256 if same and {one.sha256 for one in given} == {first.sha256} else None,
         presupposed=PRESUPPOSED,
     )
 

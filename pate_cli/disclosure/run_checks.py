@@ -19,16 +19,16 @@ from pate_cli.files.document import encoded
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
 _LONGEST: Final = 60
+# Fields of a run from which its cost follows: every account of it has them.
 _COST: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
-"""Fields of a run from which its cost follows: every account of it has them."""
+# Settings of a session that change while it goes on.
 _GROWING: Final = ("queries", "max_answers", "prior")
-"""Settings of a session that change while it goes on."""
+# Outcomes of runs; of kinds that are not here, they are labelled.
 _ENDS: Final = {
     RunKind.TARGET: (Outcome.PENDING, Outcome.LABELLED, Outcome.REFUSED),
     RunKind.RELEASE: (Outcome.PENDING, Outcome.RELEASED),
     RunKind.EXTERNAL: (Outcome.STATED,),
 }
-"""Outcomes of runs; of kinds that are not here, they are labelled."""
 
 
 class TooLargeError(ReportError):

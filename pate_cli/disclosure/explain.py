@@ -37,6 +37,7 @@ from pate_cli.files.results import Result
 _SHAPE: Final = frozenset(
     {"name", "teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
+_NOTHING: Final = "Nothing is promised"
 _WAYS: Final = ("by RDP", "exactly", "by basic composition", "by advanced composition")
 _SIGNATURE: Final = """<section class="signature">
 <h2>Signed</h2>
@@ -149,19 +150,16 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
     failed = [each.name for each in checks if each.outcome == FAILED and each.name != PROMISE]
     promised = report.claimed and not failed
     if failed:
-        found = [("Nothing is promised", _forged(failed))]
-    elif not promised:
+        found = [(_NOTHING, _forged(failed))]
+    else:
         found = [
-            ("Nothing is promised", _nothing(report)),
+            ("What is promised", _promised(report)) if promised else (_NOTHING, _nothing(report)),
             ("Warnings", (text for text in report.warnings if text not in report.summary)),
             ("What was done", _done(report)),
         ]
-    else:
-        found = [
-            ("What is promised", _promised(report)),
-            ("Warnings", iter(report.warnings)),
-            ("What was done", _done(report)),
-            ("Who is protected", iter((report.adjacency, _unit(report)))),
+    if promised:
+        found += [
+            ("Who is protected", _protected(report)),
             ("What it rests on", _premises(report)),
             ("What it does not cover", _not_covered(report)),
             ("What was not checked", _not_checked(report, checks)),
@@ -248,9 +246,10 @@ def _round(done: Settings, rows: str, head: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def _unit(report: Report) -> str:
+def _protected(report: Report) -> Iterator[str]:
     unit = "each training record" if by_record(report) else "all that one teacher was trained on"
-    return f"So the release protects {unit}, against whoever sees it, whatever else they know."
+    yield report.adjacency
+    yield f"So the release protects {unit}, against whoever sees it, whatever else they know."
 
 
 def _premises(report: Report) -> Iterator[str]:

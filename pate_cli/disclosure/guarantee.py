@@ -197,8 +197,11 @@ def covers(facts: ReportFacts) -> str:
     own = int(facts.plan is not None)
     earlier, external = len(facts.draws) - own, len(facts.external)
     parts = ["all labels", *["the sanitized epsilon"] * own]
-    parts += [f"{earlier} earlier release(s) from the same votes"] * bool(earlier)
-    parts += [f"{external} external part(s) on the same data"] * bool(external)
+    for count, part in (
+        (earlier, "earlier release{} from the same votes"),
+        (external, "external part{} on the same data"),
+    ):
+        parts += [f"{count} {part.format('s' * (count > 1))}"] * bool(count)
     return " and ".join(parts)
 
 

@@ -136,7 +136,7 @@ def test_draws_that_were_published_are_in_the_curve():
     (draw,) = first.ledger.draws
     added = np.array([draw.rdp(order) for order in whole.orders])
     np.testing.assert_allclose(whole.rdp, bare.rdp[:3] + added, rtol=2e-5)
-    assert whole.covers == "all labels and the sanitized epsilon together"
+    assert whole.covers == "all labels and the sanitized epsilon"
     # A second release from the same votes says what the first one drew.
     again = pate.release(first.ledger, order=8.0, beta=0.02, sigma_release=12.0).report
     drawn = Draw(beta=0.02, sigma=12.0, shift=12.0 / 9.0 * draw.shift)
@@ -209,7 +209,7 @@ def test_a_report_of_more_teachers_than_can_be_charged_again_is_refused(report, 
     (tmp_path / "report.json").write_text(json.dumps(found))
     for export in (pate.rdp_curve, pate.dp_event):
         told = refusal(ReportError, export, tmp_path / "report.json")
-        assert "teachers are not computed again" in told
+        assert "votes are not computed again" in told
 
 
 def test_without_the_extra_the_line_to_install_it_is_said(report, monkeypatch):

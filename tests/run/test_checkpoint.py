@@ -121,9 +121,10 @@ def test_other_votes_are_refused(row, here, tmp_path, cut, votes):
     assert state(here / "kept") == before
 
 
-def test_another_seed_or_cost_of_a_test_that_fails_is_refused(votes, here):
+def test_another_seed_or_cost_of_a_test_that_fails_is_refused(votes, here, monkeypatch):
     asked = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0, "bound": "two-tail", "seed": 3}
     asked |= {"target_epsilon": 7.0, "max_queries": ROWS, "checkpoint": "kept"}
+    monkeypatch.setattr(Checkpoint, "end", lambda self: None)
     pate.aggregate(votes, **asked)
     for other in ({"seed": 4}, {"refusal_epsilon": 3.0}):
         assert "other flags" in refusal(UsageError, pate.aggregate, votes, **(asked | other))

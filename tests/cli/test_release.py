@@ -219,7 +219,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
         assert dearer == pytest.approx(price, abs=1.01e-4)
         bounds = [drawn["data_independent"]["epsilon"] for drawn in (previous, following)]
         assert bounds[1] > bounds[0]
-        earlier = f"{times} earlier release from the same votes"
+        earlier = f"{times} earlier release{'s' if times > 1 else ''} from the same votes"
         assert earlier in following["covers"]
         refused(pate("release", *words), 7, AGAIN.format(times + 1))
         previous = following

@@ -7,7 +7,6 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import pate_cli as pate
-from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.guarantee import cautions
 from pate_cli.mechanisms import MechanismChoice
@@ -17,7 +16,6 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from slices import some
 
 DELTA = 1e-5
 
@@ -190,38 +188,3 @@ def test_warnings_reach_report_and_quote(counts, release):
     done, quoted = pate.aggregate(counts, **words), pate.quote(counts, **words)
     for warnings in (done.report.warnings, quoted.warnings):
         assert [text.partition(" ")[0] for text in warnings] == ["delta", "This"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    some(
-        [
-            {},
-            {"release": "upper"},
-            {"mechanism": "stability"},
-            {"mechanism": "gnmax", "target_epsilon": 1.5},
-            {"mechanism": "gnmax", "target_epsilon": 50.0},
-        ],
-        2,
-    ),
-    ids=str,
-)
-def test_a_run_that_is_too_dear_is_refused_before_anything_is_spent(
-    counts, words, tmp_path, monkeypatch
-):
-    record = {"record": tmp_path / "spent.json"} if "target_epsilon" in words else {}
-    price = pate.quote(counts, layout="counts", **words).epsilon
-    with pytest.raises(UnreachableError, match=rf"cost epsilon {price:.4f} .*`max_epsilon`"):
-        pate.aggregate(counts, layout="counts", max_epsilon=price * 0.999, **words, **record)
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(UnreachableError, match="nothing was drawn or spent"):
-        pate.quote(counts, layout="counts", max_epsilon=price * 0.999, **words)
-    monkeypatch.setattr("pate_cli.core.noise.Noise.comes_up", lambda *_: False)
-    done = pate.aggregate(counts, layout="counts", max_epsilon=price, **words, **record)
-    assert done.report.epsilon <= price
-
-
-def test_the_most_epsilon_is_a_number(counts):
-    for wrong in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="max_epsilon"):
-            pate.aggregate(counts, layout="counts", max_epsilon=wrong)

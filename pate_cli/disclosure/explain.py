@@ -1,6 +1,6 @@
 """A report in plain words: what is promised, to whom, on what it rests, what was not checked.
 
-Every sentence is made of numbers that were checked first (`disclosure.verification`). A report that
+Every sentence is made of numbers that were checked first (`disclosure.checks`). A report that
 does not hold gets one sentence that says so, and none of its own. A terminal, a notebook and a page
 of HTML show the same sentences.
 """
@@ -26,7 +26,13 @@ from pate_cli.core.said import Line, Said
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.checks import PROMISE
 from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
-from pate_cli.disclosure.guarantee import by_record, everything, premise_of, teachers_per_record
+from pate_cli.disclosure.guarantee import (
+    TOTAL,
+    by_record,
+    everything,
+    premise_of,
+    teachers_per_record,
+)
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.verification import FAILED, OPEN, Check
@@ -187,7 +193,8 @@ def _promised(report: Report) -> Iterator[str]:
     epsilon, delta, kind = everything(report)
     spent, often = report.spent, in_a_thousand(epsilon, delta)
     yield report.summary
-    yield f"That is {verdict(epsilon, delta, kind)}."
+    who = "All runs together give" if kind == TOTAL else "This gives"
+    yield f"{who} {verdict(epsilon, delta, kind)}."
     if kind in ("worst-case", "target") and often is not None:
         one = "training record" if by_record(report) else "teacher's data"
         yield f"What is 1 in 1,000 without one {one} is at most {often} in 1,000 with it."
@@ -255,7 +262,7 @@ def _protected(report: Report) -> Iterator[str]:
 def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_per_record(report), report.rounds, report.spent
     if report.groups:
-        yield "Each training record reached one group alone, and at most as many as groups states."
+        yield "Each training record reached one group alone, and no more of it than groups states."
     else:
         yield f"No training record reached more than {most} teacher{'s' * (most > 1)}."
     yield "Each teacher was trained on its own data, and on no other private data."
@@ -307,6 +314,8 @@ def _publishable(report: Report) -> Iterator[str]:
     labels = report.labels
     if labels is not None:
         yield f"Its labels: {labels.bytes} bytes of {labels.format}, SHA-256 {labels.sha256}."
+    elif not report.refused:
+        yield "The labels that it pays for."
     yield "Never the votes, the ledger, or what pate cost and pate smooth-sensitivity print."
 
 

@@ -31,7 +31,7 @@ from pate_cli.disclosure.run_checks import (
     runs_of,
     spent_faults,
 )
-from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.verification import FAILED, OK, OPEN, SKIPPED, Check
 from pate_cli.files.reading import digest_of
 from pate_cli.labels.forms import FORMATS, formats_with

@@ -57,7 +57,7 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     """Yield where a record tells otherwise of the runs of a report, or of more before it."""
     told, known = runs_of(report), {run.id: run for run in record.runs}
     if not told:
-        yield "the report tells of no run, so the record is of others"
+        yield "the record does not tell of this run"
         return
     for run in told:
         if run.id not in known:

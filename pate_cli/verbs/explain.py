@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from os import PathLike
 
+from pate_cli.disclosure.checks import Evidence, checks_of
 from pate_cli.disclosure.explain import Explanation, explanation_of
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.verification import checks_of
 
 
 def explanation(report: Report | str | PathLike[str]) -> Explanation:
     """Return what a report says in plain words; see `signatures.explain`."""
     if not isinstance(report, Report):
         report = read_report(report)
-    return explanation_of(report, list(checks_of(report)))
+    return explanation_of(report, list(checks_of(Evidence(report))))

@@ -7,12 +7,11 @@ from os import PathLike, fspath
 from typing import Any
 
 from pate_cli.core.errors import UsageError
-from pate_cli.disclosure.label_checks import label_checks, prior_checks, without_labels
-from pate_cli.disclosure.library_checks import library_checks
+from pate_cli.disclosure.checks import Evidence, checks_of
 from pate_cli.disclosure.reader import parse_report, read_report
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.verification import Verification, checks_of
+from pate_cli.disclosure.verification import Verification
 from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name
 
@@ -26,8 +25,7 @@ def verification(
     with_dp_accounting: bool | None,
 ) -> Verification:
     """Return the checks of a report; see `signatures.verify`."""
-    given = [] if prior is None else prior
-    priors = given if isinstance(given, list | tuple) else [given]
+    priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):
         if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
             raise UsageError(
@@ -39,10 +37,5 @@ def verification(
     elif not isinstance(report, Report):
         report = read_report(report)
     known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
-    checks = [
-        *checks_of(report, known),
-        *(without_labels(report, known) if labels is None else label_checks(report, labels)),
-        *prior_checks(report, priors),
-        *library_checks(report, with_dp_accounting),
-    ]
-    return Verification(report.epsilon, report.delta, tuple(checks))
+    given = Evidence(report, known, labels, priors, with_dp_accounting)
+    return Verification(report.epsilon, report.delta, tuple(checks_of(given)))

@@ -53,20 +53,20 @@ def run_of(facts: ReportFacts) -> Run:
     Raises:
         ReportError: it is of several rounds, and nothing was drawn of them.
     """
-    name, plan = facts.run or f"report {facts.time}", facts.sanitizer
+    plan = facts.sanitizer
+    came: dict[str, Any]
     if plan is not None:
         promised = not facts.seeded and all(done.private for done in facts.rounds)
-        return Run.of(
-            id=name, outcome=Outcome.RELEASED, time=facts.time, delta=plan.delta, draw=plan.draw,
-            promised=promised,
-        )  # fmt: skip
-    if len(facts.rounds) != 1:
+        came = {"outcome": Outcome.RELEASED, "delta": plan.delta, "draw": plan.draw}
+        came |= {"promised": promised}
+    elif len(facts.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
-    answers = None if facts.refused else facts.rounds[0].answers
-    return Run.of(
-        id=name, outcome=outcome, time=facts.time, settings=facts.rounds[0], answers=answers
-    )
+    elif facts.refused:
+        came = {"outcome": Outcome.REFUSED, "settings": facts.rounds[0]}
+    else:
+        (done,) = facts.rounds
+        came = {"outcome": Outcome.LABELLED, "settings": done, "answers": done.answers}
+    return Run.of(id=facts.run or f"report {facts.time}", time=facts.time, **came)
 
 
 def group_guarantees(
@@ -203,11 +203,10 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
     """Yield what no run and no release could state together."""
     rounds, spent = facts.rounds, facts.spent
     if facts.total:
-        draws = tuple(run.draw for run in spent.runs if run.draw is not None) if spent else ()
-        parts = (
-            tuple(run.external for run in spent.runs if run.external is not None) if spent else ()
-        )
-        if spent is None or not spent.runs:
+        runs = () if spent is None else spent.runs
+        draws = tuple(run.draw for run in runs if run.draw is not None)
+        parts = tuple(run.external for run in runs if run.external is not None)
+        if not runs:
             yield "a total of no runs"
         if (facts.earlier_draws, facts.external) != (draws, parts):
             yield "the draws and external parts of a total are those of its runs"

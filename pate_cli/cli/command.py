@@ -11,6 +11,7 @@ Typer gets every value as a text, and its keyword turns it into a value and chec
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
@@ -19,12 +20,11 @@ import typer
 from typer.core import TyperCommand
 
 from pate_cli.cli import help as helping
-from pate_cli.cli.commands import COMMANDS
+from pate_cli.cli.commands import COMMANDS, load
+from pate_cli.cli.ending import Keywords, ending, tells_more
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import UsageError
 from pate_cli.verbs.parameters.keywords import Keyword, check_all, dashed, keywords_of
-
-Keywords = Mapping[str, Keyword]
 
 
 class Command(TyperCommand):
@@ -37,6 +37,36 @@ class Command(TyperCommand):
         return helping.of_command(
             ctx.command_path, self.help or "", self.keywords, everything=everything
         )
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Show help wherever it is asked for; else leave texts as they are to their keywords.
+
+        Typer itself would read each of them with a library that takes long to import.
+        """
+        if helping.asks_for_help(args):
+            typer.echo(self.get_help(ctx, everything=helping.EVERYTHING in args))
+            ctx.exit()
+        with ending(ctx.command_path, self.keywords):
+            if not args and self.no_args_is_help:
+                return super().parse_args(ctx, args)
+            found, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
+            ctx.params = {name: found.get(name) for name in (each.name for each in self.params)}
+            if not ctx.resilient_parsing:
+                self._check(ctx.params, rest, ctx.command_path)
+        return rest
+
+    def _check(self, params: Mapping[str, Any], rest: Sequence[str], path: str) -> None:
+        """UsageError for an argument that is missing, and for one too many."""
+        if rest:
+            raise UsageError(tells_more(f"got unexpected extra argument ({' '.join(rest)})", path))
+        for name, keyword in self.keywords.items():
+            if keyword.default is Keyword.required and params[name] in (None, ()):
+                raise UsageError(tells_more(f"missing {keyword.option}", path))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with ending(ctx.command_path, self.keywords):
+            return super().invoke(ctx)
 
 
 def command(
@@ -83,8 +113,10 @@ def keywords_of_command(function: Callable[..., None]) -> Keywords:
     return keywords
 
 
-def build(name: str, function: Callable[..., None]) -> Command:
-    """Return the Typer command of a function that `command` made."""
+@functools.cache
+def build(name: str) -> Command:
+    """Return the Typer command of a name, which is imported for it."""
+    function = load(name)
     keywords = keywords_of_command(function)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     needed = any(each.default is Keyword.required for each in keywords.values())

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
@@ -71,6 +70,8 @@ def count_labels(
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
+    import pyarrow.compute as pc  # heavy, and rarely needed
+
     raw, rows = (table.schema.metadata or {}).get(b"pate"), table.num_rows
     metadata = None if raw is None else dict(json.loads(raw))
     if "unanswered" in table.column_names and label_set is not None:

@@ -114,7 +114,7 @@ class Place:
 def parameters(callback):
     """Each parameter of a command with its keyword and how it is spelled; None for a word."""
     for name, keyword in keywords_of_command(callback).items():
-        yield name, keyword, None if keyword.says.argument else keyword.option
+        yield name, keyword, None if keyword.argument else keyword.option
 
 
 def takes_text(keyword):

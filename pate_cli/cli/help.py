@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -18,8 +17,6 @@ EVERYTHING: Final = "--help-all"
 _WIDEST: Final = 100
 _NARROW: Final = 60
 _COLUMN: Final = 28
-# A word, or one of several choices with the bar behind it.
-_PIECE: Final = re.compile(r"[^ |,]*(?:[|,]| |$)")
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
@@ -129,22 +126,7 @@ def _paragraphs(text: str, width: int) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Return a text in lines; what is longer than one is broken behind a bar or a comma."""
-    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
-    return [piece for line in lines for piece in _broken(line, width)]
-
-
-def _broken(line: str, width: int) -> Iterator[str]:
-    if len(line) <= width:
-        yield line
-        return
-    held = ""
-    for piece in _PIECE.findall(line):
-        if held.strip() and len(held + piece.rstrip()) > width:
-            yield held.rstrip()
-            held = ""
-        held += piece
-    yield held.rstrip()
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def _width() -> int:

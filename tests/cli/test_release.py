@@ -15,7 +15,6 @@ from scipy.special import ndtri
 
 import record_files
 from pate_cli.accounting.conversion import round_up
-from pate_cli.cli.release import _is_ledger
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
@@ -613,12 +612,6 @@ def test_what_no_total_can_be_made_of(kept, ran, pate, refused, folder):
         line = refused(pate("release", "k.ledger", "--spend", "s.json", "--release", kind), 3)
         assert others in line
     assert (folder / "s.json").read_bytes() == before
-
-
-@pytest.mark.parametrize("name", ["-", "s3://b/r.json", "none.json"])
-def test_what_is_no_file_is_no_ledger_to_be_kept(name):
-    """A summary names what to keep secret; a pipe and an address are of reports."""
-    assert not _is_ledger(name)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -310,7 +310,7 @@ def plan(
     asked = dict(locals())
     from pate_cli.verbs.plan import planned
 
-    return planned(**asked)
+    return planned(asked)
 
 
 @verb

@@ -93,35 +93,6 @@ def test_with_a_prior_it_tells_where_that_agrees(priced, prior):
     assert "it has no guess for 1 query: " in shown
 
 
-def test_what_takes_no_prior_is_compared_on_the_votes_alone(pate, votes, prior):
-    words = ["--compare", "--max-queries", 10]
-    plain, found = (
-        {row["mechanism"]: row for row in json.loads(pate("cost", votes, *each).stdout)["compare"]}
-        for each in (
-            [*words, "--mechanism", "gnmax"],
-            [*words, "--mechanism", "gnmax", "--prior", prior],
-        )
-    )
-    # All ten are answered by gnmax, with a prior or without.
-    alone = json.loads(
-        pate("cost", votes, *words[1:], "--mechanism", "gnmax", "--prior", prior).stdout
-    )
-    assert found["gnmax"]["epsilon"] == pytest.approx(alone["epsilon"], rel=1e-12)
-    assert set(plain) == set(found)
-    for name, row in found.items():
-        assert (row == plain[name]) is (name not in ("gnmax", "confident", "interactive"))
-    assert "agreement counts its votes" in found["gnmax"]["note"]
-
-
-def test_one_order_only(priced):
-    found = priced("--order", 7.5)
-    assert found["orders"] == [7.5] == [found["order"]]
-    assert len(found["rdp"]) == 1
-    assert found["order_at_edge"] is False
-    everything = priced("--order", 8)
-    assert everything["rdp"][0] > found["rdp"][0]
-
-
 def test_the_price_for_all_votes_is_that_of_a_dry_run(pate, priced, votes):
     for words in ([], ["--max-answers", 9], ["--mechanism", "lnmax", "--max-queries", 20]):
         found = priced(*words)
@@ -129,15 +100,6 @@ def test_the_price_for_all_votes_is_that_of_a_dry_run(pate, priced, votes):
         wanted = json.loads(dry.stdout)["data_independent"]
         assert found["data_independent"]["epsilon"] == wanted["epsilon"]
         assert found["data_independent"]["method"] == wanted["method"]
-
-
-def test_max_queries_prices_the_first_rows(priced, votes, tmp_path, counts):
-    np.save(tmp_path / "first.npy", counts[:23])
-    first, cut = priced(at=tmp_path / "first.npy"), priced("--max-queries", 23)
-    assert first["rdp"] == cut["rdp"]
-    assert cut["queries"] == 23
-    assert priced("--max-queries", 600)["queries"] == 60
-    assert priced("--max-answers", 7)["rdp"] == priced()["rdp"]  # rows past the cap are charged
 
 
 def test_the_price_comes_without_drawing(pate, votes, monkeypatch, leftovers):
@@ -221,17 +183,6 @@ def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, fol
     assert leftovers() == ["rows.csv"]
 
 
-def test_rows_per_query_never_replace_the_votes(pate, refused, parquet):
-    before = parquet.read_bytes()
-    refused(
-        pate("cost", parquet, "--per-query", parquet, "--force"),
-        2,
-        f"{parquet} is no earlier output of this kind, so not even --force replaces it; give the "
-        "output another name",
-    )
-    assert parquet.read_bytes() == before
-
-
 def test_mechanisms_side_by_side(priced):
     found = priced("--compare")
     assert found["releasable"] is False
@@ -254,49 +205,6 @@ def test_mechanisms_side_by_side(priced):
     assert rows["confident"]["queries"] == 60
     every = {rows[name]["queries"] for name in ("gnmax", "lnmax")}
     assert every == {int(np.ceil(target))}
-
-
-def test_a_cap_is_what_the_mechanisms_are_matched_at(priced):
-    found = priced("--compare", "--max-answers", 6)
-    assert found["matched_answers"] == 6.0
-    rows = {row["mechanism"]: row for row in found["compare"]}
-    assert rows["gnmax"]["queries"] == 6
-
-
-def test_flags_reach_the_mechanisms_that_know_them(priced):
-    def compared(sigma2):
-        found = priced("--compare", "--sigma2", sigma2, "--max-queries", 12)
-        return {row["mechanism"]: row for row in found["compare"]}
-
-    wide, narrow = compared(20), compared(4)
-    for name in ("confident", "gnmax"):
-        assert wide[name]["agreement"] < narrow[name]["agreement"]
-        assert wide[name]["epsilon"] < narrow[name]["epsilon"]
-    for name in ("lnmax", "stability", "sparse-vector"):
-        assert wide[name] == narrow[name]
-
-
-def test_interactive_is_compared_only_with_a_student(priced, student):
-    found = priced("--compare", "--mechanism", "interactive", "--student", student)
-    names = [row["mechanism"] for row in found["compare"]]
-    assert names[:3] == ["confident", "interactive", "gnmax"]
-
-
-def test_a_comparison_for_a_person(screen, votes):
-    seen = screen("cost", votes, "--compare")
-    assert "NOT RELEASABLE" in seen
-    for word in ("confident", "gnmax", "lnmax", "stability", "sparse-vector", "agreement"):
-        assert word in seen
-    # Why worst cases differ from that of `pate cost` alone.
-    assert ", --max-answers 33; pate cost, which has no cap" in " ".join(seen.split())
-
-
-def test_worst_cases_are_compared_under_a_cap_that_is_said(priced):
-    found = priced("--compare")
-    capped = priced("--max-answers", found["max_answers"])
-    (confident,) = [row for row in found["compare"] if row["mechanism"] == "confident"]
-    assert confident["data_independent"] == capped["data_independent"]["epsilon"]
-    assert priced()["data_independent"]["epsilon"] >= confident["data_independent"]
 
 
 def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
@@ -349,18 +257,6 @@ def test_numbers_out_of_range(pate, refused, votes, words, message):
     refused(pate("cost", votes, *words), 2, message)
 
 
-def test_shared_records_cost_more(priced):
-    once, twice = priced("--order", 4), priced("--order", 4, "--teachers-per-record", 2)
-    assert twice["rdp"][0] > 1.5 * once["rdp"][0]
-    assert twice["data_independent"]["epsilon"] > once["data_independent"]["epsilon"]
-    assert twice["expected_answers"] == once["expected_answers"]
-
-
 def test_one_order_and_the_moments_exclude_each_other(pate, refused, votes):
     result = pate("cost", votes, "--order", "3", "--orders", "moments")
     refused(result, 2, "--order and --orders contradict each other; give one of them")
-
-
-def test_a_comparison_has_no_picture(pate, refused, votes):
-    run = pate("cost", votes, "--compare", "--plot", "a.png")
-    refused(run, 2, "--compare and --plot contradict each other; give one of them")

@@ -7,8 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -62,25 +60,6 @@ def test_what_is_refused_before_votes_are_taken_from_a_pipe(
     (folder / "l.csv").touch()
     line = refused(pate("aggregate", "-", "-o", "l.csv"), 6)
     assert line == "pate: l.csv exists already; use --force to replace it"
-
-
-def test_the_price_of_votes_from_a_pipe_needs_no_name(pate, counts, leftovers):
-    done = pate("aggregate", "-", "--dry-run", input=_npy(counts))
-    assert done.exit_code == 0, done.stderr
-    assert json.loads(done.stdout)["queries"] == 60
-    assert leftovers() == []
-
-
-def test_bad_votes_from_a_pipe_are_named(pate, refused, counts, leftovers):
-    counts[9, 1] += 5
-    result = pate("aggregate", "-", "-o", "l.csv", "--layout", "counts", input=_npy(counts))
-    assert "standard input: row 9 " in refused(result, 3)
-    assert leftovers() == []
-
-
-def test_an_empty_pipe(pate, refused):
-    line = refused(pate("aggregate", "-", "-o", "l.csv", input=b""), 3)
-    assert "standard input: is empty" in line
 
 
 def test_from_pipe_to_pipe(shell, counts, leftovers):
@@ -295,17 +274,6 @@ def test_without_a_command_help_is_shown(pate):
 def test_version(pate):
     for flag in ("--version", "-V"):
         assert pate(flag).stdout == f"pate {__version__}\n"
-
-
-def test_the_module_and_the_script_are_one_program(shell, votes):
-    module = shell("aggregate", votes, "--dry-run")
-    script = subprocess.run(
-        [Path(sys.executable).with_name("pate"), "aggregate", votes, "--dry-run"],
-        check=False,
-        capture_output=True,
-    )
-    assert (module.returncode, module.stdout) == (0, script.stdout)
-    assert b"Usage: pate aggregate" in shell("aggregate", "--help").stdout
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

@@ -80,23 +80,6 @@ def test_texts_names_and_guesses(pate):
     assert [each["label"] for each in answers(done.stdout)] == ["cat", "dog"]
 
 
-def test_spellings_and_aliases(pate, folder):
-    (folder / "more.json").write_text('{"moggy": "cat"}')
-    votes = [" Cat.", '"CAT"', "Moggy!"] * 60 + [None, "", "I don't know", "cow"] * 17
-    given = ("--label-names", "dog,cat", "--normalise", "--aliases", "more.json")
-    given += ("--mechanism", "gnmax", "--sigma2", 5, "--max-queries", 3, "--spend", "r.json")
-    done = pate("session", "--teachers", 250, *given, input=json.dumps({"votes": votes}))
-    # 180 votes to none: noise of 5 wins less than once in 1e100.
-    assert answers(done.stdout) == [{"label": "cat", "remaining": 2}]
-
-
-def test_names_that_nobody_listed(pate):
-    words = ("session", "--teachers", 400, "--mechanism", "open-vocabulary", "--spend", "r.json")
-    votes = json.dumps({"votes": ["heron"] * 380 + ["odd"]}) + "\n"
-    done = pate(*words, "--target-epsilon", 2, input=votes * 2)
-    assert [each["label"] for each in answers(done.stdout)] == ["heron"] * 2
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [

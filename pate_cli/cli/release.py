@@ -50,16 +50,14 @@ def release(
                 error.add_note("what was drawn stays in the record and counts")
             raise
     summed_up = terminal.read_by_person() and not piped
-    for line in _notes(done, asked, summed_up=summed_up):
+    for line in _notes(done, summed_up=summed_up):
         view.note(line)
     if summed_up:
         _sum_up(done, place)
 
 
-def _notes(done: Released, asked: dict[str, Any], *, summed_up: bool) -> Iterator[str]:
+def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
     """Yield what is to be known of a release, but for what a summary says."""
-    from pate_cli.disclosure.figures import pair
-
     total, report = done.ledger, done.report
     if done.joined is not None:
         yield done.joined
@@ -68,18 +66,10 @@ def _notes(done: Released, asked: dict[str, Any], *, summed_up: bool) -> Iterato
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
             "aggregate --release none --ledger FILE saves that"
         )
-    if summed_up:
-        return
-    external = asked.get("external", ())
-    beside = f", {len(external)} external part(s)" if external else ""
-    worth = pair(report.epsilon, report.delta)
-    yield f"{len(report.rounds)} round(s), {report.answers} answers{beside}: {worth}"
-    spent = report.spent
-    if spent is not None and spent.count > 1 and report.epsilon_kind != "total":
-        yield f"{spent.count} runs of the record: {pair(spent.epsilon, spent.delta)} together"
-    yield from (f"warning: {warning}" for warning in report.warnings)
-    if not report.sound:
-        yield f"warning: {report.summary}"
+    if not summed_up:
+        yield report.headline()
+        yield from (f"warning: {warning}" for warning in report.warnings)
+        yield from () if report.sound else (f"warning: {report.summary}",)
 
 
 def _sum_up(done: Released, place: str) -> None:

@@ -43,10 +43,10 @@ class Command(TyperCommand):
 
         Typer itself would read each of them with a library that takes long to import.
         """
-        if helping.asks_for_help(args):
-            typer.echo(self.get_help(ctx, everything=helping.EVERYTHING in args))
-            ctx.exit()
         with ending(ctx.command_path, self.keywords):
+            if helping.asks_for_help(args):
+                typer.echo(self.get_help(ctx, everything=helping.EVERYTHING in args))
+                ctx.exit()
             if not args and self.no_args_is_help:
                 return super().parse_args(ctx, args)
             found, rest, _ = self.make_parser(ctx).parse_args(args=list(args))

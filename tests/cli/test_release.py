@@ -158,21 +158,6 @@ def test_the_same_ledger_twice_is_refused(kept, pate, refused, folder, leftovers
     assert "r.json" not in leftovers()
 
 
-OTHERS = {
-    "orders": ["--order", 5.0, *KEEP[2:]],
-    "delta": [*KEEP, "--delta", 1e-6],
-    "analysis": [*KEEP, "--analysis", "paper"],
-}
-
-
-@pytest.mark.parametrize("what", OTHERS)
-def test_rounds_that_do_not_fit_are_refused(kept, pate, refused, what):
-    kept("a.json")
-    kept("b.json", *OTHERS[what])
-    line = refused(pate("release", "a.json", "b.json", *DRAW), 3)
-    assert f"ledgers can be added only with the same {what}, got " in line
-
-
 AGAIN = (
     "these rounds were released before, {} time(s); another draw costs privacy: publish the first "
     "report, or give --again to be charged for all draws"
@@ -229,24 +214,6 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     assert "1 earlier release(s) from" in second["covers"]
     assert second["data_independent"]["epsilon"] > first["data_independent"]["epsilon"]
     assert draws_in(record) == 2
-
-
-@pytest.mark.parametrize("flags", [[], ["--no-record"]])
-def test_the_order_of_ledgers_hides_no_draw(
-    kept, pate, refused, released, folder, record, forget, flags
-):
-    """Lost, the record begins anew where the ledgers say; of none, beside the first of them."""
-    for name in "abc":
-        kept(name, *KEEP, *flags)
-    forget()
-    released("a", "b", *DRAW)
-    for words in (["a"], ["b"], ["b", "a"], ["c", "b"], ["a", "c"]):
-        refused(pate("release", *words, *DRAW), 7, AGAIN.format(1))
-    begun = [path.name for path in (record, *folder.glob("*.spent.json")) if path.exists()]
-    assert begun == (["a.spent.json"] if flags else ["votes.npy.spent.json"])
-    released("c", "b", *DRAW, "--again")
-    refused(pate("release", "c", *DRAW), 7, AGAIN.format(1))
-    refused(pate("release", "c", "b", "a", *DRAW), 7, AGAIN.format(2))
 
 
 def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, leftovers):
@@ -475,26 +442,6 @@ def test_a_budget_that_a_release_would_exceed(
     after = record.read_bytes()
     refused(pate("release", record, "--budget", 5), 5)
     assert record.read_bytes() == after
-
-
-def test_what_no_total_can_be_made_of(kept, ran, pate, refused, folder):
-    """Nothing at all, and runs that do not protect the same."""
-    record_files.written(folder / "empty.json", SpendRecord())
-    refused(pate("release", "empty.json"), 3)
-    ran("a", "--no-record")
-    ran("b", "--teachers-per-record", 2, "--max-epsilon", 20, "--no-record")
-    others = "runs charged for other --teachers-per-record or --groups"
-    for words in ([], ["--no-record"], ["--spend", "s.json"]):
-        assert others in refused(pate("release", "a.json", "b.json", *words), 3)
-    assert not (folder / "s.json").exists()
-    kept("k.ledger", *KEEP, "--teachers-per-record", 2, "--max-epsilon", 50, "--no-record")
-    assert others in refused(pate("release", "k.ledger", "a.json"), 3)
-    ran("c", "--spend", "s.json")
-    before = (folder / "s.json").read_bytes()
-    for kind in ("none", "upper"):
-        line = refused(pate("release", "k.ledger", "--spend", "s.json", "--release", kind), 3)
-        assert others in line
-    assert (folder / "s.json").read_bytes() == before
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")

@@ -261,23 +261,6 @@ def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):
     assert report["spent"]["epsilon"] == report["epsilon"]
 
 
-def test_two_folders_share_the_budget_of_their_votes(pate, votes, folder, monkeypatch, heads):
-    """The cron job: it runs where it is put, and the account lies beside the votes."""
-    heads(refuse=False)
-    given = (*BARE[2:], *START, "--max-queries", 9)
-    words = ("aggregate", votes, "--target-epsilon", 0.5, *given, "--budget", 0.6)
-    for name, expected in (("monday", 0), ("tuesday", 5)):
-        (folder / name).mkdir()
-        monkeypatch.chdir(folder / name)
-        done = pate(*words)
-        assert done.exit_code == expected, done.stderr
-    assert f"1 run in {votes}.spent.json spent epsilon 0.5000" in done.stderr
-    assert names(folder / "tuesday") == []
-    assert f"joins the record {votes}.spent.json" in done.stderr
-    alone = pate(*words[:-2], "--no-record")
-    assert json.loads(alone.stdout).get("spent") is None
-
-
 def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     heads(refuse=False)
     words = ("aggregate", two_classes, "--spend", RECORD, "--force")

@@ -18,11 +18,12 @@ def planned(asked: Mapping[str, Any]) -> Plan:
     """Return the plan of a run before the first vote; `asked` as `signatures.plan` has it."""
     classes, labels, teachers = asked["classes"], asked["labels"], asked["teachers"]
     weight, accuracy = asked["prior_weight"], asked["prior_accuracy"]
-    groups, shared = teacher_groups(asked["groups"]), asked["teachers_per_record"]
+    shared = asked["teachers_per_record"]
+    if asked["groups"] is not None and (teachers is not None or shared != 1):
+        name = "teachers" if teachers is not None else "teachers_per_record"
+        raise UsageError(f"`{name}` does not go with `groups`, which say it themselves")
+    groups = teacher_groups(asked["groups"])
     if groups is not None:
-        if teachers is not None or shared != 1:
-            name = "teachers" if teachers is not None else "teachers_per_record"
-            raise UsageError(f"`{name}` does not go with `groups`, which say it themselves")
         teachers = groups.total
         shared = max(group.votes_per_record for group in groups.public)
     if (classes is None) == (labels is None):

@@ -72,7 +72,6 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder
     jsonschema.validate(found, report_schema())
     assert found["delta"] == 1.1e-5
     assert "at delta 1.1e-05" in result.stderr
-    assert found["summary"].startswith("Together with 2 external parts, epsilon ")
     assert found["external"] == [PAIR | {"name": "pair.json"}, CURVE | {"name": "curve.json"}]
     # The record tells of them, too; the draw cannot be had again.
     record = SpendRecord.read(votes.with_name("votes.npy.spent.json"))

@@ -229,7 +229,7 @@ def test_help_tells_of_completion(pate):
             "--no-record and --ensemble contradict each other; give one of them",
         ),
         (["--delta", "1e-5"], "missing VOTES;"),
-        (["x.npy", "y.npy"], "got unexpected extra argument(s) (y.npy);"),
+        (["x.npy", "y.npy"], "got unexpected extra argument (y.npy);"),
     ],
 )
 def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, line):

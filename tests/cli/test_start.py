@@ -8,7 +8,7 @@ import pytest
 
 
 def test_a_run_imports_nothing_that_is_heavy_and_rare(votes):
-    heavy = ("pandas", "pyarrow.dataset", "pyarrow.csv", "pyarrow.compute", "pydantic", "rich")
+    heavy = ("pandas", "pyarrow.dataset", "pyarrow.csv", "pydantic", "rich")
     heavy += ("matplotlib", "distributed")
     words = ("--teachers", "40", "--delta", "1e-6", "--max-queries", "20", "-o", "l.csv")
     script = (

@@ -45,7 +45,7 @@ def test_a_sanitized_epsilon_stands_beside_the_worst_case(screen, votes, folder)
         assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}; {WHATEVER}"
         assert "of the runs that publish so small an epsilon" in rows["privacy"]
     assert rows["publish"] == "round.report.json"
-    assert rows["keep secret"] == "the votes, round.one"
+    assert rows["keep secret"] == "the votes, the ledgers"
 
 
 def test_what_proves_nothing_is_not_called_publishable(screen, votes):

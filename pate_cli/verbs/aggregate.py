@@ -75,7 +75,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         key, kept = _key(asked, request, settings, record)
         settings = replace(settings, private=key.private)
         entry = Entry(record, run_of(settings, key, began), budget=budget)
-        twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
+        twin = record.twin(request.mechanism.teachers)
         if twin is not None:
             warnings.warn(twin, stacklevel=4)
         place.try_out(request.file.queries)

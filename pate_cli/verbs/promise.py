@@ -11,14 +11,12 @@ from typing import Any, Final
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Analysis, Bound, ReleaseKind
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.record_place import RecordPlace
-from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.runs import Budget, Run
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import left_of
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.run.accounts import LedgerAccount
@@ -102,7 +100,7 @@ def _target(
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
         told = any(asked.get(name) for name in _SAYS_MORE)
         if plain and not told and analysis is Analysis.TIGHT:
-            left = Decimal(repr(left_of(budget, record.record.runs)[0]))
+            left = Decimal(repr(budget.left(budget.spent(record.record.runs)[-1])[0]))
             epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
     if epsilon is None:
         if asked["refusal_epsilon"] is not None:

@@ -28,9 +28,8 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import StopRule
-from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism

@@ -118,7 +118,12 @@ def parameters(callback):
 
 
 def takes_text(keyword):
-    return not keyword.flag and not keyword.choices and keyword.metavar not in ("N", "X", "E")
+    return (
+        bool(keyword.kinds)
+        and not keyword.flag
+        and not keyword.choices
+        and keyword.metavar not in ("N", "X", "E")
+    )
 
 
 CALLBACKS = {name: commands.load(name) for name in commands.COMMANDS}

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pate_cli
-
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
 WORDS = ",".join(NAMES)
 OPTIONS = ["--mechanism", "gnmax", "--sigma2", 2, "--seed", 5, "--report", "report.json"]

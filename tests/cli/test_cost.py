@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
-import stat
 from itertools import product
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
-from pyarrow import feather
 
-from pate_cli.core.said import as_html
 from pate_cli.core.words import MechanismName
 from pate_cli.planning.cost import TIGHT_ORDERS
-from pate_cli.planning.words import of_cost
 from slices import some
 
 
@@ -68,31 +62,6 @@ def test_every_order_and_step_is_there_and_adds_up(priced, words, analysis):
     assert sum(row["share_of_cost"] for row in by_plurality) == pytest.approx(1.0)
 
 
-@pytest.fixture
-def prior(tmp_path, counts):
-    """Wrong on one query of ten, and silent about one."""
-    path, guesses = tmp_path / "guesses.npy", counts.argmax(axis=1)
-    guesses[::10] = (guesses[::10] + 1) % 4
-    guesses[5] = -1
-    np.save(path, guesses)
-    return path
-
-
-def test_with_a_prior_it_tells_where_that_agrees(priced, prior):
-    found = priced("--prior", prior, "--prior-weight", 8)
-    by_prior = found["per_query"]["by_prior"]
-    asked = {name: row["queries"] for name, row in by_prior.items()}
-    assert asked == {"silent": 1, "agrees": 53, "disagrees": 6}
-    answers = sum(row["expected_answers"] for row in by_prior.values())
-    assert answers == pytest.approx(found["expected_answers"], rel=1e-12)
-    assert sum(row["share_of_cost"] for row in by_prior.values()) == pytest.approx(1.0)
-    # A prior without votes is none.
-    assert priced("--prior", prior, "--prior-weight", 0) == priced()
-    shown = as_html(of_cost(found))
-    assert "the prior agrees with the teachers on 53 queries: " in shown
-    assert "it has no guess for 1 query: " in shown
-
-
 def test_the_price_for_all_votes_is_that_of_a_dry_run(pate, priced, votes):
     for words in ([], ["--max-answers", 9], ["--mechanism", "lnmax", "--max-queries", 20]):
         found = priced(*words)
@@ -133,40 +102,6 @@ def test_a_table_for_a_person(screen, votes, priced):
 
 def test_json_on_a_terminal_on_request(screen, votes):
     assert json.loads(screen("cost", votes, "--json", "--order", 5))["orders"] == [5.0]
-
-
-def read(path):
-    if path.suffix == ".parquet":
-        return pq.read_table(path).to_pylist()
-    if path.suffix == ".arrow":
-        return feather.read_table(path).to_pylist()
-    text = path.read_text()
-    if path.suffix == ".csv":
-        rows = csv.DictReader(text.splitlines())
-        return [{name: float(value) for name, value in row.items()} for row in rows]
-    return [json.loads(line) for line in text.splitlines()]
-
-
-@pytest.mark.parametrize(
-    ("suffix", "analysis"), some(product(["parquet", "csv", "jsonl", "arrow"], ANALYSES), 3)
-)
-def test_a_row_per_query_adds_up_to_the_totals(priced, counts, folder, suffix, analysis):
-    name = f"rows.{suffix}"
-    found = priced("--per-query", name, "--analysis", analysis)
-    assert stat.S_IMODE((folder / name).stat().st_mode) == 0o600
-    rows = read(folder / name)
-    assert [row["query_id"] for row in rows] == list(range(60))
-    assert [row["plurality"] for row in rows] == counts.max(axis=1).tolist()
-    assert sum(row["answer_probability"] for row in rows) == pytest.approx(
-        found["expected_answers"], rel=1e-12
-    )
-    best = found["orders"].index(found["order"])
-    for step, totals in found["steps"].items():
-        column = sum(row[f"cost_{step}"] for row in rows)
-        assert column == pytest.approx(totals[best], rel=1e-9)
-    assert sum(row["cost"] for row in rows) == pytest.approx(found["rdp"][best], rel=1e-9)
-    for row in rows:
-        assert row["cost"] == pytest.approx(row["cost_threshold"] + row["cost_argmax"], rel=1e-12)
 
 
 def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, folder, leftovers):
@@ -238,23 +173,6 @@ def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
         "--sigma2",
     )
     assert leftovers() == ["student.npy"]
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--order", 1], "--order must be above 1, got 1.0"),
-        (["--delta", 1], "--delta must be above 0 and below 1, got 1.0"),
-        (["--max-queries", 0], "--max-queries must be at least 1, got 0"),
-        (["--sigma2", -1], "sigma2 must be positive and finite, got -1.0"),
-        (
-            ["--teachers-per-record", 0],
-            "teachers_per_record must be a whole number of at least 1, got 0",
-        ),
-    ],
-)
-def test_numbers_out_of_range(pate, refused, votes, words, message):
-    refused(pate("cost", votes, *words), 2, message)
 
 
 def test_one_order_and_the_moments_exclude_each_other(pate, refused, votes):

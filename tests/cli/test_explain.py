@@ -7,9 +7,6 @@ from pathlib import Path
 
 import pytest
 
-import pate_cli as pate_library
-from pate_cli.verbs.signatures import explain
-
 NOISE = ("--threshold", 24, "--sigma1", 12, "--sigma2", 6)
 
 
@@ -157,17 +154,3 @@ def test_answers_are_quiet_on_request(pate, released):
         "",
         "pate: does not hold: numbers and words\n",
     )
-
-
-def test_reports_are_read_from_addresses(pate, released):
-    """As aggregate writes them."""
-    here = Path.cwd().as_uri()
-    for words in (("explain",), ("verify", "--without-dp-accounting")):
-        there = pate(words[0], f"{here}/r.json", *words[1:])
-        assert (there.exit_code, there.stderr) == (0, "")
-        assert there.stdout == pate(words[0], "r.json", *words[1:]).stdout
-    done = pate("verify", f"{here}/r.json", f"{here}/l.csv", "--without-dp-accounting")
-    assert done.exit_code == 0, done.stderr
-    found = pate_library.verify(f"{here}/r.json", f"{here}/l.csv", with_dp_accounting=False)
-    assert found.holds
-    assert pate_library.explain(f"{here}/r.json").sections == explain("r.json").sections

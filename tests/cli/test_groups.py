@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import jsonschema
 import numpy as np
 import pytest
 
 import pate_cli as pate_library
-from pate_cli.core.errors import LedgerError, ParameterError, UsageError
-from pate_cli.core.words import MechanismName
+from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import report_schema
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.verbs.signatures import quote
-from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
 
@@ -81,17 +76,6 @@ def test_each_group_has_its_epsilon_and_the_headline_is_the_largest(pate, words)
     assert light["epsilon"] < 0.4 * heavy["epsilon"]
 
 
-def test_a_dry_run_quotes_what_a_run_reports(pate, words):
-    words += ["--mechanism", "lnmax"]
-    price = json.loads(pate("aggregate", *words, "--dry-run").stdout)
-    assert price["groups"] == reported(pate("aggregate", *words))["groups"]
-    drawn = ["--release", "upper", "--order", 8, "-o", "l.csv"]
-    upper = json.loads(pate("aggregate", *words, "--dry-run", *drawn).stdout)
-    for dear, plain in zip(upper["groups"], price["groups"], strict=True):
-        assert dear["epsilon"] > plain["epsilon"]  # the draw is paid for in full
-    assert upper["groups"][0]["epsilon"] == upper["epsilon"]
-
-
 def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, words, folder):
     more = ["--mechanism", "lnmax", "--order", 8, "--ledger"]
     reported(pate("aggregate", *words, *more, "one.ledger", "--release", "none"))
@@ -112,33 +96,6 @@ def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, word
             drawn["epsilon"],
             max(sanitized["epsilon"], free["epsilon"]),
         )
-
-
-NO_NEIGHBOURS = "runs charged for other --teachers-per-record or --groups have no common neighbours"
-
-
-def test_runs_of_different_groups_have_no_common_account(pate, words, labels, folder):
-    more = ["--mechanism", "lnmax", "--order", 8, "--release", "none", "--ledger"]
-    assert pate("aggregate", *words, *more, "one.ledger").exit_code == 0
-    rows = ["shut,4", *["open,4"] * (HEAVY - 1), *["strict,1"] * LIGHT]
-    Path("other.csv").write_text("\n".join(["group,weight", *rows]))
-    words[2] = "other.csv"
-    two = ["aggregate", *words, *more, "two.ledger", "-o", "l.csv"]
-    for record in ([], ["--spend", "s.json"]):
-        result = pate(*two, *record)
-        assert result.exit_code == LedgerError.exit_code
-        assert NO_NEIGHBOURS in result.stderr
-    assert not Path("two.ledger").exists()
-    assert not Path("s.json").exists()
-    assert pate(*two, "--no-record").exit_code == 0
-    result = pate("release", "one.ledger", "two.ledger", "--release", "none")
-    assert result.exit_code == LedgerError.exit_code
-    assert NO_NEIGHBOURS in result.stderr
-    plain = [labels, "--layout", "labels", "--classes", 4, "--delta", 1e-3, "--max-epsilon", 1000]
-    three = ["aggregate", *plain, *more, "three.ledger", "-o", "m.csv"]
-    assert pate(*three).exit_code == LedgerError.exit_code
-    assert pate(*three, "--no-record").exit_code == 0
-    assert pate("release", "one.ledger", "three.ledger").exit_code == LedgerError.exit_code
 
 
 @pytest.mark.parametrize(("target", "all_alike"), [("3", True), ("90", False)])
@@ -190,17 +147,3 @@ def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups)
         assert tuned.best.forecast.mechanism.votes_together
         text = refusal(UsageError, pate_library.tune, file, answers=1, teachers_per_record=2)
         assert text.startswith("`teachers_per_record` does not go with `groups`")
-
-
-def test_a_mechanism_that_is_given_must_be_for_the_groups(labels, groups):
-    with open_votes(labels, layout="labels", classes=4, groups=groups) as file:
-        right = {"teachers_per_record": WEIGHT, "votes_together": True}
-        price = quote(file, GNMax(70, 4, sigma2=50.0, **right), delta=1e-3)
-        choice = MechanismChoice(MechanismName.GNMAX, {"sigma2": 50.0})
-        assert quote(file, choice, delta=1e-3) == price
-        text = refusal(ParameterError, quote, file, GNMax(70, 4, sigma2=50.0), delta=1e-3)
-        assert text.endswith("the votes for 4")
-    pairs = TeacherGroups(("a",) * 40, teachers_per_record=(4,) * 40)
-    with open_votes(labels, layout="labels", classes=4, groups=pairs) as file:
-        together = GNMax(40, 4, sigma2=50.0, **right)
-        assert "votes_together True" in refusal(ParameterError, quote, file, together, delta=1e-3)

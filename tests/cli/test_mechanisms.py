@@ -182,32 +182,4 @@ def test_stable_mechanisms_have_nothing_to_sanitize(
     assert leftovers() == []
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (
-            ["--mechanism", "stability", "--query-delta", 1e-4],
-            5,
-            "delta 1e-05 is below 2.996e-03, the smallest reachable with 60 steps of delta 5e-05 "
-            "each",
-        ),
-        (
-            ["--mechanism", "stability", "--refusals", 3],
-            2,
-            "--refusals does not go with --mechanism stability, which takes --query-epsilon, "
-            "--query-delta",
-        ),
-        (
-            ["--mechanism", "stability", "--teachers-per-record", 20],
-            2,
-            "40 teachers are too few for a stable vote: at least 41 needed",
-        ),
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
-)
-def test_stable_numbers_out_of_range(pate, refused, votes, leftovers, words, code, message):
-    refused(pate("aggregate", votes, *words), code, message)
-    assert leftovers() == []
-
-
 # The MNIST row's release, λβ = 0.46: past a quarter the published theorem fails.

@@ -40,17 +40,6 @@ def test_a_bad_row_is_named_and_its_votes_are_not(pate, refused, votes, counts, 
     assert leftovers() == []
 
 
-def test_labels_out_of_range_are_named_by_row(pate, refused, votes, leftovers):
-    labels = np.random.default_rng(0).integers(0, 4, (60, 40))
-    labels[23, 5] = 77
-    np.save(votes, labels)
-    result = pate("aggregate", votes, "--layout", "labels", "--classes", 4)
-    line = refused(result, 3)
-    assert "row 23" in line
-    assert "77" not in line.replace("row 23", "")
-    assert leftovers() == []
-
-
 def _pickled() -> bytes:
     file = io.BytesIO()
     np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
@@ -74,27 +63,6 @@ def test_a_file_that_is_no_vote_file(pate, refused, votes, leftovers, case):
     line = refused(pate("aggregate", votes), 3)
     assert line.startswith(f"pate: {votes}")
     assert words in line
-    assert leftovers() == []
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--nonsense"],
-        ["--mechanism", "magic"],
-        ["--release", "most"],
-        ["--format", "xml"],
-        ["--layout", "wide"],
-        ["--delta", "small"],
-        ["--max-queries", "1.5"],
-        ["--seed", "x"],
-        ["second.npy"],
-    ],
-)
-def test_wrong_flags_are_usage_errors(pate, refused, votes, leftovers, words):
-    line = refused(pate("aggregate", votes, *words), 2)
-    assert words[0] in line
-    assert "Value error" not in line
     assert leftovers() == []
 
 

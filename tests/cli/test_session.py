@@ -137,29 +137,6 @@ def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pat
     assert len(told) == 76
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--teachers", 250, "--classes", 3, "--target-epsilon", 1), 2, "name its --spend"),
-        (("--teachers", 250, "--target-epsilon", 1, "--no-record"), 2, "say --classes"),
-        (
-            ("--teachers", 250, "--classes", 3, "--no-record"),
-            2,
-            "say --target-epsilon or --max-queries",
-        ),
-        (
-            ("--classes", 3, "--target-epsilon", 1, "--no-record"),
-            2,
-            "say --teachers, how",
-        ),
-        (("--teachers", 9, "--classes", 3, "--target-epsilon", 0.1, "--no-record"), 5, "one query"),
-        (("--teacher", 250), 2, "did you mean --teachers?"),
-    ],
-)
-def test_a_wrong_flag_is_one_line(pate, refused, words, code, message):
-    assert message in refused(pate("session", *words, input=line()), code)
-
-
 def test_an_answer_comes_as_soon_as_it_is_asked(here_and_there):
     """One line, its answer, and only then the next: neither waits for the end of the other."""
     with here_and_there(*SETTINGS) as process:

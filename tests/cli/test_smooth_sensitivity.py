@@ -94,28 +94,3 @@ def test_a_table_for_a_person(screen, votes, found):
     assert "C5" not in seen
     verdict = screen("smooth-sensitivity", votes, *PAPER)
     assert "C5 and C6 at sigma 6.4, 4 classes, order 2.5 hold" in verdict
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["--mechanism", "lnmax", "--analysis", "paper", "--order", 3],
-            "the published analysis has no smooth sensitivity for lnmax; use --analysis tight",
-        ),
-        (
-            ["--mechanism", "stability"],
-            "stability has no Renyi cost; pate aggregate --dry-run prints its epsilon",
-        ),
-        (["--beta", 0], "beta must be positive and finite, got 0.0"),
-        (["--order", 0.5], "--order must be above 1, got 0.5"),
-        (
-            [*PAPER, "--teachers-per-record", 2],
-            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-            "--analysis tight",
-        ),
-    ],
-    ids=str,
-)
-def test_what_makes_no_sense_is_refused(pate, refused, votes, words, message):
-    refused(pate("smooth-sensitivity", votes, *words), 2, message)

@@ -115,30 +115,6 @@ def test_wrong_flags(pate, refused, case):
     assert expected in refused(pate("tune", *words), 2)
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--synthetic", RECIPE, "--answers", 5], "--synthetic looks at no votes"),
-        (["--bound", "conditional", "--release", "none", "--answers", 5], "--bound goes with"),
-        (["--sigma1", "1,2", "--answers", "5"], "--sigma1 is a number of votes or a share"),
-        (["--answers", "-1"], "--answers must be positive and finite, got -1"),
-        (["--answers", "5", "--target-epsilon", 2], "give one of --target-epsilon and --answers"),
-        (["--target-epsilon", "0"], "--target-epsilon must be above 0, got 0.0"),
-        (
-            ["--answers", 5, "--min-agreement", "1.2"],
-            "--min-agreement must be at least 0 and",
-        ),
-        (
-            ["--answers", 5, "--prior-weight", 3],
-            "--prior-weight needs --prior, the guesses that it weighs",
-        ),
-        (["--max-queries", "0", "--answers", 5], "--max-queries must be at least 1, got 0"),
-    ],
-)
-def test_wrong_flags_with_votes(pate, refused, votes, words, expected):
-    assert expected in refused(pate("tune", votes, *words), 2)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Stopped(signal.SIGTERM)])
 def test_an_interruption_prints_the_best_so_far(pate, votes, monkeypatch, error):
     climb, seen = Search.climb, []

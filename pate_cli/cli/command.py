@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -24,7 +24,8 @@ from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.cli.ending import Keywords, ending, tells_more
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import UsageError
-from pate_cli.verbs.parameters.keywords import Keyword, check_all, dashed, keywords_of
+from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of
+from pate_cli.verbs.parameters.table import OFF
 
 
 class Command(TyperCommand):
@@ -85,7 +86,8 @@ def command(
         viewed = keywords_of(View, called=function.__name__)
         of_view = {name: viewed[name] for name in shown}
         own = keywords_of(function, without=("asked", "view"))
-        keywords = shared | own | of_view
+        given = shared | own | of_view
+        keywords = given | {off.name: off for each in given.values() if (off := each.off)}
 
         def run(**texts: Any) -> None:
             given = _values(keywords, texts)
@@ -97,7 +99,7 @@ def command(
             mine |= {"view": view} if shown else {}
             function(**mine)
 
-        parameters = [found for each in keywords.values() for found in _for_typer(each)]
+        parameters = [_for_typer(each) for each in keywords.values()]
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__doc__ = function.__doc__
@@ -138,37 +140,30 @@ def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
             given |= {name: [keyword.read(each) for each in text]} if text else {}
         elif text is not None:
             given[name] = keyword.read(text)
-        if keyword.off and texts[keyword.off]:
+    for name, off in OFF.items():
+        if given.pop(off, False):
             if name in given:
-                both = f"{dashed(keyword.off)} and {keyword.option}"
+                both = f"{keywords[off].option} and {keywords[name].option}"
                 raise UsageError(f"{both} contradict each other; give one of them")
             given[name] = False
     return given
 
 
-def _for_typer(keyword: Keyword) -> Iterator[inspect.Parameter]:
-    """Yield a flag, a text or a list of texts as Typer wants it, and perhaps a flag for False."""
+def _for_typer(keyword: Keyword) -> inspect.Parameter:
+    """Return a flag, a text or a list of texts as Typer wants it."""
     kind: Any = bool if keyword.flag else list[str] if keyword.several else str
-    if keyword.argument:
-        required = keyword.default is Keyword.required
-        about = typer.Argument(metavar=keyword.option, help=keyword.says.help)
-        yield _parameter(keyword.name, kind if required else kind | None, about)
-        return
-    about = typer.Option(
-        *(keyword.spelled.split(", ")[::-1]),
-        metavar=keyword.metavar or None,
-        help=keyword.says.help,
-        autocompletion=keyword.complete if keyword.choices else None,
-    )
-    yield _parameter(keyword.name, kind | None, about)
-    if keyword.off is not None:
-        about = typer.Option(dashed(keyword.off), help=keyword.without)
-        yield _parameter(keyword.off, bool | None, about)
-
-
-def _parameter(name: str, kind: Any, about: Any) -> inspect.Parameter:
-    default = Keyword.required if kind in (str, list[str]) else None
-    annotation = Annotated[kind, about]
+    required = keyword.default is Keyword.required
+    about: Any = typer.Argument(metavar=keyword.option, help=keyword.says.help)
+    if not keyword.argument:
+        about = typer.Option(
+            *(keyword.spelled.split(", ")[::-1]),
+            metavar=keyword.metavar or None,
+            help=keyword.says.help,
+            autocompletion=keyword.complete if keyword.choices else None,
+        )
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        keyword.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=Keyword.required if required else None,
+        annotation=Annotated[kind if required else kind | None, about],
     )

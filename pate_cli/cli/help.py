@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pate_cli.verbs.parameters.keywords import Keyword, dashed, with_options
+from pate_cli.verbs.parameters.keywords import Keyword, with_options
 from pate_cli.verbs.parameters.table import HEADINGS
 
 EVERYTHING: Final = "--help-all"
@@ -49,10 +49,10 @@ def of_command(
     groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
     hidden = 0
     for keyword in keywords.values():
-        listed = list(entries(keyword, keywords, everything=everything))
-        shown = listed if everything else listed[: keyword.says.everyday]
-        groups[keyword.says.group] += shown
-        hidden += len(listed) - len(shown)
+        if everything or keyword.says.everyday:
+            groups[keyword.says.group].append(entry(keyword, keywords, everything=everything))
+        else:
+            hidden += 1
     for group, listed in groups.items():
         lines += _section(group, listed, width)
     if hidden:
@@ -74,27 +74,18 @@ def argument(keyword: Keyword) -> str:
     return name if keyword.default is Keyword.required else f"[{name}]"
 
 
-def entries(
+def entry(
     keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool = True
-) -> Iterator[tuple[str, str]]:
-    """Yield a parameter as help writes it, and the one that stands for False if there is one."""
-    if keyword.argument:
-        yield keyword.option, _sentence(keyword, keywords, everything)
-        return
-    spelled = f"{keyword.spelled} {keyword.metavar}".rstrip()
-    yield spelled, _sentence(keyword, keywords, everything)
-    if keyword.off is not None:
-        yield dashed(keyword.off), keyword.without
-
-
-def _sentence(keyword: Keyword, keywords: Mapping[str, Keyword], everything: bool) -> str:
-    """Return help and default of a parameter, its range and words where all is asked for."""
+) -> tuple[str, str]:
+    """Return how help writes a parameter, and what it says, with all that there is if asked for."""
+    argument, value = keyword.argument, keyword.metavar
+    spelled = keyword.option if argument else f"{keyword.spelled} {value}".rstrip()
     named = all(choice in keyword.says.help for choice in keyword.choices) or "|" in keyword.metavar
     choices = f" One of {', '.join(keyword.choices)}." if everything and not named else ""
     limits = f" [{keyword.range}]" if everything and keyword.range else ""
     plain = keyword.default in (None, False, (), Keyword.required)
     default = "" if plain else f" [default: {keyword.default}]"
-    return with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
+    return spelled, with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
 
 
 def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]:

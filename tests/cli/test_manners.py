@@ -16,7 +16,7 @@ import pytest
 from pate_cli.cli.command import keywords_of_command
 from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.core.version import __version__
-from pate_cli.verbs.parameters.keywords import dashed, with_options
+from pate_cli.verbs.parameters.keywords import with_options
 from pate_cli.votes import source
 from slices import some
 
@@ -152,8 +152,7 @@ def test_help_tells_every_option(pate, name):
     assert "\x1b" not in result.stdout
     squeezed = re.sub(r"\s+", "", result.stdout)
     for keyword in keywords.values():
-        off = () if keyword.off is None else (dashed(keyword.off), keyword.without)
-        for text in (keyword.spelled, keyword.says.help, *off):
+        for text in (keyword.spelled, keyword.says.help):
             assert re.sub(r"\s+", "", with_options(text, keywords)) in squeezed, keyword.name
 
 

@@ -73,7 +73,6 @@ def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
     }
     for name in COMMANDS:
         known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
-    known |= {(verb, off) for verb, name in known if (off := table.OFF.get(name))}
     known |= {("", name) for _, name in known}
     assert set(table.ENTRIES) - known == set()
 
@@ -112,9 +111,8 @@ def test_a_run_has_twenty_everyday_options_and_twenty_five_more():
     ]
     own = [one for one in options if one.says.group.startswith("For --")]
     everyday = [one for one in options if one.says.everyday]
-    offs = [one for one in options if one.off]
     assert len(everyday) <= 21
-    assert len(options) + len(offs) - len(everyday) - len(own) <= 25
+    assert len(options) - len(everyday) - len(own) <= 25
 
 
 def test_what_people_try_leads_to_a_parameter():

@@ -8,8 +8,10 @@ parameter means stands in `parameters.table`, once for all verbs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from pate_cli.core.errors import UsageError
 from pate_cli.core.words import (
     DELTA,
     MIN_AGREEMENT,
@@ -504,11 +506,31 @@ def verify(
         VoteError: the labels or the prior cannot be read.
         LedgerError: the record cannot be read.
     """
-    from pate_cli.verbs.verify import verification
+    from pate_cli.disclosure.label_checks import label_checks, prior_checks, without_labels
+    from pate_cli.disclosure.library_checks import library_checks
+    from pate_cli.disclosure.reader import report_in
+    from pate_cli.disclosure.record import SpendRecord
+    from pate_cli.disclosure.verification import Verification, checks_of
+    from pate_cli.files.addresses import public_name
+    from pate_cli.files.beside import has_no_name
 
-    return verification(
-        report, labels, prior=prior, record=record, with_dp_accounting=with_dp_accounting
-    )
+    given = [] if prior is None else prior
+    priors = given if isinstance(given, list | tuple) else [given]
+    for file in (labels, *priors):
+        if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
+            raise UsageError(
+                f"{public_name(file)}: is a pipe, and what goes with a report is read more than "
+                "once; give a file"
+            )
+    found = report_in(report)
+    known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
+    checks = [
+        *checks_of(found, known),
+        *(without_labels(found, known) if labels is None else label_checks(found, labels)),
+        *prior_checks(found, priors),
+        *library_checks(found, with_dp_accounting),
+    ]
+    return Verification(found.epsilon, found.delta, tuple(checks))
 
 
 @verb
@@ -526,6 +548,9 @@ def explain(report: Report | File) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
-    from pate_cli.verbs.explain import explanation
+    from pate_cli.disclosure.explain import explanation_of
+    from pate_cli.disclosure.reader import report_in
+    from pate_cli.disclosure.verification import checks_of
 
-    return explanation(report)
+    found = report_in(report)
+    return explanation_of(found, list(checks_of(found)))

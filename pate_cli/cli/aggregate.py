@@ -153,7 +153,7 @@ def _promised(
             out.reserve(copy, replaces=REPORT)
         resumed = row is not None or dry_run
         publication = to.reserve(out, keeps_report=not dry_run, resumed=resumed)
-        with opened(verbs.aggregate, asked, view) as file:
+        with opened(asked, view) as file:
             publication.check(file)
             yield out, file.queries, publication
 

@@ -20,6 +20,7 @@ from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.parameters.kinds import FileName
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.report import Report
     from pate_cli.files.outputs import Outputs
@@ -46,6 +47,8 @@ def aggregate(
       pate aggregate votes.parquet --target-epsilon 1.5 -o labels.csv
       pate aggregate votes.parquet --target-epsilon 1.5 --dry-run
     """
+    from pate_cli.disclosure.quote import Quote
+    from pate_cli.disclosure.report import RefusedError
     from pate_cli.run.publication import Destination
 
     votes = asked["votes"]
@@ -57,63 +60,47 @@ def aggregate(
     labels = out or f"{stem_of(votes)}.labels.parquet"
     beside = report if labels == "-" else report or report_beside(labels, votes)
     to = Destination(labels, report=beside, ledger=ledger, label_format=label_format, force=force)
-    by_person = terminal.read_by_person()
+    by_person, refused = terminal.read_by_person(), None
     # A pipe gets a copy of the report, which lies beside the labels.
-    copy = "-" if report is None and labels != "-" and not by_person else None
+    copies = report is None and labels != "-" and not by_person
+    copy = "-" if copies else report if dry_run else None
     summed_up = by_person and "-" not in (report, labels)
     asked["keep_ledger"] = ledger is not None
-    if dry_run:
-        _price(asked, to, view, place=copy or report, summed_up=summed_up)
-    else:
-        _label(asked, to, view, copy=copy, summed_up=summed_up)
-
-
-def _price(
-    asked: dict[str, Any], to: Destination, view: View, *, place: str | None, summed_up: bool
-) -> None:
-    """Look whether it could be done, and say what it would cost for all votes."""
-    from pate_cli.disclosure.summary import of_quote
-
-    if "checkpoint" in asked:
+    if dry_run and "checkpoint" in asked:
         raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
-    with _promised(asked, to, view, copy=place, dry_run=True) as (out, rows, _):
-        with view.progress("pricing", rows) as advance:
-            quote = verbs.quote(**asked, progress=advance)
-        if place is not None:
-            out.write(place, quote.to_json().encode())
-        if summed_up:
-            terminal.print_words([of_quote(quote)])
-        else:
-            view.note("dry run: the votes are in order, nothing was drawn or spent")
-        for warning in quote.warnings:
-            view.note(f"warning: {warning}")
-
-
-def _label(
-    asked: dict[str, Any], to: Destination, view: View, *, copy: str | None, summed_up: bool
-) -> None:
-    """Draw the labels, publish them, and tell what was released."""
-    from pate_cli.disclosure.report import RefusedError
-
-    votes, refused = asked["votes"], None
-    with _promised(asked, to, view, copy=copy) as (out, rows, publication):
+    with _promised(asked, to, view, copy=copy, dry_run=dry_run) as (files, rows, publication):
         record: RecordPlace = asked["record"]
-        try:
-            with view.progress("aggregating", rows) as advance:
-                report = verbs.aggregate(**asked, into=publication, progress=advance).report
-        except RefusedError as error:
-            refused, report = error, error.report
+        with view.progress("pricing" if dry_run else "aggregating", rows) as asked["progress"]:
+            try:
+                if dry_run:
+                    found: Quote | Report = verbs.quote(**asked)
+                else:
+                    found = verbs.aggregate(**asked, into=publication).report
+            except RefusedError as error:
+                refused, found = error, error.report
         if copy is not None:
-            out.write(copy, report.to_json().encode())
+            files.write(copy, found.to_json().encode())
+    if isinstance(found, Quote):
+        _tell_price(found, view, summed_up=summed_up)
+        return
     if summed_up:
-        _sum_up(report, to, votes=votes, rows=rows, record=record, refused=refused is not None)
-    else:
-        for line in _notes(report, to, rows=rows, record=record, refused=refused is not None):
-            view.note(line)
-    for line in _warnings(report):
+        _sum_up(found, to, votes=votes, rows=rows, record=record)
+    for line in _notes(found, to, rows=rows, record=record, summed_up=summed_up):
         view.note(line)
     if refused is not None:
         raise refused
+
+
+def _tell_price(quote: Quote, view: View, *, summed_up: bool) -> None:
+    """Say what the run would cost for all votes."""
+    from pate_cli.disclosure.summary import of_quote
+
+    if summed_up:
+        terminal.print_words([of_quote(quote)])
+    else:
+        view.note("dry run: the votes are in order, nothing was drawn or spent")
+    for warning in quote.warnings:
+        view.note(f"warning: {warning}")
 
 
 @contextlib.contextmanager
@@ -158,13 +145,11 @@ def _promised(
             yield out, file.queries, publication
 
 
-def _sum_up(
-    report: Report, to: Destination, *, votes: str, rows: int, record: RecordPlace, refused: bool
-) -> None:
+def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: RecordPlace) -> None:
     """Print a table for a person: what was released, and what to do with the files."""
     from pate_cli.disclosure.summary import of_report
 
-    files = [to.report] if refused else [to.labels, to.report]
+    files = [to.report] if report.refused else [to.labels, to.report]
     written = [public_name(name) for name in files if name not in (None, os.devnull)]
     secret = ["the votes" if votes == "-" else public_name(votes)]
     secret += [] if to.ledger is None else [public_name(to.ledger)]
@@ -177,30 +162,25 @@ def _sum_up(
 
 
 def _notes(
-    report: Report, to: Destination, *, rows: int, record: RecordPlace, refused: bool
+    report: Report, to: Destination, *, rows: int, record: RecordPlace, summed_up: bool
 ) -> Iterator[str]:
-    """Yield lines in place of the table: what was answered, and what all runs cost."""
+    """Yield what was answered and what all runs cost, unless a table says so; and warnings."""
     from pate_cli.disclosure.figures import pair
     from pate_cli.disclosure.summary import not_asked
 
-    if not refused:
+    spent, left = report.spent, not_asked(report, rows)
+    if not summed_up and not report.refused:
         place = "standard output" if to.labels == "-" else public_name(to.labels)
         yield (
             f"answered {report.answers} of {report.queries} {report.rows}, labels in {place}; "
             f"{pair(report.epsilon, report.delta)}"
         )
-        left = not_asked(report, rows)
         if left is not None:
             yield f"asked {left}"
-    spent = report.spent
-    if spent is not None and spent.count > 1 and record.file is not None:
+    if not summed_up and spent is not None and spent.count > 1 and record.file is not None:
         total = pair(spent.epsilon, spent.delta)
         yield f"{spent.count} runs in {record.file.name} cost {total} together"
-
-
-def _warnings(report: Report) -> Iterator[str]:
-    """Yield what a reader must beware of."""
-    if report.spent is None and report.private:
+    if spent is None and report.private:
         yield "earlier runs: not tracked; --ensemble NAME keeps a record of these votes"
     yield from (f"warning: {warning}" for warning in report.warnings)
     if not report.private:

@@ -85,6 +85,13 @@ def test_help_has_a_sentence_for_every_keyword(verb):
     assert max(map(len, told.splitlines())) <= 100
 
 
+def test_help_knows_how_to_write_every_value():
+    """A type that `kinds` does not know is found here, and not by whoever asks for help."""
+    for name in COMMANDS:
+        for keyword in keywords_of_command(load(name)).values():
+            assert keyword.flag != bool(keyword.metavar), keyword.name
+
+
 def test_whatever_a_mechanism_takes_is_a_parameter_of_a_run():
     known = {name for name in CLASSES for name in mechanism_class(name).options()}
     assert known == set(PARAMETERS) <= set(inspect.signature(pate.aggregate).parameters)

@@ -506,16 +506,14 @@ def verify(
         VoteError: the labels or the prior cannot be read.
         LedgerError: the record cannot be read.
     """
-    from pate_cli.disclosure.label_checks import label_checks, prior_checks, without_labels
-    from pate_cli.disclosure.library_checks import library_checks
+    from pate_cli.disclosure.checks import Evidence, checks_of
     from pate_cli.disclosure.reader import report_in
     from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.verification import Verification, checks_of
+    from pate_cli.disclosure.verification import Verification
     from pate_cli.files.addresses import public_name
     from pate_cli.files.beside import has_no_name
 
-    given = [] if prior is None else prior
-    priors = given if isinstance(given, list | tuple) else [given]
+    priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):
         if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
             raise UsageError(
@@ -524,13 +522,8 @@ def verify(
             )
     found = report_in(report)
     known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
-    checks = [
-        *checks_of(found, known),
-        *(without_labels(found, known) if labels is None else label_checks(found, labels)),
-        *prior_checks(found, priors),
-        *library_checks(found, with_dp_accounting),
-    ]
-    return Verification(found.epsilon, found.delta, tuple(checks))
+    evidence = Evidence(found, known, labels, priors, with_dp_accounting)
+    return Verification(found.epsilon, found.delta, tuple(checks_of(evidence)))
 
 
 @verb
@@ -548,9 +541,9 @@ def explain(report: Report | File) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
+    from pate_cli.disclosure.checks import Evidence, checks_of
     from pate_cli.disclosure.explain import explanation_of
     from pate_cli.disclosure.reader import report_in
-    from pate_cli.disclosure.verification import checks_of
 
     found = report_in(report)
-    return explanation_of(found, list(checks_of(found)))
+    return explanation_of(found, list(checks_of(Evidence(found))))

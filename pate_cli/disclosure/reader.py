@@ -36,6 +36,17 @@ def read_report(path: str | PathLike[str]) -> Report:
     return parse_report(content, public_name(path))
 
 
+def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
+    """Return a report that is given as it is, by its content, or by its file.
+
+    Raises:
+        ReportError: no report, or one against the schema.
+    """
+    if isinstance(given, Report):
+        return given
+    return parse_report(given) if isinstance(given, bytes) else read_report(given)
+
+
 def _from_pipe() -> bytes:
     if sys.stdin is None or sys.stdin.closed:
         raise ReportError("cannot read standard input: it is closed")

@@ -30,7 +30,7 @@ from pate_cli.disclosure.guarantee import (
     by_record,
     everything,
     premise_of,
-    teachers_per_record,
+    teachers_reached,
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
@@ -255,7 +255,7 @@ def _protected(report: Report) -> Iterator[str]:
 
 
 def _premises(report: Report) -> Iterator[str]:
-    most, rounds, spent = teachers_per_record(report), report.rounds, report.spent
+    most, rounds, spent = teachers_reached(report), report.rounds, report.spent
     if report.groups:
         yield "Each training record reached one group alone, and no more of it than groups states."
     else:

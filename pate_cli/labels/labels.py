@@ -22,7 +22,7 @@ from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.existing import Replaces
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import BEHIND_IDS, LabelForm, Outline, labels_in, write_form
+from pate_cli.labels.forms import BEHIND_IDS, FORMATS, LabelForm, Outline, labels_in, recut
 
 _NOBODY, _NOT_ASKED = map(SOURCES.index, ("none", "not asked"))
 _LARGEST: Final = 2**31 - 1
@@ -270,7 +270,7 @@ class Labels(Result):
 
 
 def write_labels(chunks: Iterable[Labels], file: IO[bytes], form: LabelForm, *, rows: int) -> None:
-    """Write the labels of one run to an open file as they come; see `write_form`.
+    """Write the labels of one run to an open file as they come, of which it holds back a part.
 
     Args:
         chunks: all labels in order, at least one chunk.
@@ -288,7 +288,8 @@ def write_labels(chunks: Iterable[Labels], file: IO[bytes], form: LabelForm, *, 
     schema = head[:0].batch(lists=form.lists).schema
     count = None if head.label_set is None else head.label_set.count
     drawn = (chunk.batch(lists=form.lists) for chunk in itertools.chain([head], several))
-    write_form(drawn, Outline(form, schema, count, rows), file)
+    outline = Outline(form, schema, count, rows)
+    FORMATS[form.label_format].write(recut(drawn, outline), outline, file)
 
 
 def not_asked(ids: NDArray[Any], like: Labels) -> Labels:

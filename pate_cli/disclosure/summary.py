@@ -122,6 +122,13 @@ def _handled(files: Handling, *, claimed: bool) -> _Rows:
 def _quoted(quote: Quote) -> _Rows:
     yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
+    expected = quote.target.expected if quote.target is not None else None
+    if expected is not None:
+        answers, right = expected["answers"], expected["agreement"]
+        yield (
+            "expect",
+            f"about {answers:.0f} answers, if teachers are right {right:.0%} of the time",
+        )
     reading = "whatever the votes" if quote.sound else _NOTHING
     yield "epsilon", f"at most {nats(quote.epsilon)} at delta {shown(quote.delta)}; {reading}"
     yield from _guessed(quote.prior)

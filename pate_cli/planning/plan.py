@@ -263,6 +263,11 @@ class Plan(Result):
         return self.known.command(self.forecast.settings, self.forecast.rows)
 
     @property
+    def sensible(self) -> bool:
+        """Return whether answers are nearer to the plurality than guesses are."""
+        return self.middle["equal_to_plurality"] >= _SENSIBLE
+
+    @property
     def frankly(self) -> str | None:
         """Return a warning where a run should not be started or gives little; None elsewhere."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
@@ -272,7 +277,7 @@ class Plan(Result):
                 f"{known.epsilon:g}, not even with one query; the least target that is of use is "
                 f"about {self.least_epsilon:.3g}"
             )
-        if self.middle["equal_to_plurality"] < _SENSIBLE:
+        if not self.sensible:
             return (
                 f"epsilon {known.epsilon:g} takes so much noise that answers are hardly better "
                 f"than guesses; the least target that is of use is about {self.least_epsilon:.3g}"
@@ -380,7 +385,7 @@ def plan(question: Question) -> Plan:
         found = _planned(question, known, known.rule())
     otherwise, more = replace(known, mechanism=_OTHER[question.mechanism]), None
     other = otherwise.rule()
-    if other.likely and other.answers > _MORE * found.answers:
+    if found.sensible and other.likely and other.answers > _MORE * found.answers:
         more = _planned(question, otherwise, other)
     return replace(found, least_epsilon=least_epsilon(known), other=more)
 

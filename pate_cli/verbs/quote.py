@@ -38,7 +38,8 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        found, forecast = quote_of(settings), foreseen(request, settings)
+        forecast = foreseen(request, settings)
+        found = replace(quote_of(settings), target=_outlook(request, settings, forecast))
         gaps = tuple(GAPS[fact] for fact in settings.read_off)
         named = unnamed(settings, asked["max_epsilon"])
         warnings = [
@@ -50,12 +51,7 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
             warnings.append(_NAMED.format(named))
         if forecast is not None and forecast.best_chance < asked["min_pass"]:
             warnings.append(_HOPELESS.format(forecast.best_chance))
-        return replace(
-            found,
-            sound=not gaps,
-            warnings=tuple(warnings),
-            target=_outlook(request, settings, forecast),
-        )
+        return replace(found, sound=not gaps, warnings=tuple(warnings))
 
 
 def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:
@@ -69,4 +65,5 @@ def _outlook(request: Request, settings: Settings, forecast: Forecast | None) ->
         orders=target.test_orders(request.scored),
         needed=target.tested,
         chances=None if forecast is None else forecast.named_chances(),
+        expected=None if forecast is None else forecast.at(forecast.middle),
     )

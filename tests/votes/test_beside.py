@@ -123,7 +123,6 @@ def test_guesses_go_by_their_ids_and_words_in_every_container(kind, order, votes
     found = prior(CONTAINERS[kind](table, tmp_path), votes)
     assert rows(found, votes).tolist() == GUESSES.tolist()
     assert found.ids is not None
-    assert found.said_of(tuple(IDS), 0) == 3
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
@@ -481,7 +480,6 @@ def test_every_label_has_a_guess_of_its_own(pairs):
     for source in (YES, YES.tolist(), pa.table({"v": YES.tolist()}), table, table.to_pandas()):
         found = prior(source, pairs)
         assert rows(found, pairs).tolist() == YES.ravel().tolist()
-        assert found.said_of(("a", "a", "b", "b"), 0) == 3
         assert rows(prior(source, pairs), pairs).tolist() == YES.ravel().tolist()
     (batch,) = with_prior(pairs, YES, 7).batches()
     alone = np.concatenate([each.counts for each in pairs.batches()])

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.core.errors import VoteError
-from pate_cli.votes.formats import delimited, json_lines
+from pate_cli.votes.formats import csv as delimited
+from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
 
 ROWS, TEACHERS = 30, 12
@@ -171,8 +172,11 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         ("0,1,2\n1,2,0\n", "the first line holds numbers"),
         ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
         ("a,b,a\n1,2,3\n", "columns 0 and 2 are both named 'a'"),
-        ('"a","b"\n"1",5,2\n"2",2,5\n', "the first line is one name short beside row names"),
-        ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3"),
+        (
+            '"a","b"\n"1",5,2\n"2",2,5\n',
+            "row 0 has 3 fields, and the first line 2; leave out row names (in R row.names=FALSE)",
+        ),
+        ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3; leave out row names"),
         ("sep=;\na;b\n1;2\n", "begins with `sep=`"),
         ('"class_0" "class_1"\n"1" 3 4\n', "has bars or blanks between fields; write commas"),
         ("a|b\n1|2\n", "has bars or blanks between fields; write commas"),

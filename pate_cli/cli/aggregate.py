@@ -18,6 +18,7 @@ from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name, report_beside, stem_of
 from pate_cli.files.inputs import note
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.record_place import RecordPlace
@@ -31,10 +32,10 @@ def aggregate(
     asked: dict[str, Any],
     view: View,
     *,
-    out: str | None = None,
-    report: str | None = None,
+    out: FileName | None = None,
+    report: FileName | None = None,
     label_format: LabelFormat | str | None = None,
-    ledger: str | None = None,
+    ledger: FileName | None = None,
     dry_run: bool = False,
     force: bool = False,
 ) -> None:
@@ -165,7 +166,7 @@ class _CommandLine:
 
     def _tell(self, report: Report, available: int, record: RecordPlace, *, refused: bool) -> None:
         """Tell what was released of so many rows: a table to a person, else some lines."""
-        from pate_cli.disclosure.summary import Handling, of_report
+        from pate_cli.disclosure.summary import of_report
 
         if self.summed_up:
             names = [str(self.to.report)] if refused else [str(self.to.labels), str(self.to.report)]
@@ -175,9 +176,15 @@ class _CommandLine:
             paths = [os.fspath(file.path) for file in record.files]
             records = [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
             check = written[::-1] if len(written) == 2 else ()
-            terminal.print_words(
-                [of_report(report, Handling(written, secret, check, records), rows=available)]
+            told = of_report(
+                report,
+                publish=written,
+                secret=secret,
+                check=check,
+                records=records,
+                rows=available,
             )
+            terminal.print_words([told])
         elif not refused:
             self._note_answers(report, available)
         for line in _notes(report, None if self.summed_up else record):

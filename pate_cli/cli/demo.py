@@ -9,6 +9,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
+from pate_cli.verbs.parameters.kinds import FileName
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.spent.json")
@@ -16,7 +17,7 @@ _TARGET = 1.5  # which these votes pass but once in 10^11 runs
 
 
 @command(None, ())
-def demo(*, folder: str | None = None) -> None:
+def demo(*, folder: FileName | None = None) -> None:
     """Label real votes that come with pate, and say what to look at.
 
     250 random forests, each trained on 100 census records of its own, vote on whether people earn
@@ -26,7 +27,7 @@ def demo(*, folder: str | None = None) -> None:
 
     import pate_cli as pate
     from pate_cli.disclosure.record_place import RecordPlace
-    from pate_cli.disclosure.summary import Handling, of_report
+    from pate_cli.disclosure.summary import of_report
 
     terminal.refuse_closed()
     place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else Path(folder)
@@ -54,8 +55,14 @@ def demo(*, folder: str | None = None) -> None:
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
     kept = [f"{votes.name} (if it were yours)"]
-    files = Handling([labels.name, report.name], kept, (), [spent.name])
-    terminal.print_words([of_report(done.report, files, rows=len(done.labels))])
+    told = of_report(
+        done.report,
+        publish=[labels.name, report.name],
+        secret=kept,
+        records=[spent.name],
+        rows=len(done.labels),
+    )
+    terminal.print_words([told])
     terminal.write(
         f"\n{right:.0%} of the labels are right. Next: {_PACKAGE / 'docs' / 'tutorial.md'}\n"
     )

@@ -14,6 +14,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
 from pate_cli.files.existing import REPORT
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 if TYPE_CHECKING:
     from pate_cli.verbs.release import Released
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @command(verbs.release, QUIET)
 def release(
-    asked: dict[str, Any], view: View, *, report: str | None = None, force: bool = False
+    asked: dict[str, Any], view: View, *, report: FileName | None = None, force: bool = False
 ) -> None:
     """Publish one report for several runs: what they cost together, whatever the votes were.
 
@@ -85,12 +86,13 @@ def _notes(done: Released, asked: dict[str, Any], *, summed_up: bool) -> Iterato
 
 def _sum_up(done: Released, given: Sequence[str], place: str) -> None:
     """Print the summary for a person, with the ledgers that are to be kept secret."""
-    from pate_cli.disclosure.summary import Handling, of_report
+    from pate_cli.disclosure.summary import of_report
 
     ledgers = [] if done.ledger is None else [name for name in given if _is_ledger(name)]
     secret = dict.fromkeys(public_name(os.path.relpath(at)) for at in ledgers)
     public = [public_name(place)]
-    terminal.print_words([of_report(done.report, Handling(public, ["the votes", *secret], public))])
+    told = of_report(done.report, publish=public, secret=["the votes", *secret], check=public)
+    terminal.print_words([told])
 
 
 def _is_ledger(name: str) -> bool:

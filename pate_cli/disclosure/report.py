@@ -321,6 +321,11 @@ class Report(ReportFacts, Result):
         """Word for the rows that `queries` counts."""
         return rows_of(self.label_set)
 
+    @property
+    def claimed(self) -> bool:
+        """Whether anything is promised at all."""
+        return self.private and self.sound
+
     def claims(self, statement: str) -> bool:
         """Return whether the statement of this id holds."""
         return any(reading.holds for reading in self.statements if reading.id == statement)

@@ -77,10 +77,9 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         refuse_dear(settings, asked["max_epsilon"], ceiling=seed is None)
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        if settings.target is not None:
-            # Rows are read, counted and priced for the test, and labelled.
-            progress(0, (4 if tested else 1) * request.queries)
-            request.rows.progress = progress if tested else nothing_seen
+        # Rows are read, counted and priced for a test, and labelled.
+        progress(0, (4 if tested else 1) * request.queries)
+        request.rows.progress = progress if tested else nothing_seen
         key, kept = _key(asked, request, settings, record)
         request.rows.progress = progress
         settings = replace(settings, private=key.private)

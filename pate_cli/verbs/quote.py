@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.guarantee import GAPS
+from pate_cli.disclosure.guarantee import GAPS, cautions, vacuous_warnings
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
@@ -36,6 +35,7 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
         refuse_dear(settings, asked["max_epsilon"], ceiling=False)
         if budget is not None:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
+        progress(0, request.queries)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         forecast = foreseen(request, settings)
@@ -45,7 +45,7 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
         warnings = [
             *gaps,
             *cautions(request.mechanism, delta=request.delta),
-            *vacuous_warnings(found.epsilon, composed=request.composed is not None),
+            *vacuous_warnings(found.epsilon),
         ]
         if named is not None:
             warnings.append(_NAMED.format(named))

@@ -36,11 +36,11 @@ from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.labelling import DrawLabels
-from pate_cli.verbs.parameters.door import opened_by
+from pate_cli.verbs import signatures
+from pate_cli.verbs.parameters.door import brief, opened_by
 from pate_cli.verbs.promise import budget_of, record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening
-from pate_cli.verbs.signatures import session_settings
 from pate_cli.votes.ballot import Ballot, Votes
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -91,7 +91,7 @@ class Session:
     raises `BudgetSpent`.
     """
 
-    @opened_by(session_settings)
+    @opened_by(signatures.session)
     def __init__(self, **asked: Any) -> None:
         """Open the session, or open it again.
 
@@ -161,6 +161,7 @@ class Session:
         return self._answers.answers
 
     @property
+    @brief
     def labels(self) -> Labels:
         """Return all that was answered, in order: by the ids, or by numbers where there are none.
 
@@ -169,6 +170,7 @@ class Session:
         with self._lock:
             return labels_of(self._lines, self._so_far, self._opening.names)
 
+    @brief
     def ask(
         self,
         votes: Votes,
@@ -190,6 +192,7 @@ class Session:
         """
         return next(iter(self.ask_all([Ask(votes, prior, id)])))
 
+    @brief
     def ask_all(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
         """Return the labels of several queries, which are noted on disk together.
 
@@ -205,6 +208,7 @@ class Session:
             raise BudgetSpent(self.why_spent)
         return found
 
+    @brief
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
         """Answer as `ask_all` as far as the session goes, without an error where it ends."""
         with self._lock, self._turn():
@@ -239,6 +243,7 @@ class Session:
             f"{nats(self._rule.epsilon)}"
         )
 
+    @brief
     def report(self) -> Report:
         """Return the public report of all that was answered; it holds whatever is asked yet.
 

@@ -310,7 +310,8 @@ def check_id_column(name: str) -> None:
     if not isinstance(name, str) or _SURROGATE.search(name):
         raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
     if name in BEHIND_IDS:
-        raise ParameterError(f"ids are called {quoted(name)}, as a column of labels; rename them")
+        twice = f"ids are called {quoted(name)}, as another column of labels"
+        raise ParameterError(f"{twice}; rename them")
 
 
 def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:

@@ -112,12 +112,13 @@ def test_whole_numbers_are_whole_in_every_type(kind):
         ("group,wieght\na,1\n", "not of group, wieght"),
     ],
 )
-def test_a_file_that_is_wrong_is_refused_by_its_row(content, text, tmp_path):
+def test_a_file_that_is_wrong_is_named_with_its_row(content, text, tmp_path):
     """A weight under a wrong name, or of no size, would count as 1 without a word."""
     path = tmp_path / "g.csv"
     path.write_text(content)
     found = refusal(VoteError, teacher_groups, path)
-    assert found.startswith("groups of teachers")
+    assert found.startswith("groups of teachers in ")
+    assert "g.csv: " in found
     assert text in found
 
 

@@ -334,8 +334,14 @@ def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
     [
         ([np.nan, 3], ["NaN or infinity", "give `teachers` N"]),
         ([np.inf, 3], ["NaN or infinity"]),
-        ([7.5, 2.5], ["fractional", "counts of teachers", "probabilities", "labels or scores"]),
-        ([0.7, 0.3], ["fractional", "counts of teachers", "probabilities", "labels or scores"]),
+        (
+            [7.5, 2.5],
+            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
+        ),
+        (
+            [0.7, 0.3],
+            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
+        ),
         ([-1, 11], ["-1 is a class", "store 0 and 1", "-1 stands for no vote", "`teachers` N"]),
         ([2.0**31, 0], ["above 2147483647"]),
         ([1e300, 0], ["above 2147483647"]),

@@ -126,11 +126,12 @@ def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("packed", [np.save, np.savez, np.savez_compressed])
-@pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U"])
+@pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U", "S"])
 def test_arrays(kind, packed, order, read, tmp_path):
     """NPY, and NPZ of one array, in any layout of bytes; queries along rows or columns."""
-    values = np.array(NAMES)[LABELS] if kind == "U" else LABELS.astype(kind)
-    options = {"label_names": NAMES} if kind == "U" else {"classes": 3}
+    words = kind in "US"
+    values = np.array(NAMES, dtype=kind)[LABELS] if words else LABELS.astype(kind)
+    options = {"label_names": NAMES} if words else {"classes": 3}
     for name, layout, array in (("r", "labels", values), ("t", "labels-by-teacher", values.T)):
         with (tmp_path / name).open("wb") as file:
             packed(file, np.asarray(array, order=order))
@@ -178,7 +179,11 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         ),
         ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3; leave out row names"),
         ("sep=;\na;b\n1;2\n", "begins with `sep=`"),
-        ('"class_0" "class_1"\n"1" 3 4\n', "has bars or blanks between fields; write commas"),
+        (
+            '"class_0" "class_1"\n"1" 3 4\n',
+            "has bars or blanks between fields; write commas (in R ",
+        ),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "is only a pointer"),
         ("a|b\n1|2\n", "has bars or blanks between fields; write commas"),
         ('"a,b\n', "has no first line that names the columns"),
         (WIDE + "a,1,2\nb,1\n", "row 1 has 2 fields, and the first line 3"),

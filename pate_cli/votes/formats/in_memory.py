@@ -6,7 +6,6 @@ and None, NaN or pandas.NA is a missing entry.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from functools import partial
 from numbers import Number
@@ -20,7 +19,7 @@ from pate_cli.core.errors import ParameterError, PateError, quoted
 from pate_cli.votes.columns import LABEL, kind_of
 from pate_cli.votes.formats.npy import Array, check_dtype
 from pate_cli.votes.pandas_index import indexed
-from pate_cli.votes.table import Table, held
+from pate_cli.votes.table import Table, held, refuse_twice
 
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
@@ -39,6 +38,8 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
         raise ParameterError(f"{name}: is masked; fill it, with -1 or NaN where a vote is missing")
     try:
         if is_table:
+            titles = getattr(source, "column_names", getattr(source, "columns", ()))
+            refuse_twice([*map(str, titles)], name)
             return indexed([held(pa.table(source), name)], ids)[0]
         return _array(_stacked(source) if is_list else np.asanyarray(source), name)
     except PateError as error:
@@ -63,8 +64,7 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 
 def _stacked(rows: Any) -> NDArray[Any]:
     """Return a list of rows as an array; numpy would turn numbers beside texts into texts."""
-    with warnings.catch_warnings(action="error", category=UserWarning):  # a masked entry
-        values = np.asarray(rows)
+    values = np.asarray(rows)
     return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values
 
 

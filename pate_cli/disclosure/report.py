@@ -16,8 +16,10 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
+from pate_cli.core.said import Pairs, Said
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure.checked import (
@@ -28,13 +30,13 @@ from pate_cli.disclosure.checked import (
     RELEASE_TEST,
     SANITIZING,
 )
-from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw, ReleasePlan
+from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.document import SPARING, encoded, schema_of
 from pate_cli.files.reading import Digest, digest_of
@@ -72,6 +74,12 @@ class DataIndependent:
     labels_epsilon: float
     labels_order: float | None
     labels_method: str
+
+    @classmethod
+    def of(cls, everything: Figure, labels: Figure) -> DataIndependent:
+        """Return both figures, each ε rounded up."""
+        numbers = ((round_up(one.epsilon), one.order, one.method) for one in (everything, labels))
+        return cls(*next(numbers), *next(numbers))
 
 
 @dataclass(frozen=True)
@@ -361,16 +369,30 @@ class Report(ReportFacts, Result):
             for name in ("id", "holds", "text")
         }
 
-    def preview(self) -> list[tuple[object, ...]]:
+    def said(self) -> Said:
         """Return the promise, who is protected, the worst case and the warnings, by title."""
         worst = f"epsilon {nats(self.data_independent.epsilon)}"
-        return [
+        told = [
             ("guarantee", self.summary),
             ("protected", self.adjacency),
             ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
             *(() if self.prior is None else (("presupposed", self.prior.presupposed),)),
             *(("warning", warning) for warning in self.warnings),
         ]
+        return [Pairs(told)]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the stated ε beside the worst case and the textbook's on matplotlib Axes. Public.
+
+        Args:
+            axes: where to draw; new ones if left out. Needs the extra `plot`.
+
+        Returns:
+            The Axes, with a bar a figure.
+        """
+        from pate_cli.disclosure.pictures import draw_report
+
+        return draw_report(self, axes)
 
     @property
     def releasable(self) -> bool:

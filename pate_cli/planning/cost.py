@@ -307,7 +307,7 @@ class VoteCost(Result):
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.
         """
-        from pate_cli.planning.pictures import draw_cost
+        from pate_cli.disclosure.pictures import draw_cost
 
         return draw_cost(self, axes)
 

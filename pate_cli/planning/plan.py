@@ -344,7 +344,7 @@ class Plan(Result):
             axes: where to draw; new ones if left out. Needs the extra `plot`.
             progress: called with how many of the `POINTS` of the picture were looked at.
         """
-        from pate_cli.planning.pictures import draw_plan
+        from pate_cli.disclosure.pictures import draw_plan
 
         return draw_plan(
             points(self, progress or (lambda _done: None)),

@@ -14,18 +14,23 @@ from typing import Any, Final
 import numpy as np
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import Floats
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
-from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
+from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.bisection import least
+from pate_cli.planning.bisection import least, most_rows
 from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.run.fold import AskedRows, OnCounts
 
+LIKELY: Final = 0.977
+"""A chance of passing that counts as likely: two standard deviations, one-sided."""
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Probabilities of passing for which the least target is told."""
 
+# States whose costs are found at once.
+_AT_ONCE = 50_000
 # Targets are sought within this factor of the one that was stated, to a relative precision.
 _WIDEST, _PRECISION, _STEP, _ROUNDS = 64.0, 1e-4, 1.001, 3
 
@@ -92,21 +97,24 @@ def measure_target(
     bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
     # Higher orders go with smaller targets.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
-    profile = VoteProfile(states_for(bound, mechanism, highest_order=highest), in_order=True)
-    for states in votes.over(mechanism, OnCounts(profile.states.of)):
-        profile.add_rows(states)
+    states = states_for(bound, mechanism, highest_order=highest)
+    looked, places = Tally.with_places(
+        np.concatenate([*votes.over(mechanism, OnCounts(states.of))])
+    )
     always = worst_case_epsilon(mechanism, rows=queries, max_answers=max_answers, delta=plan.delta)
-    cap = max_answers if max_answers < queries else profile.queries
+    cap = max_answers if max_answers < queries else looked.queries
 
     @functools.cache
-    def total(order: float, rows: int) -> Floats:
-        return profile.at(order, first=rows)
+    def by_state(order: float) -> Floats:
+        starts = range(0, len(looked.cells), _AT_ONCE)
+        return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
     def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
         """Costs of the first rows by order and distance, and the orders of a target."""
-        orders = profile.states.worth(at.orders)
+        orders = coin_orders(bound, mechanism, at.orders)
         ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
-        found = np.stack([total(order, rows) for order in orders.tolist()])
+        times = np.bincount(places[:rows], minlength=looked.weights.size)
+        found = np.stack([by_state(order) @ times for order in orders.tolist()])
         return np.minimum(found, ceiling[:, None]), orders
 
     def chance(at: TargetPlan, rows: int) -> float:
@@ -122,10 +130,10 @@ def measure_target(
             for wanted in CHANCES
         },
         passing_queries=most_rows(
-            lambda rows: chance(plan, rows) >= LIKELY, available=profile.queries
+            lambda rows: chance(plan, rows) >= LIKELY, available=looked.queries
         ),
-        looked_at=profile.queries,
-        orders=tuple(profile.states.worth(plan.orders).tolist()),
+        looked_at=looked.queries,
+        orders=tuple(coin_orders(bound, mechanism, plan.orders).tolist()),
     )
 
 

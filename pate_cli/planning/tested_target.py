@@ -14,8 +14,9 @@ import numpy as np
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.target import TargetPlan, most_rows
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning.bisection import most_rows
 from pate_cli.planning.forecast import expected_by_rows
 from pate_cli.planning.query_costs import QueryCosts, quick_costs
 from pate_cli.planning.search import Candidate

@@ -181,7 +181,7 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         ("sep=;\na;b\n1;2\n", "begins with `sep=`"),
         (
             '"class_0" "class_1"\n"1" 3 4\n',
-            "has bars or blanks between fields; write commas (in R ",
+            "has bars or blanks between fields; write commas and no row names",
         ),
         ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "is only a pointer"),
         ("a|b\n1|2\n", "has bars or blanks between fields; write commas"),

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
@@ -17,14 +16,9 @@ from pate_cli.files.addresses import is_address
 from pate_cli.files.reading import reading
 from pate_cli.labels.forms import FORMATS
 
+# AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.
 _DAMAGE: Final = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    EOFError,
-    AttributeError,  # a line of JSON that is no object
-    RecursionError,  # one that is lists in lists in lists
+    *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError),
     pa.ArrowException,
 )
 
@@ -69,6 +63,8 @@ def count_labels(
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
+    import pyarrow.compute as pc  # heavy, and rarely needed
+
     about, rows = (table.schema.metadata or {}).get(b"pate", "{}"), table.num_rows
     metadata = dict(json.loads(about))
     if label_set is not None and "unanswered" in table.column_names:

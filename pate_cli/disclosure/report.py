@@ -6,6 +6,7 @@ that `release` sanitized. A report holds no reference to a ledger. Its fields ar
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator
 import os
@@ -17,19 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.textbook import Textbook
 from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.said import Pairs, Said
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
-from pate_cli.disclosure.checked import (
-    EXTERNAL,
-    FREE,
-    LABELS,
-    RECORD,
-    RELEASE_TEST,
-    SANITIZING,
-)
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
@@ -46,6 +40,37 @@ from pate_cli.votes.facts import Group
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
+
+
+class Checked(enum.StrEnum):
+    """Kinds of check: how a reader can tell that a field of a report is true, as `verify` says it.
+
+    Attributes:
+        COMPUTED: it follows from the facts (`disclosure.facts.report_of`).
+        LABELS: the file of labels tells, by its hash, its rows and the settings it carries.
+        RECORD: only the record tells, which the holder of the votes keeps.
+        RELEASE_TEST: it came out of a random draw whose chance follows from the votes.
+        SANITIZING: it was drawn around a number that describes the votes.
+        EXTERNAL: others state it.
+        FREE: nothing follows from it.
+    """
+
+    COMPUTED = "numbers and words"
+    LABELS = "settings that the labels carry"
+    RECORD = "whether runs are missing, and what earlier ones did"
+    RELEASE_TEST = "the random draw of the release test"
+    SANITIZING = "the random draw of the sanitized epsilon"
+    EXTERNAL = "what others state"
+    FREE = "nothing"
+
+
+CHECKED: Final = "checked"
+"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
+
+
+def _by(how: Checked) -> dict[str, Any]:
+    """Return the metadata of a fact that is checked so, and left out of files at its default."""
+    return {CHECKED: how} | SPARING
 
 
 @dataclass(frozen=True)
@@ -80,23 +105,6 @@ class DataIndependent:
         """Return both figures, each ε rounded up."""
         numbers = ((round_up(one.epsilon), one.order, one.method) for one in (everything, labels))
         return cls(*next(numbers), *next(numbers))
-
-
-@dataclass(frozen=True)
-class Crosscheck:
-    """Figures of textbook accountants for the labels alone (accounting.textbook).
-
-    Attributes:
-        compared: how data_independent.labels_epsilon compares, and why.
-        rdp_epsilon, exact_epsilon: of Gaussian steps, rounded up; else None.
-        basic_epsilon, advanced_epsilon: of steps that are (ε, δ)-DP.
-    """
-
-    compared: str
-    rdp_epsilon: float | None
-    exact_epsilon: float | None
-    basic_epsilon: float | None
-    advanced_epsilon: float | None
 
 
 @dataclass(frozen=True)
@@ -191,21 +199,21 @@ class ReportFacts:
         tool: the version of pate that wrote the report.
     """
 
-    rounds: tuple[Round, ...] = field(metadata=LABELS)
-    passed: bool | None = field(default=None, metadata=SPARING | RELEASE_TEST)
-    total: bool = field(default=False, metadata=SPARING | RECORD)
-    sanitizer: ReleasePlan | None = field(default=None, metadata=SPARING | SANITIZING)
-    drawn: float | None = field(default=None, metadata=SPARING | SANITIZING)
-    seeded: bool = field(default=False, metadata=SPARING | RECORD)
-    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
-    external: tuple[Stated, ...] = field(default=(), metadata=SPARING | EXTERNAL)
-    recorded: bool = field(default=True, metadata=SPARING | RECORD)
-    spent: Spent | None = field(default=None, metadata=SPARING | RECORD)
-    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
-    labels: LabelFile | None = field(default=None, metadata=SPARING | LABELS)
-    run: str | None = field(default=None, metadata=SPARING | RECORD)
-    time: str | None = field(default=None, metadata=SPARING | RECORD)
-    tool: str = field(default=__version__, metadata=FREE)
+    rounds: tuple[Round, ...] = field(metadata={CHECKED: Checked.LABELS})
+    passed: bool | None = field(default=None, metadata=_by(Checked.RELEASE_TEST))
+    total: bool = field(default=False, metadata=_by(Checked.RECORD))
+    sanitizer: ReleasePlan | None = field(default=None, metadata=_by(Checked.SANITIZING))
+    drawn: float | None = field(default=None, metadata=_by(Checked.SANITIZING))
+    seeded: bool = field(default=False, metadata=_by(Checked.RECORD))
+    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=_by(Checked.RECORD))
+    external: tuple[Stated, ...] = field(default=(), metadata=_by(Checked.EXTERNAL))
+    recorded: bool = field(default=True, metadata=_by(Checked.RECORD))
+    spent: Spent | None = field(default=None, metadata=_by(Checked.RECORD))
+    label_names: tuple[str, ...] | None = field(default=None, metadata=_by(Checked.LABELS))
+    labels: LabelFile | None = field(default=None, metadata=_by(Checked.LABELS))
+    run: str | None = field(default=None, metadata=_by(Checked.RECORD))
+    time: str | None = field(default=None, metadata=_by(Checked.RECORD))
+    tool: str = field(default=__version__, metadata={CHECKED: Checked.FREE})
 
     @property
     def plan(self) -> ReleasePlan | None:
@@ -276,7 +284,7 @@ class Report(ReportFacts, Result):
         statements: readings of the numbers, each with whether it holds.
         sanitized: the data-dependent ε, if there is one.
         data_independent: the worst case.
-        crosscheck: figures of textbooks for the labels; None in a total of all runs.
+        crosscheck: figures of textbook accountants for the labels alone; None in a total.
         tested: the release test of a target; None where there was none.
         met_target: a target that ε meets without a test; None where there is none.
         groups: of teachers that count differently, each with its ε; none is above the headline.
@@ -301,7 +309,7 @@ class Report(ReportFacts, Result):
     statements: tuple[Statement, ...] = ()
     sanitized: Sanitized
     data_independent: DataIndependent
-    crosscheck: Crosscheck | None = None
+    crosscheck: Textbook | None = None
     tested: Tested | None = None
     met_target: float | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
@@ -338,23 +346,18 @@ class Report(ReportFacts, Result):
         """Return whether the statement of this id holds."""
         return any(reading.holds for reading in self.statements if reading.id == statement)
 
-    def with_labels(
-        self, path: str | os.PathLike[str], label_format: LabelFormat | str | None = None
-    ) -> Report:
+    def with_labels(self, path: str | os.PathLike[str]) -> Report:
         """Return the report of the labels in a file, by their hash.
 
         Args:
-            path: on disk, or an address of a store.
-            label_format: by the suffix if left out.
+            path: on disk, or an address of a store; its suffix tells the format.
 
         Raises:
             VoteError: it cannot be read.
             UsageError: the suffix names no format.
         """
-        digest = digest_of(path)
-        if label_format is None:
-            label_format = LabelFormat.from_path(public_name(os.fspath(path)))
-        return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
+        kind, digest = LabelFormat.from_path(public_name(os.fspath(path))), digest_of(path)
+        return replace(self, labels=LabelFile.of(digest, kind))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values: what was computed first, then the facts."""

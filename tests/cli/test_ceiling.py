@@ -37,12 +37,6 @@ def test_a_dry_run_tells_the_price_and_what_the_run_would_need(pate, votes, left
     assert leftovers() == []
 
 
-def test_a_seeded_run_is_a_test(pate, votes):
-    result = pate("aggregate", votes, *DEAR, "--seed", 1)
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["private"] is False
-
-
 def test_a_person_at_a_terminal_is_refused_and_not_asked(command, votes, leftovers):
     ours, theirs = pty.openpty()
     ran = subprocess.run(

@@ -137,23 +137,6 @@ def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pat
     assert len(told) == 76
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--teachers", 250, "--classes", 3, "--target-epsilon", 1), 2, "name its --spend"),
-        (
-            ("--teachers", 250, "--classes", 3, "--no-record"),
-            2,
-            "say --target-epsilon or --max-queries",
-        ),
-        (("--teachers", 9, "--classes", 3, "--target-epsilon", 0.1, "--no-record"), 5, "one query"),
-        (("--teacher", 250), 2, "did you mean --teachers?"),
-    ],
-)
-def test_a_wrong_flag_is_one_line(pate, refused, words, code, message):
-    assert message in refused(pate("session", *words, input=line()), code)
-
-
 def test_a_killed_session_forgets_nothing(here_and_there):
     with here_and_there(*SETTINGS) as process:
         process.stdin.write((line("a", [84, 83, 83]) + line("b", [84, 83, 83])).encode())

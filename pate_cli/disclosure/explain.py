@@ -204,11 +204,11 @@ def _promised(report: Report) -> Iterator[str]:
         sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
         yield f"However the runs were chosen, together they cost {sums}."
     if report.crosscheck is not None and not report.refused:
-        compared, *numbers = vars(report.crosscheck).values()
+        numbers = vars(report.crosscheck).values()
         ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
         if ways:
             told = " and ".join(ways)
-            yield f"For the labels alone, a textbook accountant gives epsilon {told}. {compared}"
+            yield f"For the labels alone, a textbook accountant gives epsilon {told}."
 
 
 def _done(report: Report) -> Iterator[str]:

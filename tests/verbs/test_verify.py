@@ -567,9 +567,7 @@ def printed(found):
 @pytest.mark.parametrize("kind", ["upper", "passed"])
 def test_explain_does_not_pass_on_the_words_of_others(kind):
     data = reports.made(kind)[0].to_dict()
-    for way in (("summary",), ("covers",), ("crosscheck", "compared")):
-        if data[way[0]] is None:
-            continue
+    for way in (("summary",), ("covers",)):
         altered = put(data, way, "It was audited.")
         assert not of(altered).holds
         words = " ".join(text for part in explained(altered).sections for text in part.texts)

@@ -211,8 +211,6 @@ def test_a_cluster_of_its_own(votes):
     assert found.ledger.sensitivity.tobytes() == wanted.ledger.sensitivity.tobytes()
 
 
-
-
 def divided(number):
     return 1 // number
 

@@ -33,7 +33,7 @@ from pate_cli.core.checks import LARGEST
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of
-from pate_cli.files.document import SPARING, Refusal, decoded, encoded, parsed, picked
+from pate_cli.files.document import SPARING, Refusal, decoded, encoded, parsed
 from pate_cli.files.reading import reading
 
 _FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}
@@ -183,7 +183,8 @@ class Stated:
                 if data.get(name, ours) != ours:
                     raise _REFUSED.of(f"its {name} is {quoted(data[name])}, this tool reads {ours}")
             word = str(data.get("adjacency")).lower().replace("_", "-")
-            said = {"name": stem_of(str(path)), **picked(cls, data), "adjacency": word}
+            said = {"name": stem_of(str(path)), **data, "adjacency": word}
+            said = {name: said[name] for name in said if name in cls.__dataclass_fields__}
             return decoded(cls, said, _REFUSED)
 
 

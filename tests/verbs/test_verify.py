@@ -18,7 +18,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
-from pate_cli.core.words import Bound, LabelFormat, LabelsAs
+from pate_cli.core.words import Bound, LabelFormat
 from pate_cli.disclosure.checked import Checked
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.label_checks import (
@@ -39,7 +39,7 @@ from pate_cli.disclosure.verification import (
     RUNS,
     SKIPPED,
 )
-from pate_cli.labels.forms import LabelForm, formats_with
+from pate_cli.labels.forms import formats_with
 from pate_cli.labels.labels import write_labels
 from pate_cli.verbs.signatures import verify
 from slices import some
@@ -309,14 +309,12 @@ def test_labels_are_of_the_format_that_the_report_says(said, tmp_path):
     assert HERE(told, tmp_path / "labels.parquet").holds is (said is LabelFormat.PARQUET)
 
 
-@pytest.mark.parametrize("as_", ["lists", "pairs"])
-@pytest.mark.parametrize("label_format", ["parquet", "jsonl", "arrow"])
-def test_labels_in_lists_and_in_pairs(label_format, as_, tmp_path):
+@pytest.mark.parametrize("label_format", ["parquet", "jsonl", "arrow", "csv"])
+def test_labels_in_lists_and_in_pairs(label_format, tmp_path):
     report, labels = reports.made("several labels")
     path = tmp_path / f"labels.{label_format}"
     with path.open("wb") as file:
-        form = LabelForm(LabelFormat(label_format), LabelsAs(as_))
-        write_labels([labels], file, form, rows=len(labels))
+        write_labels([labels], file, LabelFormat(label_format), rows=len(labels))
     found = HERE(report.with_labels(path), path)
     assert not failed(found), found.checks
     wrong = dataclasses.replace(report, answers=report.answers + 1)

@@ -77,7 +77,7 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder
     assert found["delta"] == 1.1e-5
     assert "2 external part(s): epsilon" in result.stderr
     assert "at delta 1.1e-05" in result.stderr
-    assert found["summary"].startswith("Together with 2 external parts, epsilon ")
+    assert "2 external part(s) on the same data" in found["covers"]
     assert found["external"] == [PAIR | {"name": "pair.json"}, CURVE | {"name": "curve.json"}]
     # The record tells of them, too; the draw cannot be had again.
     record = SpendRecord.read(votes.with_name("votes.npy.spent.json"))

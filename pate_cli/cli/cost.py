@@ -37,7 +37,7 @@ def cost(
         promised(out, plot)
         if per_query is not None:
             _promise_table(out, per_query)
-        with opened(verbs.cost, asked, view):
+        with opened(asked, view):
             if compare:
                 view.show(verbs.compare(**asked))
                 return

@@ -22,8 +22,14 @@ from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import publishing
-from pate_cli.verbs.limits import refuse_dear, refuse_hopeless
-from pate_cli.verbs.promise import budget_of, priced, record_of, run_of
+from pate_cli.verbs.promise import (
+    budget_of,
+    priced,
+    record_of,
+    refuse_dear,
+    refuse_hopeless,
+    run_of,
+)
 from pate_cli.verbs.request import Progress, Request
 
 

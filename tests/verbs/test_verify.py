@@ -181,6 +181,17 @@ def test_settings_that_no_run_has_are_no_report(kind, way, value, fault):
         of(put(reports.made(kind)[0].to_dict(), (*ROUND, *way), value))
 
 
+def test_votes_of_several_teachers_are_not_charged_as_one_teachers():
+    """Those of one teacher are all for the same class, and so cost less."""
+    groups = pate.TeacherGroups(["a"] * 9, teachers_per_record=[2] * 9)
+    votes = np.zeros((3, 9), dtype=int)
+    done = pate.aggregate(votes, "gnmax", layout="labels", classes=2, sigma2=9.0, groups=groups)
+    forged = done.report.to_dict()
+    forged["rounds"][0]["mechanism"]["votes_together"] = True
+    with pytest.raises(ReportError, match="charged for those of one"):
+        verify(json.dumps(forged).encode())
+
+
 def test_a_session_whose_rule_costs_more_than_it_says_fails():
     with (
         reports.called_private(),

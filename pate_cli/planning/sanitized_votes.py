@@ -175,10 +175,10 @@ class SanitizedVotes:
     ) -> Found:
         """So many rows as a run would have them, at all distances and by its own routines."""
         price = prices.price(rows, np.arange(distances_for(plan.beta, teachers=votes.teachers)))
-        mean, sd = plan.moments(price)
         mechanism = votes.mechanism(settings)
         worst = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws).of_curves.epsilon
-        epsilon, worst = round_up(min(mean + SPREADS * sd, worst)), round_up(worst)
+        drawn = plan.value(price.rdp, price.smooth(plan.beta), SPREADS)
+        epsilon, worst = round_up(min(drawn, worst)), round_up(worst)
         most = TargetPlan.of(worst, delta=plan.delta)  # whatever the votes, so that nothing fails
         expected = forecast(votes, mechanism, most, rows=rows, chance=1.0)
         expected = replace(expected, epsilon=epsilon, worst_case=worst)

@@ -179,3 +179,16 @@ LABEL_SUFFIXES: Final = {
     ".ndjson": LabelFormat.JSONL,
 }
 """The ends of names of files, by which a format is told."""
+
+VOTE_SUFFIXES: Final = {
+    "NPY": (".npy",),
+    "NPZ": (".npz",),
+    "Parquet": (".parquet", ".parq", ".pq"),
+    "CSV": (".csv", ".tsv"),
+    "JSON lines": (".jsonl", ".ndjson"),
+    "Arrow": (".arrow", ".feather", ".ipc"),
+}
+"""The formats of votes, and how names of such files end; a file is told by its first bytes."""
+
+VOTE_FORMATS: Final = ", ".join(VOTE_SUFFIXES)
+"""The formats of votes, for messages and help."""

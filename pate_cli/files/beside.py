@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import re
+from itertools import chain
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
 
-from pate_cli.core.words import LABEL_SUFFIXES
+from pate_cli.core.words import LABEL_SUFFIXES, VOTE_SUFFIXES
 from pate_cli.files.addresses import is_address, public_name
 
-_OF_VOTES: Final = (".parq", ".pq", ".npz", ".tsv", ".feather", ".ipc")
-_TABLE: Final = "|".join(map(re.escape, (*LABEL_SUFFIXES, *_OF_VOTES)))
+_TABLE: Final = "|".join(map(re.escape, (*LABEL_SUFFIXES, *chain(*VOTE_SUFFIXES.values()))))
 _KNOWN_SUFFIX: Final = re.compile(rf"({_TABLE})?(\.(gz|zst|bz2))?$", re.IGNORECASE)
 
 

@@ -324,4 +324,4 @@ def test_what_is_packed_too_often_is_refused(here):
     Path("v.csv").write_bytes(packed)
     assert read("v.csv", layout="counts")[0].tolist() == [[1, 2]]
     Path("v.csv").write_bytes(gzip.compress(packed))
-    assert "is neither NPY" in refusal_of(VoteError, read, "v.csv")
+    assert "is none of NPY" in refusal_of(VoteError, read, "v.csv")

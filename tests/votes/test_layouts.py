@@ -397,6 +397,10 @@ def test_the_row_is_counted_over_all_parts(tmp_path):
     pq.write_table(pa.table({"class_0": [7] * 10, "class_1": [3] * 10}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"class_0": [7] * 7 + [8], "class_1": [3] * 8}), tmp_path / "b.parquet")
     assert "row 17 is the first whose total" in refused(tmp_path)
+    (tmp_path / "csv").mkdir()
+    for name, last in (("0.csv", "1,5"), ("1.csv", "1,12%")):
+        (tmp_path / "csv" / name).write_text(f"class_0,class_1\n3,3\n4,2\n{last}\n")
+    assert "column 'class_1' is of type text from row 5 on" in refused(tmp_path / "csv")
 
 
 def test_query_ids_occur_once():

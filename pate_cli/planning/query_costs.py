@@ -22,7 +22,8 @@ and regresses the ratio of exact and approximate cost on the pair of counts for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,9 @@ from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.pair_costs import pair_costs, to_every_distance
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
+
+FEW_VOTES: Final = 60
+"""Of fewer votes than these a guess of the worst case is far off, and it is found."""
 
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
 # Distances of quick costs; between them costs are nearly on straight lines.
@@ -121,6 +125,11 @@ class QueryCosts:
         """Return whether so many rows cost less than the target whatever the votes, [rows]."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
         return np.asarray((rows[:, None] * self.worst <= room).any(axis=1))
+
+    def with_worst_of(self, mechanism: ScoredMechanism) -> QueryCosts:
+        """Return costs where a row costs at most what the accountant says."""
+        worst = mechanism.worst_rdp(queries=1, answers=1, orders=self.orders)
+        return replace(self, worst=worst)
 
     @property
     def mean(self) -> Floats:
@@ -212,6 +221,10 @@ def quick_costs(
     largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
     found = []
     for each, worst, setting in zip(costs, largest, settings, strict=True):
+        if votes.most_votes < FEW_VOTES:  # in proportion to the order, about
+            middle = orders[orders.size // 2 :][:1]
+            exact = votes.mechanism(setting).worst_rdp(queries=1, answers=1, orders=middle)
+            worst = exact / middle * orders
         known = (above or {}).get(setting.threshold is not None)
         factor = guessed_above(votes, setting, _EVERY, bound) if known is None else known
         cost = np.einsum("odr,dk->okr", each, onto * factor[_LOOKED])

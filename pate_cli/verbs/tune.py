@@ -15,7 +15,7 @@ from pate_cli.core.words import Bound, MechanismName, ReleaseKind
 from pate_cli.files.addresses import public_name
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.planning.goal import Goal
-from pate_cli.planning.recipe import made_up_votes
+from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import VoteModel
@@ -51,7 +51,8 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     words = _words(votes, asked)
     if synthetic is not None:
         k = asked["teachers_per_record"]
-        model, recipe = made_up_votes(synthetic, teachers_per_record=k)
+        counts, guesses, recipe = from_recipe(synthetic)
+        model = VoteModel(counts, int(recipe["teachers"]), teachers_per_record=k, guesses=guesses)
         basis: dict[str, Any] = {"votes": "synthetic", **recipe}
     else:
         model, basis = _model(votes, asked)
@@ -69,7 +70,6 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
         public=votes is None or public_votes,
         votes=public_name(votes) if isinstance(votes, str) else "VOTES",
         words=(*words, *_prior_words(asked, found)),
-        rows_per_query=basis.get("rows_per_query", 1),
     )
 
 
@@ -144,7 +144,7 @@ def _words(votes: Any, asked: Mapping[str, Any]) -> list[str]:
 
 def _prior_words(asked: Mapping[str, Any], found: Tuned) -> list[str]:
     """The prior on an `aggregate` line, where it has any weight."""
-    if not found.best.forecast.settings.prior_weight:
+    if not found.best.settings.prior_weight:
         return []
     prior = asked["prior"]
     return ["--prior", public_name(prior) if isinstance(prior, str | PathLike) else "PRIOR"]

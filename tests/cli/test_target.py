@@ -18,14 +18,14 @@ import record_files
 from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
-from pate_cli.core.words import Bound
+from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.profile import VoteProfile, coin_orders, states_for
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.forecast import public_forecast
-from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
 from pate_cli.planning.vote_model import like
 from pate_cli.votes.vote_file import VoteFile
 from slices import some
@@ -335,7 +335,7 @@ def test_without_rows_the_target_decides_them(pate, votes, heads):
     heads(refuse=False)
     plan = TargetPlan.of(0.6, delta=1e-5, bound=Bound.TWO_TAIL)
     model = like(MECHANISM, rows=SEARCHED_ROWS)
-    rows = rows_for(model, MECHANISM, plan, available=60).rows
+    rows = rows_for(public_goal(model, plan, available=60), MECHANISM).rows
     words = ("--target-epsilon", 0.6, *SETTINGS, *START, "--bound", "two-tail")
     report = json.loads(pate("aggregate", votes, *words).stdout)
     assert report["queries"] == rows < 60
@@ -346,7 +346,7 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     plan = TargetPlan.of(1.5, delta=1e-5, bound=Bound.TWO_TAIL)
     asked = ("aggregate", votes, "--target-epsilon", 1.5, "--bound", "two-tail", *START)
     model = like(MECHANISM, rows=SEARCHED_ROWS)
-    found = choose(model, plan, available=60, untested=False)
+    found = choose(public_goal(model, plan, available=60), MechanismName.CONFIDENT)
     report = json.loads(pate(*asked).stdout)
     assert report["queries"] == found.rows
     settled = {name: report["mechanism"][name] for name in found.settings.parameters}
@@ -354,8 +354,8 @@ def test_without_settings_the_target_decides_them(pate, votes, heads):
     part = ("--sigma1", 30, "--max-queries", 20, "--force", "--spend", "other.json")
     report = json.loads(pate(*asked, *part).stdout)
     assert (report["queries"], report["mechanism"]["sigma1"]) == (20, 30.0)
-    settled = {"given": {"sigma1": 30.0}, "untested": False}
-    found = choose(model, plan, asked=20, available=20, **settled)
+    goal = public_goal(model, plan, available=20, asked=20)
+    found = choose(goal, MechanismName.CONFIDENT, given={"sigma1": 30.0})
     assert report["mechanism"]["sigma2"] == found.settings.sigma2
 
 

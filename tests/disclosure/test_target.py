@@ -24,7 +24,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.planning.target_on_votes import measure_target
+from pate_cli.planning.cost import measure_target
 from refusals import refusal
 from runs import CountsRows
 from slices import some, whole

@@ -165,7 +165,7 @@ class _CommandLine:
 
     def _tell(self, report: Report, available: int, record: RecordPlace, *, refused: bool) -> None:
         """Tell what was released of so many rows: a table to a person, else some lines."""
-        from pate_cli.disclosure.summary import Handling, of_report
+        from pate_cli.disclosure.summary import of_report
 
         if self.summed_up:
             names = [str(self.to.report)] if refused else [str(self.to.labels), str(self.to.report)]
@@ -175,9 +175,15 @@ class _CommandLine:
             paths = [os.fspath(file.path) for file in record.files]
             records = [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
             check = written[::-1] if len(written) == 2 else ()
-            terminal.print_words(
-                [of_report(report, Handling(written, secret, check, records), rows=available)]
+            told = of_report(
+                report,
+                publish=written,
+                secret=secret,
+                check=check,
+                records=records,
+                rows=available,
             )
+            terminal.print_words([told])
         elif not refused:
             self._note_answers(report, available)
         for line in _notes(report, None if self.summed_up else record):

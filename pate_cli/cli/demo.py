@@ -26,7 +26,7 @@ def demo(*, folder: str | None = None) -> None:
 
     import pate_cli as pate
     from pate_cli.disclosure.record_place import RecordPlace
-    from pate_cli.disclosure.summary import Handling, of_report
+    from pate_cli.disclosure.summary import of_report
 
     terminal.refuse_closed()
     place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else Path(folder)
@@ -54,8 +54,14 @@ def demo(*, folder: str | None = None) -> None:
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
     kept = [f"{votes.name} (if it were yours)"]
-    files = Handling([labels.name, report.name], kept, (), [spent.name])
-    terminal.print_words([of_report(done.report, files, rows=len(done.labels))])
+    told = of_report(
+        done.report,
+        publish=[labels.name, report.name],
+        secret=kept,
+        records=[spent.name],
+        rows=len(done.labels),
+    )
+    terminal.print_words([told])
     terminal.write(
         f"\n{right:.0%} of the labels are right. Next: {_PACKAGE / 'docs' / 'tutorial.md'}\n"
     )

@@ -85,12 +85,13 @@ def _notes(done: Released, asked: dict[str, Any], *, summed_up: bool) -> Iterato
 
 def _sum_up(done: Released, given: Sequence[str], place: str) -> None:
     """Print the summary for a person, with the ledgers that are to be kept secret."""
-    from pate_cli.disclosure.summary import Handling, of_report
+    from pate_cli.disclosure.summary import of_report
 
     ledgers = [] if done.ledger is None else [name for name in given if _is_ledger(name)]
     secret = dict.fromkeys(public_name(os.path.relpath(at)) for at in ledgers)
     public = [public_name(place)]
-    terminal.print_words([of_report(done.report, Handling(public, ["the votes", *secret], public))])
+    told = of_report(done.report, publish=public, secret=["the votes", *secret], check=public)
+    terminal.print_words([told])
 
 
 def _is_ledger(name: str) -> bool:

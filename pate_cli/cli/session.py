@@ -151,7 +151,7 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
 
 def _query(number: int, line: bytes) -> tuple[Any, Ask | VoteError]:
     """Return the id of a line, if it has one, and what it asks, or the error that it is."""
-    from pate_cli.core.codec import Refusal, parsed
+    from pate_cli.files.document import Refusal, parsed
     from pate_cli.verbs.session import Ask
 
     damaged, name = Refusal(VoteError, "no query: "), None

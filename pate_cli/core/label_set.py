@@ -9,7 +9,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, called, encoded
 from pate_cli.core.errors import ParameterError
 
 UNDECIDED: Final = -1
@@ -30,8 +29,10 @@ class LabelSet:
         names: of the labels, [count], each once; None where they have none but their numbers.
     """
 
-    count: int = field(metadata=called("labels_per_query"))
-    names: tuple[str, ...] | None = field(default=None, metadata=called("label_names") | SPARING)
+    count: int = field(metadata={"name": "labels_per_query"})  # as documents call it
+    names: tuple[str, ...] | None = field(
+        default=None, metadata={"name": "label_names", "sparing": True}
+    )
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -62,7 +63,8 @@ class LabelSet:
 
     def texts(self) -> dict[str, str]:
         """The label set in texts, by the names that documents have for its fields."""
-        return {name: json.dumps(fact) for name, fact in encoded(self).items()}
+        names = {} if self.names is None else {"label_names": json.dumps(self.names)}
+        return {"labels_per_query": json.dumps(self.count), **names}
 
 
 def rows_of(label_set: LabelSet | None) -> str:

@@ -20,9 +20,9 @@ from decimal import ROUND_FLOOR, Context, Decimal
 from typing import Self
 
 from pate_cli.core.checks import check_order, check_positive
-from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import BUDGET_DELTA
+from pate_cli.files.document import SPARING
 
 
 @dataclass(frozen=True)

@@ -41,12 +41,12 @@ from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.together import Curves, epsilon_together
 from pate_cli.core.arrays import Floats
-from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import SPARING
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 

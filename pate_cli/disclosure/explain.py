@@ -1,28 +1,31 @@
 """A report in plain words: what is promised, to whom, on what it rests, what was not checked.
 
 Every sentence is made of numbers that were checked first (`disclosure.verification`). A report that
-does not hold gets one sentence that says so, and none of its own.
+does not hold gets one sentence that says so, and none of its own. A terminal, a notebook and a page
+of HTML show the same sentences.
 """
 
 from __future__ import annotations
 
 import hashlib
+import html
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from importlib import resources
 from os import PathLike
 from pathlib import PurePath
+from string import Template
 from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.errors import quoted
+from pate_cli.core.errors import printable, quoted
 from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.figures import factor, in_a_thousand, pair, shown, verdict
-from pate_cli.disclosure.guarantee import RECORD, premise_of, teachers_per_record, unit_of
-from pate_cli.disclosure.page import Section, page_of
+from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
+from pate_cli.disclosure.guarantee import by_record, everything, premise_of, teachers_per_record
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
@@ -31,10 +34,25 @@ from pate_cli.files.results import Result
 
 # Facts about votes and records; the other parameters of a mechanism are its noise.
 _SHAPE: Final = frozenset(
-    {"teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
+    {"name", "teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
-
 _WAYS: Final = ("by RDP", "exactly", "by basic composition", "by advanced composition")
+_SIGNATURE: Final = """<section class="signature">
+<h2>Signed</h2>
+<div><h3>Checked with pate verify</h3><p>Name</p><p>Date</p><p>Signature</p></div>
+<div><h3>May be handed out</h3><p>Name</p><p>Date</p><p>Signature</p></div>
+</section>"""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A title and the sentences under it, all of them printable."""
+
+    title: str
+    texts: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "texts", tuple(map(printable, self.texts)))
 
 
 @dataclass(frozen=True, repr=False)
@@ -46,12 +64,10 @@ class Explanation(Result):
 
     Attributes:
         sections: titles with their sentences, in order.
-        report: what they are about.
         promised: whether the report promises anything; if not, its page has nothing to sign.
     """
 
     sections: tuple[Section, ...]
-    report: Report
     promised: bool
 
     @property
@@ -65,8 +81,9 @@ class Explanation(Result):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return a table with a row for every sentence: title, text."""
-        rows = np.array(list(self.preview()))
-        return {"title": rows[:, 0], "text": rows[:, 1]}
+        rows = [(section.title, text) for section in self.sections for text in section.texts]
+        title, text = np.array(rows).T
+        return {"title": title, "text": text}
 
     def said(self) -> Said:
         """Yield the titles with their sentences."""
@@ -77,14 +94,18 @@ class Explanation(Result):
             for text in section.texts:
                 yield Line(text, hangs=True)
 
-    def preview(self) -> Iterator[tuple[str, str]]:
-        """Yield every sentence with its title; all are shown, because they are there to be read."""
-        for section in self.sections:
-            yield from ((section.title, text) for text in section.texts)
-
     def to_html(self) -> str:
-        """Return the page: the same sections, the figures, and lines to sign a promise on."""
-        return page_of(self.sections, self.report, promised=self.promised)
+        """Return the page: one file without a script, and with lines to sign a promise on.
+
+        It stands by itself, light and dark, on a phone and on paper; no text becomes markup.
+        """
+        page = resources.files("pate_cli.disclosure").joinpath("page.html")
+        return Template(page.read_text(encoding="utf-8")).substitute(
+            title=self.sections[0].title,
+            kind="promise" if self.promised else "none",
+            sections="\n".join(map(_as_html, self.sections)),
+            signature=_SIGNATURE if self.promised else "",
+        )
 
     def write(
         self, file: IO[bytes], path: str | PathLike[str], *, escape_formulas: bool = False
@@ -110,6 +131,13 @@ def _is_page(path: str | PathLike[str]) -> bool:
     return PurePath(path).suffix.lower() in (".html", ".htm")
 
 
+def _as_html(section: Section) -> str:
+    """Return a section of the page, with everything escaped."""
+    texts = "\n".join(f"<li>{html.escape(text)}</li>" for text in section.texts)
+    name = section.title.lower().replace(" ", "-")
+    return f'<section class="{name}">\n<h2>{section.title}</h2>\n<ul>\n{texts}\n</ul>\n</section>'
+
+
 def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
     """Return a report in words.
 
@@ -118,7 +146,7 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
         checks: what `checks_of` found of it. If one failed, nothing is said in the report's words.
     """
     failed = [each.name for each in checks if each.outcome == FAILED and each.name != PROMISE]
-    promised = report.private and report.sound and not failed
+    promised = report.claimed and not failed
     if failed:
         found = [("Nothing is promised", _forged(failed))]
     elif not promised:
@@ -140,7 +168,7 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
             ("Exactly", _exactly(report)),
         ]
     sections = (Section(title, tuple(texts)) for title, texts in found)
-    return Explanation(tuple(each for each in sections if each.texts), report, promised)
+    return Explanation(tuple(each for each in sections if each.texts), promised)
 
 
 def _forged(failed: Sequence[str]) -> Iterator[str]:
@@ -159,21 +187,21 @@ def _nothing(report: Report) -> Iterator[str]:
 
 
 def _promised(report: Report) -> Iterator[str]:
-    spent, kind = report.spent, report.epsilon_kind
+    epsilon, delta, kind = everything(report)
+    spent, often = report.spent, in_a_thousand(epsilon, delta)
     yield report.summary
-    if spent is None or spent.count == 1 or report.total:
-        yield f"That is {verdict(report.epsilon, report.delta, kind)}."
-    yield from _likened(report)
+    yield f"That is {verdict(epsilon, delta, kind)}."
+    if kind in ("worst-case", "target") and often is not None:
+        one = "training record" if by_record(report) else "teacher's data"
+        yield f"What is 1 in 1,000 without one {one} is at most {often} in 1,000 with it."
     for group in report.groups:
         stated = pair(group.epsilon, group.delta)
         yield f"For training records of group {quoted(group.group)}: {stated}."
-    if kind == "upper":
+    if report.epsilon_kind == "upper":
         worst = shown(report.data_independent.epsilon)
         yield f"Whatever the votes, epsilon is at most {worst}{premise_of(report)}."
     yield f"It covers {report.covers}."
-    if spent is not None and report.claims("total"):
-        if spent.count > 1 and not report.total:
-            yield f"The total is {verdict(spent.epsilon, spent.delta)}."
+    if spent is not None and report.claims("sum"):
         sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
         yield f"However the runs were chosen, together they cost {sums}."
     if report.crosscheck is not None and not report.refused:
@@ -184,96 +212,59 @@ def _promised(report: Report) -> Iterator[str]:
             yield f"For the labels alone, a textbook accountant gives epsilon {told}. {compared}"
 
 
-def _likened(report: Report) -> Iterator[str]:
-    """Yield what ε means in terms of chances: P[S] ≤ e^ε P'[S] + δ for every event S."""
-    times, thousand = factor(report.epsilon), in_a_thousand(report.epsilon, report.delta)
-    if times is None:
-        return
-    versus = "with one teacher's data as with any other data in its place"
-    if unit_of(report) == RECORD:
-        versus = "with one training record as with any other in its place"
-    most = f"at most e^{shown(report.epsilon)} = {times} times as likely {versus}"
-    upper = report.epsilon_kind == "upper"
-    if report.refused:
-        yield f"A refusal is {most}."
-        return
-    event = "a release with so small an epsilon" if upper else "the release"
-    yield f"Whatever follows from {event} is {most}, plus delta = {shown(report.delta)}."
-    if thousand is not None and not upper:
-        yield f"So a chance of 1 in 1,000 becomes at most {thousand} in 1,000."
-
-
 def _done(report: Report) -> Iterator[str]:
     began = "" if report.time is None else f", begun {report.time}"
     name = "" if report.run is None else f" (run {report.run}{began})"
-    if report.refused:
-        yield f"{report.queries} {report.rows} were tested, and none was labelled{name}."
-    else:
-        yield f"{report.answers} of {report.queries} {report.rows} were labelled{name}."
-    yield from dict.fromkeys(map(_voted, report.rounds))
+    yield f"{report.answers} of {report.queries} {report.rows} were labelled{name}."
     for number, done in enumerate(report.rounds, 1):
-        where = "" if len(report.rounds) == 1 else f" in round {number}"
-        if done.prior is not None:
-            yield (
-                f"A public prior voted as well{where}: {done.prior.weight} votes for each of its "
-                f"guesses, on {done.prior.guesses} of {done.queries} {report.rows}. The guesses "
-                f"have SHA-256 {done.prior.sha256}."
-            )
-        if done.rule is not None:
-            more = f", up to {done.rule.most} if few are answered"
-            yield (
-                f"Queries were asked one by one{where}: {done.rule.asks} may be asked in any "
-                f"case{more if done.rule.most > done.rule.asks else ''}. Epsilon pays for all of "
-                "them, asked or not."
-            )
+        yield _round(done, report.rows, "" if len(report.rounds) == 1 else f"Round {number}: ")
     yield f"Written by pate {report.tool}."
 
 
-def _voted(done: Settings) -> str:
-    """Return who voted, and with what noise."""
-    mechanism, votes = done.mechanism, done.mechanism["teachers"]
-    numbers = ", ".join(
+def _round(done: Settings, rows: str, head: str) -> str:
+    """Return what was asked, of how many votes and with what noise."""
+    mechanism, prior, rule = done.mechanism, done.prior, done.rule
+    noise = ", ".join(
         f"{name} {value:.12g}"
         for name, value in mechanism.items()
         if isinstance(value, int | float) and name not in _SHAPE
     )
-    teachers = sum(group.teachers for group in done.groups) or votes
-    who = f"{teachers} teachers" + ("" if teachers == votes else f" with {votes} votes")
-    if not done.groups and done.votes_together and done.teachers_per_record > 1:
-        who = f"Teachers with {votes} votes"  # the report does not say how many teachers
     classes = mechanism.get("classes")
     among = "for names that nobody had listed" if classes is None else f"among {classes} classes"
-    return f"{who} voted {among}. The mechanism {mechanism['name']} added noise ({numbers})."
+    text = (
+        f"{head}teachers had up to {mechanism['teachers']} votes {among} on each of {done.queries} "
+        f"{rows}. The mechanism {mechanism['name']} added noise ({noise})."
+    )
+    if prior is not None:
+        text += (
+            f" A public prior had {prior.weight} votes for each of {prior.guesses} guesses, whose "
+            f"SHA-256 is {prior.sha256}."
+        )
+    if rule is not None:
+        more = f", up to {rule.most} if few are answered" if rule.most > rule.asks else ""
+        text += (
+            f" Queries were asked one by one: {rule.asks} may be asked in any case{more}. Epsilon "
+            "pays for all of them, asked or not."
+        )
+    return text[0].upper() + text[1:]
 
 
 def _protected(report: Report) -> Iterator[str]:
+    unit = "each training record" if by_record(report) else "all that one teacher was trained on"
     yield report.adjacency
-    yield (
-        f"So the release protects {unit_of(report)}, against whoever sees it, whatever else they "
-        "know or compute."
-    )
+    yield f"So the release protects {unit}, against whoever sees it, whatever else they know."
 
 
 def _premises(report: Report) -> Iterator[str]:
-    most, spent = teachers_per_record(report), report.spent
-    if report.groups:
-        yield (
-            "Each training record reached teachers of one group only, at most as many as groups "
-            "states."
-        )
-    elif most == 1:
-        yield "No training record reached two teachers."
-    else:
-        yield f"No training record reached more than {most} teachers."
+    most, rounds, spent = teachers_per_record(report), report.rounds, report.spent
+    group = " of one group, and no more than groups states" if report.groups else ""
+    yield f"No training record reached more than {most} teacher{'s' * (most > 1)}{group}."
     yield "Each teacher was trained on its own data, and on no other private data."
-    listed = ", the classes" if any("classes" in each.mechanism for each in report.rounds) else ""
-    if any(done.rule for done in report.rounds):
-        yield (
-            f"Queries and guesses{listed} came from what is public and from answers that are paid "
-            "for. No private data shaped them otherwise."
-        )
-    else:
-        yield f"No private data shaped the queries{listed} or the number of teachers."
+    classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
+    yield (
+        f"No private data shaped the queries{classes} or the number of teachers, except through "
+        "answers that are paid for."
+    )
     yield (
         "The settings were fixed before anybody looked at the votes, and no other result of these "
         "votes decided whether or how this run was made."
@@ -283,15 +274,13 @@ def _premises(report: Report) -> Iterator[str]:
             "For the total: no run and no setting was chosen after seeing earlier results, and the "
             "record lists every run."
         )
-    if any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in report.rounds):
+    if any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds):
         yield "The student's predictions are public, or made from labels that are paid for."
     yield "The noise came from the system's random numbers, and nobody saw it."
     yield (
         "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
         "trusted, and kept the votes and the ledger secret."
     )
-    if report.prior is not None:
-        yield report.prior.presupposed
     if report.external:
         yield "The external parts are as their files state them; see the statement external."
 
@@ -307,11 +296,9 @@ def _not_covered(report: Report) -> Iterator[str]:
 
 
 def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
-    yield from (
-        f"{each.name[:1].upper()}{each.name[1:]}: {each.detail}."
-        for each in checks
-        if each.outcome == OPEN
-    )
+    for each in checks:
+        if each.outcome == OPEN:
+            yield f"{each.name[:1].upper()}{each.name[1:]}: {each.detail}."
     if not report.refused:
         yield "The labels: whether they are those of this report, and were made with its settings."
     labels = "" if report.labels is None else f" labels.{report.labels.format}"

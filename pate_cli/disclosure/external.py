@@ -30,10 +30,10 @@ from pate_cli.accounting.laplace.randomised_response import randomised_response_
 from pate_cli.accounting.rdp_curve import RdpCurve
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
-from pate_cli.core.codec import SPARING, Refusal, decoded, encoded, parsed, picked
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of
+from pate_cli.files.document import SPARING, Refusal, decoded, encoded, parsed, picked
 from pate_cli.files.reading import reading
 
 _FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}

@@ -12,11 +12,19 @@ from typing import Any
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
-from pate_cli.disclosure.cautions import PAPER, cautions, vacuous_warnings
 from pate_cli.disclosure.cost import Cost, Figure, delta_sum
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.guarantee import DRAWS, GAPS, INPUTS, TOTAL, worded
+from pate_cli.disclosure.guarantee import (
+    DRAWS,
+    GAPS,
+    INPUTS,
+    PAPER,
+    TOTAL,
+    cautions,
+    vacuous_warnings,
+    worded,
+)
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
     DataIndependent,
@@ -132,7 +140,7 @@ def report_of(facts: ReportFacts) -> Report:
     if met is not None and epsilon > met:
         raise ReportError(f"epsilon {epsilon:g} does not meet the target {met:g} untested")
     unsettled = tuple(_unsettled(facts))
-    composed, named = rounds[0].analysis == "composition", dict(rounds[0].mechanism)
+    named = dict(rounds[0].mechanism)
     return worded(
         Report(
             **{name: getattr(facts, name) for name in ReportFacts.__dataclass_fields__},
@@ -161,7 +169,7 @@ def report_of(facts: ReportFacts) -> Report:
                 *(GAPS[word] for word in unsettled),
                 *((PAPER,) if plan is not None and rounds[0].analysis == "paper" else ()),
                 *cautions(*mechanisms, delta=labels_delta),
-                *vacuous_warnings(epsilon, composed=composed),
+                *vacuous_warnings(epsilon),
             ),
         )
     )

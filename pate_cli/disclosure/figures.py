@@ -33,15 +33,6 @@ def pair(epsilon: float, delta: float) -> str:
     return f"epsilon {nats(epsilon)} at delta {shown(delta)}"
 
 
-def factor(epsilon: float) -> str | None:
-    """Return e^ε with two decimals; None above `CEILING`, where the factor tells nobody anything.
-
-    Args:
-        epsilon: ε ≥ 0, nats.
-    """
-    return f"{_cents(Decimal(epsilon).exp(_EXACT)):,}" if epsilon <= CEILING else None
-
-
 def in_a_thousand(epsilon: float, delta: float) -> str | None:
     """Return 1000·(e^ε/1000 + δ): how often what happens 1 time in 1,000 happens at most.
 
@@ -50,7 +41,7 @@ def in_a_thousand(epsilon: float, delta: float) -> str | None:
     if epsilon > CEILING:
         return None
     times = _EXACT.fma(Decimal(1000), Decimal(delta), Decimal(epsilon).exp(_EXACT))
-    return f"{_cents(times)}" if times < 1000 else None
+    return f"{times.quantize(_CENT, rounding=ROUND_CEILING)}" if times < 1000 else None
 
 
 def best_guess(epsilon: float, delta: float) -> float:
@@ -71,12 +62,6 @@ def best_guess(epsilon: float, delta: float) -> float:
     return min((1.0 + delta * other) / (1.0 + other), 1.0) if delta < 1.0 else 1.0
 
 
-def guesses(epsilon: float, delta: float) -> str:
-    """Return `best_guess` in percent, rounded up to one decimal."""
-    percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
-    return f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"
-
-
 def scale_word(epsilon: float) -> str:
     """Return the word on pate's scale for an ε in nats."""
     return next(word for most, word in _SCALE if epsilon <= most)
@@ -93,18 +78,17 @@ def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
             a guess is then right with chance (e^ε a + δ)/(1 + e^ε) at most, by the statement
             released-epsilon with either file first.
     """
-    seen = " from the refusal" if kind == "refusal" else ""
-    often = f"{guesses(epsilon, delta)} of the time"
-    if kind == "upper":
+    percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
+    right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"
+    seen, often = "", f"{right} of the time"
+    if kind == "refusal":
+        seen = " from the refusal"
+    elif kind == "upper":
         often = (
-            f"in {guesses(epsilon, delta)} of the runs that publish so small an epsilon, and in "
-            f"{shown(delta)} of all runs besides"
+            f"in {right} of the runs that publish so small an epsilon, and in {shown(delta)} of "
+            "all runs besides"
         )
     return (
         f"{scale_word(epsilon)} protection on pate's scale: someone guessing{seen} whether one "
         f"training record was used, 50:50 beforehand, can be right {often}"
     )
-
-
-def _cents(value: Decimal) -> Decimal:
-    return value.quantize(_CENT, rounding=ROUND_CEILING)

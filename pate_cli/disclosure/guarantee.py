@@ -10,9 +10,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pate_cli.core.words import CEILING
 from pate_cli.disclosure.figures import pair, shown
 from pate_cli.disclosure.report import PublicPrior, Report, ReportFacts, Statement
 from pate_cli.disclosure.settings import Settings
+from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
 TOTAL: Final = "total"
 """The kind of a headline ε that covers all runs of a record."""
@@ -33,11 +35,16 @@ GAPS: Final = {
     "nothing itself, and was taken all the same (--unverified).",
 }
 """Why a report promises nothing, by the word in `Report.unsettled`."""
-
 NOT_PRIVATE: Final = (
     f"{_NOTHING} the noise came from a fixed seed, and whoever knows or guesses the seed "
     "can undo it. Use this for tests and papers only."
 )
+PAPER: Final = (
+    "The published analysis charges the expected cost over the aggregator's coins, which is below "
+    "a Renyi divergence; sanitized.epsilon is for comparison with the paper, not a bound."
+)
+"""Warning of a data-dependent ε of the published analysis."""
+
 FIXED: Final = "if the mechanisms, queries and caps of all rounds were fixed beforehand"
 """Premise of the worst case of several rounds: no earlier label has shaped any setting."""
 CHOSEN: Final = "if no run and no setting was chosen after seeing earlier results"
@@ -47,18 +54,20 @@ PRESUPPOSED: Final = (
     "shaped them, except through labels that were released and paid for before. Otherwise nothing "
     "holds."
 )
-RECORD: Final = "each training record"
-TEACHER: Final = "all that one teacher was trained on"
+WHATEVER: Final = "it holds whatever the votes were"
+_KINDS: Final = {
+    "worst-case": f"; {WHATEVER}",
+    "target": f", as asked; {WHATEVER}",
+    "refusal": f", what the failed release test costs; {WHATEVER}",
+    "upper": ", a sanitized bound for these votes, as statement released-epsilon says",
+    TOTAL: f", all runs together; {WHATEVER}",
+}
 
-
-def _ex_post(value: str, delta: str) -> str:
-    """Return the statement that an ε holds together with what was released at so small an ε."""
-    return (
-        "For all neighbouring vote files D, D', every event S and every number e: "
-        f"Pr_D[S and {value} <= e] <= exp(e) * Pr_D'[S and {value} <= e] + {delta}"
-    )
-
-
+_EX_POST: Final = (
+    "For all neighbouring vote files D, D', every event S and every number e: "
+    "Pr_D[S and {0} <= e] <= exp(e) * Pr_D'[S and {0} <= e] + {1}"
+)
+"""An ε holds together with what was released at so small an ε."""
 _STATEMENTS: Final = {
     "tested": "What is released, labels or the refusal, is (tested.target, delta)-differentially "
     "private, whatever the votes.",
@@ -68,22 +77,29 @@ _STATEMENTS: Final = {
     "e), delta + d)-differentially private.",
     "all-votes": "Everything released is (data_independent.epsilon, delta)-differentially private, "
     "whatever the votes",
-    "released-epsilon": f"{_ex_post('sanitized.epsilon', 'delta')}. Rounds may have been chosen "
-    "after seeing earlier labels.",
+    "released-epsilon": f"{_EX_POST.format('sanitized.epsilon', 'delta')}. Rounds may have been "
+    "chosen after seeing earlier labels.",
     "by-group": "For vote files that differ in a record of a group, with g its epsilon in groups. "
-    + _ex_post("g", "delta"),
+    + _EX_POST.format("g", "delta"),
     "external": "The numbers include the external parts as their files state them. This "
     "presupposes that each part protects every training record of the teachers, at the "
     "stated cost; that its noise is independent of all other noise; and, for all-votes, that its "
     "cost was fixed beforehand. What it does may depend on whatever was released before it.",
-    "total": f"{_ex_post('spent.epsilon', 'spent.delta')}, where S is an event of all that the "
-    "runs in spent.runs released. If no refusal lowers spent.epsilon, this is (spent.epsilon, "
+    "total": f"{_EX_POST.format('spent.epsilon', 'spent.delta')}, where S is an event of all that "
+    "the runs in spent.runs released. If no refusal lowers spent.epsilon, this is (spent.epsilon, "
     "spent.delta)-differential privacy. It presupposes that no run and no setting followed from "
     "what earlier runs released.",
-    "sum": f"{_ex_post('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is a "
-    "bound on spent.sum_delta that was fixed beforehand.",
+    "sum": f"{_EX_POST.format('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is "
+    "a bound on spent.sum_delta that was fixed beforehand.",
 }
 """Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20)."""
+
+_OVERRULED: Final = 0.9
+# Good settings may leave three unanimous queries of four without an answer, but not nearly all.
+_ANSWERED: Final = 0.1
+
+
+# --- who is protected ----------------------------------------------------------------------------
 
 
 def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
@@ -93,32 +109,30 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
         rounds: one or more rounds of the same teachers.
         external: whether external parts are in the total; they protect single records.
     """
-    first, where, otherwise = rounds[0], "on every query", "vote for another class"
-    public = ", the classes" if any("classes" in each.mechanism for each in rounds) else ""
+    first, public = rounds[0], ["the queries"]
     if any(each.label_set is not None for each in rounds):
-        where, otherwise = "on every query and each of its labels", "answer otherwise"
-        public = ", the labels"
-    public += " and the number of teachers"
-    k, who, each_may = first.mechanism.get("teachers_per_record", 1), "one teacher", "it may"
-    if first.mechanism.get("votes_together"):
-        who = f"one teacher, whose vote counts up to {k} times"
-    elif k > 1:
-        who = f"{k} teachers, because one training record may have reached so many"
-        each_may = "each of them may"
-    change = f"{each_may} {otherwise}, or not at all"
+        public.append("the labels of a query")
+    elif any("classes" in each.mechanism for each in rounds):
+        public.append("the classes")
+    public.append("the number of teachers")
+    k, who = first.teachers_per_record, "one teacher"
     if first.groups:
+        public.append("their groups and weights")
         who = (
             "the teachers of one training record, all of one group and no more than its "
             "teachers_per_record"
         )
-        change = "at most its votes_per_record votes may differ or be missing"
-        public += ", with their groups and weights,"
-    text = (
-        f"Two vote files are neighbours if they differ in at most {who}: {where} {change}. The "
-        f"queries{public} are public and the same in both."
-    )
+    elif first.votes_together:
+        who = f"one teacher, whose vote counts up to {k} times"
+    elif k > 1:
+        who = f"{k} teachers, because one training record may have reached so many"
     if any(each.prior for each in rounds):
-        text += " So are the guesses of the prior and their votes."
+        public.append("the guesses of the prior and their votes")
+    text = (
+        f"Two vote files are neighbours if they differ in the votes of at most {who}: on every "
+        "query these may be others, or missing. Public, and the same in both, are "
+        f"{', '.join(public[:-1])} and {public[-1]}."
+    )
     if any(each.rule for each in rounds):
         text += (
             " Queries came one by one: after the same answers, the next query is the same for "
@@ -133,62 +147,37 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     return text
 
 
-def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
-    """Return the public facts of the priors of all rounds; None if no round has one."""
-    given = [done.prior for done in rounds if done.prior is not None]
-    if not given:
-        return None
-    same = len(given) == len(rounds)
-    weights, digests = {prior.weight for prior in given}, {prior.sha256 for prior in given}
-    return PublicPrior(
-        weight=given[0].weight if same and len(weights) == 1 else None,
-        guesses=sum(prior.guesses for prior in given),
-        sha256=given[0].sha256 if same and len(digests) == 1 else None,
-        presupposed=PRESUPPOSED,
-    )
-
-
-def covers(facts: ReportFacts) -> str:
-    """Return all that the headline ε accounts for."""
-    if facts.refused:
-        return "the refusal"
-    if facts.passed:
-        return "all labels, and the fact that they were released"
-    counts = {
-        "the sanitized epsilon": int(facts.plan is not None),
-        "earlier release{} from the same votes": len(facts.draws) - (facts.plan is not None),
-        "external part{} on the same data": len(facts.external),
-    }
-    parts = ["all labels"]
-    for part, count in counts.items():
-        if count:
-            number = f"{count} " if "{}" in part else ""
-            parts.append(number + part.format("s" if count > 1 else ""))
-    return " and ".join(parts) + (" together" if len(parts) > 1 else "")
-
-
-def premise_of(facts: ReportFacts) -> str:
-    """Return what the worst case of a report rests on, to end a sentence with; "" if on nothing.
-
-    With several parts, a later one may have been shaped by the labels of an earlier one.
-    """
-    return f", {FIXED}" if len(facts.rounds) + len(facts.external) > 1 else ""
-
-
 def teachers_per_record(facts: ReportFacts) -> int:
     """Return how many teachers, of its group if there are groups, one record may have trained."""
     first = facts.rounds[0]
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
-    if first.mechanism.get("votes_together"):  # votes that move together are those of one teacher
-        return 1
-    found: int = first.mechanism.get("teachers_per_record", 1)
-    return found
+    # Votes that move together are those of one teacher.
+    return 1 if first.votes_together else first.teachers_per_record
 
 
-def unit_of(facts: ReportFacts) -> str:
-    """Return what is protected: one record, or all that one teacher was trained on."""
-    return RECORD if facts.external or teachers_per_record(facts) > 1 else TEACHER
+def by_record(facts: ReportFacts) -> bool:
+    """Return whether one training record is protected, and not all that one teacher has seen."""
+    return bool(facts.external) or teachers_per_record(facts) > 1
+
+
+def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
+    """Return the public facts of the priors of all rounds; None if no round has one."""
+    given = [done.prior for done in rounds if done.prior is not None]
+    if not given:
+        return None
+    alike = {(prior.weight, prior.sha256) for prior in given}
+    weights, digests = map(set, zip(*alike, strict=True))
+    same = len(given) == len(rounds)
+    return PublicPrior(
+        weight=weights.pop() if same and len(weights) == 1 else None,
+        guesses=sum(prior.guesses for prior in given),
+        sha256=digests.pop() if same and len(digests) == 1 else None,
+        presupposed=PRESUPPOSED,
+    )
+
+
+# --- what is promised ----------------------------------------------------------------------------
 
 
 def worded(report: Report) -> Report:
@@ -206,33 +195,43 @@ def worded(report: Report) -> Report:
     return replace(report, summary=_summary(report))
 
 
-def _statements(report: Report) -> Iterator[Statement]:
-    """Yield the readings of the numbers, and which of them hold."""
-    promised, premise, spent = (
-        report.private and report.sound,
-        f"{premise_of(report)}.",
-        report.spent,
-    )
+def covers(facts: ReportFacts) -> str:
+    """Return all that the headline ε accounts for."""
+    if facts.passed is not None:
+        return "all labels, and the fact that they were released" if facts.passed else "the refusal"
+    own = int(facts.plan is not None)
+    earlier, external = len(facts.draws) - own, len(facts.external)
+    parts = ["all labels", *["the sanitized epsilon"] * own]
+    parts += [f"{earlier} earlier release(s) from the same votes"] * bool(earlier)
+    parts += [f"{external} external part(s) on the same data"] * bool(external)
+    return " and ".join(parts)
 
-    def reading(name: str, end: str = "", *, holds: bool = promised) -> Statement:
-        return Statement(name, holds, _STATEMENTS[name] + end)
 
-    if report.tested is None:
-        yield reading("all-votes", premise)
-    else:
-        yield Statement("all-votes", promised, _STATEMENTS["tested"])
-        yield reading("refusal")
-    if report.plan is not None:
-        yield reading("released-epsilon")
-    if report.groups and report.tested is None:
-        yield reading("by-group", premise)
-    if report.external:
-        yield reading("external")
-    if spent is not None and (spent.count > 1 or report.total):
-        holds = promised and all(run.claimed for run in spent.runs)
-        yield reading("total", holds=holds)
-        if spent.sum_epsilon is not None:
-            yield reading("sum", holds=holds)
+def premise_of(facts: ReportFacts) -> str:
+    """Return what the worst case of a report rests on, to end a sentence with; "" if on nothing.
+
+    With several parts, a later one may have been shaped by the labels of an earlier one.
+    """
+    return f", {FIXED}" if len(facts.rounds) + len(facts.external) > 1 else ""
+
+
+def promise(report: Report) -> str:
+    """Return the headline (ε, δ) of a report with what it is, and what it rests on."""
+    kind, said = report.epsilon_kind, pair(report.epsilon, report.delta)
+    if report.tested is not None:  # a target as it was stated
+        said = f"epsilon {shown(report.epsilon)} at delta {shown(report.delta)}"
+    if not report.claimed:
+        return f"{said}; nothing is promised"
+    premise = {"worst-case": premise_of(report), TOTAL: f", {CHOSEN}"}.get(kind, "")
+    return f"{said}{_KINDS[kind]}{premise}"
+
+
+def everything(report: Report) -> tuple[float, float, str]:
+    """Return (ε, δ) and the kind of ε: of all runs together where that is claimed, or of this."""
+    spent = report.spent
+    if spent is not None and spent.count > 1 and report.claims(TOTAL):
+        return spent.epsilon, spent.delta, TOTAL
+    return report.epsilon, report.delta, report.epsilon_kind
 
 
 def _summary(report: Report) -> str:
@@ -241,43 +240,99 @@ def _summary(report: Report) -> str:
         return NOT_PRIVATE
     if report.unsettled:
         return " ".join(GAPS[word] for word in report.unsettled)
-    text, spent = _headline(report), report.spent
-    if spent is not None and report.claims("total") and not report.total:
-        text += (
-            f" All {spent.count} runs in its record together cost "
-            f"{pair(spent.epsilon, spent.delta)}, {CHOSEN}."
-        )
-    if report.sound and report.prior is not None:
-        text += f" {report.prior.presupposed}"
-    return text
-
-
-def _headline(report: Report) -> str:
-    tested, said = report.tested, pair(report.epsilon, report.delta)
-    if tested is not None:
-        target, at = f"epsilon {shown(tested.target)}", f"at delta {shown(report.delta)}"
-        if report.passed:
-            return (
-                f"{target} {at} holds whatever the votes. It was stated in advance, and the labels "
-                "passed the release test."
-            )
-        return (
-            f"The labels failed the release test of the target {target} and are not released. "
-            f"This cost epsilon {shown(tested.refusal_epsilon)} {at}, whatever the votes."
-        )
-    if report.total:
-        return f"All runs of the record together cost {said}, whatever the votes, {CHOSEN}."
     if not report.sound:
+        said = pair(report.epsilon, report.delta)
         return f"{said} repeats the published analysis and is not a bound (see warnings)."
-    if report.external:
-        count = len(report.external)
-        said = f"Together with {count} external part{'s' if count > 1 else ''}, {said}"
-    if report.epsilon_kind == "upper":
-        said += " is a sanitized upper bound for these votes, as statement released-epsilon says."
-    else:
-        said += f" holds whatever the votes{premise_of(report)}."
-    if report.groups:
-        said += " Each group of teachers has an epsilon of its own, none above this one."
+    text, spent = f"{promise(report)}.", report.spent
+    if report.tested is not None:
+        came = "passed" if report.passed else "are not released: they failed"
+        text += f" The labels {came} the release test of the target {shown(report.tested.target)}."
     if report.met_target is not None:
-        said += f" It meets the target {shown(report.met_target)} without a test."
-    return said
+        text += f" It meets the target {shown(report.met_target)} without a test."
+    if spent is not None and report.claims(TOTAL) and not report.total:
+        together = pair(spent.epsilon, spent.delta)
+        text += f" All {spent.count} runs in its record together cost {together}, {CHOSEN}."
+    return text if report.prior is None else f"{text} {report.prior.presupposed}"
+
+
+def _statements(report: Report) -> Iterator[Statement]:
+    """Yield the readings of the numbers, and which of them hold."""
+    tested, spent, premise = report.tested is not None, report.spent, f"{premise_of(report)}."
+    every = _STATEMENTS["tested"] if tested else _STATEMENTS["all-votes"] + premise
+    yield Statement("all-votes", report.claimed, every)
+    for name, there, end in (
+        ("refusal", tested, ""),
+        ("released-epsilon", report.plan is not None, ""),
+        ("by-group", bool(report.groups) and not tested, premise),
+        ("external", bool(report.external), ""),
+    ):
+        if there:
+            yield Statement(name, report.claimed, _STATEMENTS[name] + end)
+    if spent is not None and (spent.count > 1 or report.total):
+        holds = report.claimed and all(run.claimed for run in spent.runs)
+        yield from (Statement(name, holds, _STATEMENTS[name]) for name in (TOTAL, "sum"))
+
+
+# --- what to beware of ---------------------------------------------------------------------------
+
+
+def vacuous_warnings(epsilon: float) -> tuple[str, ...]:
+    """Return a warning if the ε of everything released (nats) promises practically nothing."""
+    if epsilon <= CEILING:
+        return ()
+    return (
+        "This epsilon promises practically nothing: someone guessing whether one training record "
+        "was used, 50:50 beforehand, can be right more than 99.99% of the time. Ask fewer queries, "
+        "find settings with pate plan, or train more teachers.",
+    )
+
+
+def cautions(*mechanisms: Mechanism, delta: float) -> tuple[str, ...]:
+    """Return warnings about settings that make labels useless or δ no promise; all are public.
+
+    A query on which all votes agree is the best there is. Labels count as noise if even its label
+    is nearer to a guess among the classes than to certainty, and as guesses of the prior if
+    teachers who all agree are unlikely to overrule it.
+
+    Args:
+        mechanisms: of all rounds; a warning that they share is given once.
+        delta: δ of the labels.
+    """
+    return tuple(dict.fromkeys(text for each in mechanisms for text in _cautions(each, delta)))
+
+
+def _cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
+    # Where teachers count differently, `teachers` are votes.
+    votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight
+    every = f"{mechanism.most_votes} votes" + (f" ({weight} of the prior)" if weight else "")
+    answered, right = mechanism.unanimous()
+    reached, certain = answered >= _ANSWERED, right >= (1.0 + 1.0 / classes) / 2.0
+    if not reached:
+        composed = isinstance(mechanism, ComposedMechanism)
+        yield (
+            f"The threshold is out of reach: if all {every} agree, a query is answered with "
+            f"probability {answered:.2g} only. "
+            f"{'Raise --query-epsilon' if composed else 'Lower --threshold'}, or train more "
+            "teachers."
+        )
+    if not certain:
+        yield (
+            f"Labels are noise: if all {every} agree, an answer is right with probability "
+            f"{right:.2g} only ({1.0 / classes:.2g} by guessing). Take less noise on fewer "
+            "queries, as pate plan finds it, or train more teachers."
+        )
+    confirmed, overruled = mechanism.overruled() if weight else (1.0, 1.0)
+    # The teachers' own noise is told above.
+    silenced, outvoted = reached and confirmed < _ANSWERED, certain and overruled < _OVERRULED
+    if weight > votes or silenced or outvoted:
+        yield (
+            f"Guesses of the prior are hard to overrule: if all {votes} votes of the teachers are "
+            f"against a guess of {weight} votes, a query is answered with probability "
+            f"{confirmed:.2g}, and an answer is theirs with probability {overruled:.2g}. Lower "
+            "--prior-weight, take less noise, or train more teachers."
+        )
+    if delta * votes > 1.0:
+        yield (
+            f"delta {delta:g} is above 1 / {votes} votes, so it allows a mechanism that gives some "
+            "training record away. Take one far below 1 over the number of training records."
+        )

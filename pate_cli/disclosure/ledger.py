@@ -17,13 +17,12 @@ import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
-from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import SPARING, Form, encoded
 from pate_cli.files.reading import LARGEST, reading
 from pate_cli.files.results import Result
-from pate_cli.files.sealed_json import Form
 from pate_cli.mechanisms.base import Mechanism
 
 _LEDGER: Final = Form("pate-ledger", "ledger", version=1, marks={"releasable": False})
@@ -141,7 +140,8 @@ class Ledger(Result):
         if not np.array_equal(self.orders, other.orders):
             mine, theirs = self.orders.tolist(), other.orders.tolist()
             raise LedgerError(
-                f"ledgers can be added only with the same orders, got {mine} and {theirs}"
+                f"ledgers can be added only with the same orders, got {mine} and {theirs}; "
+                "keep them in runs with the same `order`"
             )
         distances = max(self.sensitivity.shape[1], other.sensitivity.shape[1])
         return Ledger(

@@ -9,10 +9,10 @@ from pate_cli.accounting.conversion import order_cost
 from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
-from pate_cli.core.codec import called
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, ReleaseKind
+from pate_cli.files.document import called
 
 # δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
 # that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).

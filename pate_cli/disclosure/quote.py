@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, encoded
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.crosscheck import crosscheck
 from pate_cli.disclosure.facts import group_guarantees, worst_case
@@ -23,6 +22,7 @@ from pate_cli.disclosure.report import (
     PublicPrior,
 )
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import SPARING, encoded
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
@@ -37,6 +37,8 @@ class Outlook:
         needed: whether the labels could cost more than the target, so that there is a release test.
         chances: how likely made-up ensembles of this shape would pass: their mean, and the worst
             and the best with what they are like; None where nothing is tested.
+        expected: answers, agreement with the plurality and pass probability of made-up teachers
+            who are right as often as the middle of the range; None where nothing is tested.
     """
 
     target: float
@@ -44,6 +46,7 @@ class Outlook:
     orders: tuple[float, ...]
     needed: bool
     chances: Mapping[str, Any] | None
+    expected: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

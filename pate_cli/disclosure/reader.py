@@ -6,10 +6,10 @@ import sys
 from os import PathLike
 from typing import Final
 
-from pate_cli.core.codec import Refusal, decoded, parsed
-from pate_cli.core.errors import ReportError, shortened
+from pate_cli.core.errors import ReportError
 from pate_cli.disclosure.report import KIND, SCHEMA_VERSION, Report
 from pate_cli.files.addresses import public_name
+from pate_cli.files.document import Refusal, decoded, parsed, refuse_version
 from pate_cli.files.inputs import note_stream
 from pate_cli.files.reading import reading
 
@@ -67,11 +67,7 @@ def parse_report(text: str | bytes, name: str = "the report") -> Report:
     if kind != KIND:
         raise ReportError(f"{name} is no report: {_OURS}")
     version, releasable = data.pop("schema_version", None), data.pop("releasable", None)
-    if type(version) is not int or version != SCHEMA_VERSION:  # True and 1.0 equal 1
-        raise ReportError(
-            f"{name} has schema version {shortened(str(version))}, this tool reads "
-            f"{SCHEMA_VERSION}; use the version of pate that wrote it"
-        )
+    refuse_version(version, SCHEMA_VERSION, name, ReportError)
     damaged = Refusal(ReportError, f"{name} is damaged: ", "; restore it from a copy")
     found = decoded(Report, data, damaged)
     if releasable is not found.releasable:

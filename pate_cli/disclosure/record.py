@@ -23,12 +23,12 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.seen import Sighting
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import Journal
 from pate_cli.votes.facts import PriorFacts
 

@@ -31,8 +31,8 @@ from pate_cli.disclosure.seen import (
     state_folder,
 )
 from pate_cli.files.addresses import is_address, public_name, refuse_address
-from pate_cli.files.delivery import make_folder
 from pate_cli.files.journal import locked
+from pate_cli.files.places import make_folder
 from pate_cli.files.reading import named
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")

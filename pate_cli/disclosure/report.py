@@ -16,7 +16,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import SPARING, encoded, schema_of
 from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
@@ -37,6 +36,7 @@ from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
+from pate_cli.files.document import SPARING, encoded, schema_of
 from pate_cli.files.reading import Digest, digest_of
 from pate_cli.files.results import Result
 from pate_cli.votes.facts import Group
@@ -320,6 +320,11 @@ class Report(ReportFacts, Result):
     def rows(self) -> str:
         """Word for the rows that `queries` counts."""
         return rows_of(self.label_set)
+
+    @property
+    def claimed(self) -> bool:
+        """Whether anything is promised at all."""
+        return self.private and self.sound
 
     def claims(self, statement: str) -> bool:
         """Return whether the statement of this id holds."""

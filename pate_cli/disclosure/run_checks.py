@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ReportError
 from pate_cli.disclosure.facts import answer_faults, run_of, stated
 from pate_cli.disclosure.record import SpendRecord
@@ -15,6 +14,7 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import rule_fault
+from pate_cli.files.document import encoded
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 

@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import Any
 
 from pate_cli.core.checks import check_nonnegative
-from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, shortened
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost, Pair
@@ -20,6 +19,7 @@ from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.document import SPARING
 
 
 class RunKind(enum.StrEnum):

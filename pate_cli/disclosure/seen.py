@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from pate_cli.core.codec import Refusal, decoded, encoded
 from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.files.document import Refusal, decoded, encoded
 
 _BLOCK: Final = 1 << 16
 _BLOCKS: Final = 16

@@ -15,12 +15,12 @@ from typing import Any, Final, Self
 
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.checks import check_delta, check_positive, check_whole
-from pate_cli.core.codec import SPARING, encoded
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.files.document import SPARING, encoded
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.votes.facts import Group, PriorFacts

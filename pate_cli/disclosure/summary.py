@@ -4,52 +4,46 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, TypeAlias
 
 from pate_cli.core.said import Pairs
 from pate_cli.disclosure.figures import nats, shown, verdict
+from pate_cli.disclosure.guarantee import WHATEVER, everything, premise_of, promise
 from pate_cli.disclosure.quote import Quote
 from pate_cli.disclosure.report import PublicPrior, Report
 
-_ALL, _NOTHING = "it holds whatever the votes were", "nothing is promised"
-_READINGS: Final = {
-    "worst-case": f"; {_ALL}",
-    "target": f", as you asked; {_ALL}",
-    "refusal": f", what the failed test costs; {_ALL}",
-    "upper": ", a sanitized bound for these votes",
-    "total": f", all runs together; {_ALL}",
-}
-
-_Rows = Iterable[tuple[str, str]]
+_Rows: TypeAlias = Iterable[tuple[str, str]]
 
 
-@dataclass(frozen=True)
-class Handling:
-    """Names of a run's files as a person gave them, by what to do with them.
-
-    Attributes:
-        publish, secret: files to publish, and to keep secret.
-        check: files that `pate verify` takes.
-        records: files that tell of all runs.
-    """
-
-    publish: Sequence[str]
-    secret: Sequence[str]
-    check: Sequence[str] = ()
-    records: Sequence[str] = ()
-
-
-def of_report(report: Report, files: Handling, *, rows: int | None = None) -> Pairs:
+def of_report(
+    report: Report,
+    *,
+    publish: Sequence[str],
+    secret: Sequence[str],
+    check: Sequence[str] = (),
+    records: Sequence[str] = (),
+    rows: int | None = None,
+) -> Pairs:
     """Return what was released, what it is worth, and what to do with the files.
 
     Args:
         report: what was released.
-        files: where it lies.
+        publish: files to publish, as a person named them.
+        secret: files to keep secret.
+        check: files that `pate verify` takes.
+        records: files that tell of all runs.
         rows: how many rows the votes have, if that is known.
     """
-    claimed = report.private and report.sound
-    return Pairs([*_released(report, rows), *_handled(files, claimed=claimed)])
+    found = [*_released(report, rows)]
+    found.append(("publish" if report.claimed else "written", ", ".join(publish)))
+    found.append(("keep secret", ", ".join(secret)))
+    if records:
+        found.append(("record", ", ".join(records)))
+    elif report.claimed:
+        found.append(("record", "none: this run and earlier ones are charged nowhere"))
+    if check:
+        found.append(("check it", shlex.join(["pate", "verify", *check])))
+    return Pairs(found)
 
 
 def not_asked(report: Report, rows: int) -> str | None:
@@ -60,69 +54,44 @@ def not_asked(report: Report, rows: int) -> str | None:
     return f"the first {report.queries} {report.rows}; the {left} after them were not asked"
 
 
-def of_quote(quote: Quote) -> Pairs:
-    """Return what a run would cost; nothing was drawn."""
-    return Pairs([*_quoted(quote)])
-
-
 def _released(report: Report, rows: int | None) -> _Rows:
     left = None if rows is None else not_asked(report, rows)
     if left is not None:
         yield "asked", left
     yield "answered", f"{report.answers} of {report.queries} {report.rows}"
-    epsilon = shown(report.epsilon) if report.epsilon_kind == "target" else nats(report.epsilon)
-    yield "epsilon", f"{epsilon} at delta {shown(report.delta)}{_reading(report)}"
-    if report.epsilon_kind == "upper" and report.claims("all-votes"):
-        yield "worst case", f"{nats(report.data_independent.epsilon)}; {_ALL}{_premise(report)}"
+    yield "epsilon", promise(report).removeprefix("epsilon ")
+    if report.epsilon_kind == "upper" and report.claimed:
+        worst = nats(report.data_independent.epsilon)
+        yield "worst case", f"{worst}; {WHATEVER}{premise_of(report)}"
     if len({own.epsilon for own in report.groups}) > 1:
-        most, least = (choose(report.groups, key=lambda own: own.epsilon) for choose in (max, min))
-        spread = (
-            f"from {nats(least.epsilon)} for {least.group} to {nats(most.epsilon)} for {most.group}"
-        )
-        yield "by group", spread
+        least, *_, most = sorted(report.groups, key=lambda own: own.epsilon)
+        ends = (f"{nats(own.epsilon)} for {own.group}" for own in (least, most))
+        yield "by group", f"from {' to '.join(ends)}"
     yield from _guessed(report.prior)
-    if not report.private:
-        yield "privacy", "none: drawn from a fixed seed, for tests and papers only"
-    elif not report.sound:
+    if not report.claimed:
         yield "privacy", report.summary
-    elif report.spent is not None and report.spent.count > 1:
-        spent = report.spent
-        if report.epsilon_kind != "total":
-            total = f"{nats(spent.epsilon)} at delta {shown(spent.delta)}"
-            yield "in all", f"{total} for the {spent.count} runs in the record; {_ALL}"
-        yield "privacy", verdict(spent.epsilon, spent.delta)
-    else:
-        yield "privacy", verdict(report.epsilon, report.delta, report.epsilon_kind)
+        return
+    epsilon, delta, kind = everything(report)
+    if report.spent is not None and kind != report.epsilon_kind:
+        runs = f"the {report.spent.count} runs in the record"
+        yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {WHATEVER}"
+    yield "privacy", verdict(epsilon, delta, kind)
 
 
-def _reading(report: Report) -> str:
-    """Return what stands behind ε: for which votes it holds, where it holds for any."""
-    if not (report.private and report.sound):
-        return f"; {_NOTHING}"
-    return _READINGS[report.epsilon_kind].replace(_ALL, f"{_ALL}{_premise(report)}")
-
-
-def _premise(report: Report) -> str:
-    """Return what the worst case of several rounds rests on; "" for one round."""
-    several = len(report.rounds) > 1 or report.external
-    return ", if all rounds were fixed beforehand" if several else ""
-
-
-def _handled(files: Handling, *, claimed: bool) -> _Rows:
-    yield "publish" if claimed else "written", ", ".join(files.publish)
-    yield "keep secret", ", ".join(files.secret)
-    if files.records:
-        yield "record", ", ".join(files.records)
-    elif claimed:
-        yield "record", "none: this run and earlier ones are charged nowhere"
-    if files.check:
-        yield "check it", shlex.join(["pate", "verify", *files.check])
+def of_quote(quote: Quote) -> Pairs:
+    """Return what a run would cost; nothing was drawn."""
+    return Pairs([*_quoted(quote)])
 
 
 def _quoted(quote: Quote) -> _Rows:
     yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
     yield "would ask", f"{quote.queries} rows, for at most {quote.max_answers} answers"
-    reading = "whatever the votes" if quote.sound else _NOTHING
+    expected = quote.target.expected if quote.target is not None else None
+    if expected is not None:
+        answers, right = expected["answers"], expected["agreement"]
+        told = f"about {answers:.0f} answers, if teachers are right {right:.0%} of the time"
+        yield "expect", told
+    reading = "whatever the votes" if quote.sound else "nothing is promised"
     yield "epsilon", f"at most {nats(quote.epsilon)} at delta {shown(quote.delta)}; {reading}"
     yield from _guessed(quote.prior)
     if quote.target is not None and quote.target.needed:

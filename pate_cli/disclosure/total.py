@@ -19,12 +19,12 @@ from decimal import Decimal
 from typing import Final
 
 from pate_cli.accounting.conversion import order_cost, significant_up
-from pate_cli.core.codec import SPARING
 from pate_cli.core.errors import LedgerError, UnreachableError, UsageError
 from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.files.document import SPARING
 
 _DIGITS: Final = 12
 

@@ -8,8 +8,10 @@ replaced.
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
 Replaces: TypeAlias = Callable[[IO[bytes]], bool]
@@ -35,8 +37,13 @@ PICTURE: Final = beginning(rb"%PDF-|\x89PNG\r\n|<\?xml|<svg")
 """Replaces pictures, which no votes are."""
 
 
-def kept(file: IO[bytes], replaces: Replaces) -> str | None:
-    """Return what a file is that no output replaces, in words; None if it may be replaced."""
+def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str | None:
+    """Return what a file is that no output replaces, in words; None if it may be replaced.
+
+    Votes are known by the record beside their `path`, however they begin.
+    """
+    if os.path.lexists(f"{path}.spent.json"):
+        return "votes that have a record"
     start = file.read(_HEAD)
     file.seek(0)
     found = _KEPT.match(start)

@@ -16,13 +16,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.core.codec import Refusal, parsed
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.delivery import cause, sync_folder
+from pate_cli.files.document import Refusal, parsed
+from pate_cli.files.places import sync_folder, writing
 
-_LONGEST: Final = 1 << 28
-"""Bytes of a line."""
 _CHAIN: Final = "chain"
 
 
@@ -48,18 +46,17 @@ class Journal:
             LedgerError: damaged, of another kind, or no regular file.
         """
         self.name = public_name(path)
-        try:
-            self.path = Path(os.path.realpath(path))
-            foreign = self.path.exists() and not self.path.is_file()
-        except (OSError, ValueError):  # too long; a null
-            raise LedgerError("the record has a name that no file can have") from None
         self.lines: list[dict[str, Any]] = []
         self._header = {"kind": kind, "version": 1}
         self._size, self._last = 0, b""
-        self._safe = 0  # bytes that this process has seen to be on disk
+        self._others = b""  # lines that this process has not seen to be on disk
         self._chains: list[str] = []
-        if foreign:
-            raise LedgerError(f"{self.name} is no regular file, so it cannot keep a record")
+        try:
+            self.path = Path(os.path.realpath(path))
+            if self.path.exists() and not self.path.is_file():
+                raise LedgerError(f"{self.name} is no regular file, so it cannot keep a record")
+        except (OSError, ValueError):  # too long; a null
+            raise LedgerError("the record has a name that no file can have") from None
         self.refresh()
 
     @property
@@ -79,9 +76,6 @@ class Journal:
         """
         try:
             with self.path.open("rb") as stream:
-                first = not self._size and stream.read(len(self._first))
-                if first and not self._first.startswith(first.rstrip(b"\0")):
-                    raise LedgerError(f"{self.name} is no record, or one of another version")
                 stream.seek(self._size - len(self._last))
                 content = stream.read()
         except FileNotFoundError:
@@ -93,7 +87,7 @@ class Journal:
                 f"{self.name} lost or changed lines since it was read; nothing is added to it. "
                 "Restore the record, and begin again"
             )
-        self._take(content[len(self._last) :])
+        self._others += self._taken(content[len(self._last) :])
 
     def catch_up(self) -> None:
         """Read what was appended since, and make sure that it is on disk.
@@ -106,15 +100,9 @@ class Journal:
             OutputError: it cannot be written.
         """
         self.refresh()
-        if self._safe == self._size:
-            return
-        try:
-            with self.path.open("rb") as stream:
-                stream.seek(self._safe)
-                content = stream.read(self._size - self._safe)
-        except OSError as error:
-            raise LedgerError(f"cannot read {self.name}: {error.strerror}") from None
-        self._write(content, self._safe)
+        if self._others:
+            self._write(self._others, self._size - len(self._others))
+            self._others = b""
 
     def append(self, *objects: Mapping[str, Any]) -> None:
         """Add lines, all or none of them.
@@ -129,16 +117,13 @@ class Journal:
             line, chain = _line(each, chain)
             fresh += line
         self._write(fresh, self._size, cut=True)
-        self._take(fresh)
-
-    @property
-    def _first(self) -> bytes:
-        return _line(self._header, "")[0]
+        self._taken(fresh)
 
     def _write(self, content: bytes, at: int, *, cut: bool = False) -> None:
         """Write it there and see that it is on disk; `cut` what stands there, and what failed."""
-        try:
+        with writing(self.name), contextlib.ExitStack() as held:
             descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644)
+            held.callback(os.close, descriptor)
             try:
                 if cut:
                     os.ftruncate(descriptor, at)
@@ -154,29 +139,25 @@ class Journal:
                     with contextlib.suppress(OSError):
                         os.ftruncate(descriptor, at)
                 raise
-            finally:
-                os.close(descriptor)
-            self._safe = at + len(content)
-        except OSError as error:
-            raise OutputError(cause(self.name, error)) from None
 
-    def _take(self, content: bytes) -> None:
-        """Read whole lines, each of which must follow from the one before."""
+    def _taken(self, content: bytes) -> bytes:
+        """Read whole lines, each of which must follow from the one before, and return them."""
+        first = _line(self._header, "")[0]
+        if not self._size and not first.startswith(content[: len(first)].rstrip(b"\0")):
+            raise LedgerError(f"{self.name} is no record, or one of another version")
         damaged = Refusal(LedgerError, f"{self.name} is damaged: ", "; restore it from a copy")
-        begin = 0
-        while (end := content.find(b"\n", begin)) >= 0:
-            line = content[begin : end + 1]
+        whole = content[: content.rfind(b"\n") + 1]
+        for line in whole.splitlines(keepends=True):
             chain = _hash(self.chain, line[:-_TAIL])
             if line[-_TAIL:] != _tail(chain):
                 raise damaged.of(f"line {len(self._chains) + 1} does not follow from those before")
-            found = parsed(line, damaged, most=_LONGEST)
+            found = parsed(line, damaged)
             del found[_CHAIN]
             if self._chains:
                 self.lines.append(found)
-            elif found != self._header:
-                raise LedgerError(f"{self.name} is no record, or one of another version")
             self._chains.append(chain)
-            self._size, self._last, begin = self._size + len(line), line, end + 1
+            self._size, self._last = self._size + len(line), line
+        return whole
 
 
 @contextlib.contextmanager

@@ -1,6 +1,6 @@
 """All outputs of a command as one transaction: a disk, a store, a pipe and standard output alike.
 
-Every output is opened before anything is spent, so that whatever would keep it from its place is
+Every output is begun before anything is spent, so that whatever would keep it from its place is
 told in time. Each is written whole before any gets its name: a process that is killed leaves
 nothing half-written. Then they appear in the order in which they were reserved, so that a report is
 there before its labels; what goes to a stream follows, standard output last.
@@ -10,24 +10,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import stat
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
-from types import TracebackType
 from typing import IO, Final, Self
 
 from pate_cli.core.errors import OutputError, PateError, UsageError
-from pate_cli.files.addresses import (
-    filesystem_of,
-    is_address,
-    public_name,
-    reachable,
-    refuse_address,
-)
-from pate_cli.files.delivery import NO_ROOM, STANDARD, File, Output, StoredFile, Stream, cause
 from pate_cli.files.existing import NOTHING, Replaces
 from pate_cli.files.inputs import current
+from pate_cli.files.places import NO_ROOM, Output, cause, output_at, writing
 from pate_cli.files.reading import Digest
 
 _ROOM: Final = 1 << 16
@@ -57,12 +46,7 @@ class Outputs:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
                 self.publish()
@@ -87,7 +71,7 @@ class Outputs:
         replaces: Replaces = NOTHING,
         resumed: bool = False,
     ) -> None:
-        """Open an output, if nothing that can be seen keeps it from its place.
+        """Begin an output, if nothing that can be seen keeps it from its place.
 
         Args:
             path: a path, `-` for standard output, or the address of a file on a store, which takes
@@ -105,20 +89,19 @@ class Outputs:
         name = os.fspath(path)
         if not name:
             raise UsageError("an output needs a name; the path is empty")
-        output = _output_at(name, mode)
+        output = output_at(name, mode)
         if any(output.places & other.places for other in self._outputs.values()):
             raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
-        self._claim(output)
+        self._inputs.claim(output.name, output.places)
         output.force, output.replaces, output.resumed = self._force, replaces, resumed
         self._outputs.pop(name, output).close()  # the null device may be named twice
-        # Known before it is opened, so that an interruption leaves no file behind.
+        # Known before it is begun, so that an interruption leaves no file behind.
         self._outputs[name] = output
         try:
-            output.open()
-        except BaseException as error:
+            with writing(output.name):
+                output.begin()
+        except BaseException:
             self._outputs.pop(name).close()
-            if isinstance(error, OSError):
-                raise OutputError(cause(output.name, error)) from error
             raise
 
     def try_out(self, sizes: Mapping[str, int] | None = None) -> None:
@@ -134,12 +117,8 @@ class Outputs:
                 delete.
         """
         for name, output in self._outputs.items():
-            size = (sizes or {}).get(name, 0)
-            try:
-                output.try_room(max(size, _ROOM))
-            except OSError as error:
-                told = f": it will have {size} bytes or more" if size > _ROOM else ""
-                raise OutputError(f"{cause(output.name, error)}{told}") from error
+            with writing(output.name):
+                output.try_room(max((sizes or {}).get(name, 0), _ROOM))
 
     def write(self, path: str | os.PathLike[str], data: bytes) -> None:
         """Give a reserved output its whole content, once; errors as `open`."""
@@ -171,7 +150,6 @@ class Outputs:
         except BaseException:
             self.discard()
             raise
-        output.written = True
 
     def digest(self, path: str | os.PathLike[str]) -> Digest:
         """Return the hash of an output that is written and has no place yet."""
@@ -184,19 +162,16 @@ class Outputs:
             OutputError: one found no place; those before it have theirs.
             UsageError: a file is there by now that no output replaces.
         """
-        due = sorted((each for each in self._outputs.values() if each.written), key=_turn)
+        written = (each for each in self._outputs.values() if each.written)
+        due = sorted(written, key=_turn)
         # All are claimed again, as files change, and so does what names stand for.
         for output in due:
             with self._telling(output):
-                self._claim(output)
+                self._inputs.claim(output.name, output.places)
         for output in due:
             with self._telling(output):
                 output.deliver()
             output.close()
-
-    def _claim(self, output: Output) -> None:
-        """Note an output; UsageError if it is a file that the command reads."""
-        self._inputs.claim(output.name, output.places)
 
     @contextlib.contextmanager
     def _telling(self, output: Output) -> Iterator[None]:
@@ -210,51 +185,17 @@ class Outputs:
 
     def _failure(self, output: Output, error: OSError | PateError) -> PateError:
         """Return an error that says what has left."""
-        left = after([other.name for other in self._outputs.values() if other.left])
+        rest = after([other.name for other in self._outputs.values() if other.left])
         if isinstance(error, PateError):
-            return type(error)(f"{error}; {left}")
-        return OutputError(f"{cause(output.name, error)}; {left}")
+            return type(error)(f"{error}; {rest}")
+        return OutputError(f"{cause(output.name, error)}; {rest}")
+
+
+def _turn(output: Output) -> int:
+    """Return when an output appears: before or after others."""
+    return output.turn
 
 
 def after(left: Sequence[str]) -> str:
     """Return what a failure has left in place, by name."""
     return f"what went to {', '.join(left)} stays" if left else "nothing was released"
-
-
-def _turn(output: Output) -> int:
-    """Return when an output appears: files first, then streams, standard output last."""
-    return 1 + output.standard if isinstance(output, Stream) else 0
-
-
-def _output_at(name: str, mode: int) -> Output:
-    """Return what a name stands for.
-
-    Raises:
-        OutputError: it is neither a file, a device nor a store that can be reached.
-        UsageError: the address of a store for an output that is its owner's alone.
-    """
-    if not mode & 0o077:
-        refuse_address(name)
-    shown = public_name(name)
-    if is_address(name):
-        with reachable(shown, OutputError):
-            filesystem, path = filesystem_of(name)
-        if filesystem.type_name != "local":
-            return StoredFile(shown, filesystem, path)
-        return File(shown, Path(path).resolve(), mode)
-    if name in STANDARD:
-        return Stream(name)
-    if name == "/dev/stderr" and sys.stderr is None:  # its descriptor is by now another file
-        raise OutputError(f"cannot write {name}: it is closed")
-    try:
-        kind = Path(name).stat().st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        kind = stat.S_IFREG
-    except OSError as error:
-        raise OutputError(cause(shown, error)) from error
-    if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
-        return Stream(name)
-    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
-        raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
-    # Links are followed: the link stays and what it names is replaced, or made.
-    return File(shown, Path(name).resolve(), mode)

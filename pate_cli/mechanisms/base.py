@@ -126,6 +126,10 @@ class Mechanism(ABC):
     prior_weight: int = 0
 
     def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if isinstance(value, np.generic):  # records and reports hold numbers of Python
+                object.__setattr__(self, field.name, value.item())
         check_ensemble(self.teachers, self.classes, self.teachers_per_record, most=MOST_CLASSES)
         weight = self.prior_weight
         if isinstance(weight, bool) or not isinstance(weight, int | np.integer) or weight < 0:

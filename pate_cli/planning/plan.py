@@ -254,6 +254,11 @@ class Plan(Result):
         return line_of("VOTES", files, self.settings) if self.likely else None
 
     @property
+    def sensible(self) -> bool:
+        """Return whether answers are nearer to the plurality than guesses are."""
+        return self.middle["equal_to_plurality"] >= _SENSIBLE
+
+    @property
     def frankly(self) -> str | None:
         """Return a warning where a run should not be started or gives little; None elsewhere."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
@@ -263,7 +268,7 @@ class Plan(Result):
                 f"no settings that were tried pass {LEAST_CHANCE:.0%} of the time at epsilon "
                 f"{known.epsilon:g}, not even with one query; {least}"
             )
-        if self.middle["equal_to_plurality"] < _SENSIBLE:
+        if not self.sensible:
             return (
                 f"epsilon {known.epsilon:g} takes so much noise that answers are hardly better "
                 f"than guesses; {least}"
@@ -354,7 +359,7 @@ def plan(question: Question) -> Plan:
         found = _planned(question, known)
     otherwise, line = replace(known, mechanism=_OTHER[question.mechanism]), None
     rule = otherwise.rule()
-    if rule.likely and rule.answers > _MORE * found.answers:
+    if found.sensible and rule.likely and rule.answers > _MORE * found.answers:
         other = _planned(question, otherwise, rule)
         name = other.forecast.settings.mechanism_name
         line = f"{name} would give about {other.answers:.3g}: {other.command}"

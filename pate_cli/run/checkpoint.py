@@ -22,9 +22,9 @@ from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import LedgerError, OutputError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
-from pate_cli.files.delivery import cause
+from pate_cli.files.document import Form
 from pate_cli.files.outputs import Outputs
-from pate_cli.files.sealed_json import Form
+from pate_cli.files.places import cause
 
 _FORM: Final = Form("pate-checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.clock import now
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.cautions import cautions, vacuous_warnings
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.guarantee import GAPS
+from pate_cli.disclosure.guarantee import GAPS, cautions, vacuous_warnings
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
@@ -38,24 +37,20 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        found, forecast = quote_of(settings), foreseen(request, settings)
+        forecast = foreseen(request, settings)
+        found = replace(quote_of(settings), target=_outlook(request, settings, forecast))
         gaps = tuple(GAPS[fact] for fact in settings.read_off)
         named = unnamed(settings, asked["max_epsilon"])
         warnings = [
             *gaps,
             *cautions(request.mechanism, delta=request.delta),
-            *vacuous_warnings(found.epsilon, composed=request.composed is not None),
+            *vacuous_warnings(found.epsilon),
         ]
         if named is not None:
             warnings.append(_NAMED.format(named))
         if forecast is not None and forecast.best_chance < asked["min_pass"]:
             warnings.append(_HOPELESS.format(forecast.best_chance))
-        return replace(
-            found,
-            sound=not gaps,
-            warnings=tuple(warnings),
-            target=_outlook(request, settings, forecast),
-        )
+        return replace(found, sound=not gaps, warnings=tuple(warnings))
 
 
 def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:
@@ -69,4 +64,5 @@ def _outlook(request: Request, settings: Settings, forecast: Forecast | None) ->
         orders=target.test_orders(request.scored),
         needed=target.tested,
         chances=None if forecast is None else forecast.named_chances(),
+        expected=None if forecast is None else forecast.at(forecast.middle),
     )

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.codec import encoded
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.budget import Budget
@@ -26,6 +25,7 @@ from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.total import Spent, however_chosen, left_of
 from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
+from pate_cli.files.document import encoded
 from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
 

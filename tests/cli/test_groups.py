@@ -196,7 +196,7 @@ def test_weights_without_groups_are_no_shared_records():
     """Of a mechanism for votes that move together, on histograms that were weighted beforehand."""
     mechanism = GNMax(8, 3, sigma2=5.0, teachers_per_record=4, votes_together=True)
     said = adjacency([round_of(mechanism, queries=9)])
-    assert "at most one teacher, whose vote counts up to 4 times: on every query it may" in said
+    assert "at most one teacher, whose vote counts up to 4 times: on every query" in said
     apart = round_of(replace(mechanism, votes_together=False), queries=9)
     assert "4 teachers, because one training record may have reached so many" in adjacency([apart])
 

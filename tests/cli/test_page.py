@@ -87,5 +87,5 @@ def test_a_page_of_noise_from_a_seed_promises_nothing(pate, votes, folder):
     pate("aggregate", votes, *NOISE, "--seed", 1, "-o", "s.csv", "--report", "s.json")
     assert pate("explain", "s.json", "--html", "page.html").exit_code == 0
     page = Path("page.html").read_text(encoding="utf-8")
-    assert "Nothing is promised</h1>" in page
+    assert "Nothing is promised</h2>" in page
     assert "Signature" not in page

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pate_cli.disclosure.figures import best_guess, verdict
+from pate_cli.disclosure.guarantee import FIXED
 from pate_cli.files.beside import report_beside
 
 WHATEVER = "it holds whatever the votes were"
@@ -57,13 +58,13 @@ def test_the_worst_case_of_several_rounds_has_its_premise(screen, votes, folder)
         words = ("--order", 8, "--release", "none", "--ledger", f"round.{name}", "--force")
         screen("aggregate", votes, *words)
     rows = told(screen("release", "round.one", "round.two", "--release", "none"))
-    assert rows["epsilon"].endswith(f"; {WHATEVER}, if all rounds were fixed beforehand")
+    assert rows["epsilon"].endswith(f"; {WHATEVER}, {FIXED}")
 
 
 def test_what_proves_nothing_is_not_called_publishable(screen, votes):
     rows = told(screen("aggregate", votes, "--seed", 1))
     assert rows["epsilon"].endswith(" at delta 1e-05; nothing is promised")
-    assert rows["privacy"].startswith("none: drawn from a fixed seed")
+    assert rows["privacy"].startswith("Nothing is promised: the noise came from a fixed seed")
     assert "publish" not in rows
     assert rows["written"] == "votes.labels.parquet, votes.report.json"
 
@@ -144,7 +145,7 @@ def test_a_refusal_is_summed_up_too(pate, two_classes, folder, monkeypatch):
     assert result.exit_code == 8
     rows = told(result.stdout)
     assert rows["answered"] == "0 of 60 queries"
-    assert rows["epsilon"] == f"1.0000 at delta 1e-05, what the failed test costs; {WHATEVER}"
+    assert rows["epsilon"] == f"1 at delta 1e-05, what the failed release test costs; {WHATEVER}"
     assert rows["privacy"] == verdict(1.0, 1e-5, "refusal")
     assert report_in(folder, "two.report.json")["passed"] is False
 

@@ -15,7 +15,6 @@ import pytest
 
 import pate_cli as library
 import record_files
-from pate_cli.core.codec import encoded
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound, MechanismName
@@ -23,6 +22,7 @@ from pate_cli.disclosure.profile import VoteProfile, coin_orders, states_for
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.target import TargetPlan
+from pate_cli.files.document import encoded
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.planning.forecast import public_forecast
 from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
@@ -382,7 +382,15 @@ def test_a_dry_run_tells_the_chances_of_made_up_ensembles(pate, votes, folder):
     worst, best = (found["chances"][end]["chance"] for end in ("worst", "best"))
     assert worst <= found["chances"]["mean"] <= best
     assert (found["needed"], found["refusal_epsilon"]) == (True, 0.75)
+    assert found["expected"] == expected.at(expected.middle)
     assert names(folder) == []
+
+
+def test_a_dry_run_warns_of_the_target_and_not_of_what_the_rows_cost_untested(pate, votes):
+    words = ["aggregate", votes, "--target-epsilon", 1.5, "--delta", 1e-4, "--dry-run"]
+    found = json.loads(pate(*words, "--sigma2", 1, "--max-queries", 60, "--min-pass", 0).stdout)
+    assert found["data_independent"]["epsilon"] > 10.0
+    assert not any("practically nothing" in each for each in found["warnings"])
 
 
 @pytest.mark.parametrize(

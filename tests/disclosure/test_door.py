@@ -164,7 +164,7 @@ def test_the_headline_is_the_smaller_and_the_bound_for_all_votes_pays_for_the_dr
             assert is_rounded(value)
     assert report.epsilon == bound.epsilon
     assert report.summary == (
-        f"epsilon {bound.epsilon:.4f} at delta 1e-05 holds whatever the votes."
+        f"epsilon {bound.epsilon:.4f} at delta 1e-05; it holds whatever the votes were."
     )
     # At the order it was found at, the draw's own price is in the difference.
     draw = gnss_rdp(beta=plan.beta, sigma=plan.sigma, order=bound.order, shift=plan.shift)

@@ -148,7 +148,7 @@ def test_another_schema_is_refused(version):
     data = json.loads(make("a").to_json()) | {"schema_version": version}
     assert refusal(LedgerError, Ledger.from_json, json.dumps(data)) == (
         f"the ledger has schema version {version}, this tool reads 1; "
-        "use the version of pate that wrote it, or a newer one"
+        "use the version of pate that wrote it"
     )
 
 
@@ -250,7 +250,8 @@ def test_a_device_that_never_ends_is_no_ledger():
         ),
         (
             make("b", orders=[2.0, 8.0]),
-            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]",
+            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; keep them "
+            "in runs with the same `order`",
         ),
         (make("a", seed=3), "a round is given twice; give every ledger once"),
     ],

@@ -22,11 +22,11 @@ from numpy.random import Generator
 from fuzz import odd
 from fuzz.damage import odd_json, struck
 from fuzz.whole import WHOLE, _ids, ledger, record, whole
-from pate_cli.core.codec import encoded
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import record_beside
+from pate_cli.files.document import encoded
 from pate_cli.verbs.signatures import release, spent
 from pate_cli.votes.join import (
     aliases_of,

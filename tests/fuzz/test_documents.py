@@ -19,7 +19,6 @@ import reports
 import sealing
 from fuzz.whole import record
 from fuzz.whole import report as whole_report
-from pate_cli.core.codec import encoded
 from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
 from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
@@ -30,6 +29,7 @@ from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import RunKind
+from pate_cli.files.document import encoded
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.signatures import verify
 from pate_cli.votes.groups import TeacherGroups

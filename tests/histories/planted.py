@@ -17,11 +17,11 @@ from pate_cli.disclosure import record_place
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.files import delivery, journal, outputs
-from pate_cli.files.delivery import File, Output
+from pate_cli.files import journal, outputs, places
 from pate_cli.files.inputs import Inputs
 from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import Outputs
+from pate_cli.files.places import File, Output
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs import aggregate as verb
@@ -53,7 +53,7 @@ def _unsynced_folders() -> list[Place]:
     deliver = File.deliver
 
     def delivered(self: File) -> None:
-        with replaced((delivery, "sync_folder", _nothing)):
+        with replaced((places, "sync_folder", _nothing)):
             deliver(self)
 
     return [(File, "deliver", delivered)]
@@ -63,7 +63,7 @@ def _unsynced_home() -> list[Place]:
     make = record_place.make_folder
 
     def made(folder: Path, mode: int) -> None:
-        with replaced((delivery, "sync_folder", _nothing)):
+        with replaced((places, "sync_folder", _nothing)):
             make(folder, mode)
 
     return [(record_place, "make_folder", made)]
@@ -77,15 +77,15 @@ def _given_up_lines() -> list[Place]:
     def synced(self: Journal) -> None:
         """What others wrote is synced, and not written again."""
         self.refresh()
-        if self._safe < self._size:
+        if self._others:
             try:
                 opened = os.open(self.path, os.O_RDONLY)
                 os.fsync(opened)
                 os.close(opened)
-                delivery.sync_folder(self.path.parent)
+                places.sync_folder(self.path.parent)
             except OSError as error:
                 raise OutputError(f"cannot write {self.name}: {error.strerror}") from None
-            self._safe = self._size
+            self._others = b""
 
     return [(Journal, "catch_up", synced)]
 
@@ -231,7 +231,7 @@ def _open_files() -> list[Place]:
 
 
 def _inputs_are_replaced() -> list[Place]:
-    return [(Inputs, "claim", _nothing), (File, "kept", _nothing)]
+    return [(Inputs, "claim", _nothing), (places, "kept", _nothing)]
 
 
 # --- a session -----------------------------------------------------------------------------------

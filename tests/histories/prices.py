@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from histories.system import replaced
-from pate_cli.core.codec import encoded
 from pate_cli.disclosure import total
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.runs import Run
+from pate_cli.files.document import encoded
 
 _FUNCTIONS: Final = (
     ("pate_cli.disclosure.stopping", "stop_rule"),

@@ -7,10 +7,10 @@ import shutil
 import tempfile
 from pathlib import Path
 
-from pate_cli.core.codec import encoded
 from pate_cli.disclosure.record import KIND
 from pate_cli.disclosure.seen import state_folder
 from pate_cli.files import journal
+from pate_cli.files.document import encoded
 
 
 def written(path, record):

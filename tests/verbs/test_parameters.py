@@ -189,6 +189,26 @@ def test_a_keyword_near_none_is_refused_as_well():
     with pytest.raises(UsageError) as refused:
         pate.aggregate(VOTES, xyzzy=1)
     assert str(refused.value) == "aggregate takes no `xyzzy`"
+    with pytest.raises(UsageError) as refused:
+        pate.aggregate(VOTES, dry_run=True)
+    told = "aggregate takes no `dry_run`; `quote` with the same keywords spends nothing"
+    assert str(refused.value) == told
+
+
+def test_numbers_of_numpy_are_numbers():
+    """Whoever computes settings with numpy gets the report of the same numbers of Python."""
+    votes = np.tile([30, 6, 4], (20, 1))
+    own = {"sigma2": 16.0, "sigma1": 20.0, "threshold": 24, "max_queries": 7, "delta": 1e-5}
+    numpys = {"max_queries": np.uint8(7), "delta": np.float64(1e-5)}
+    numpys |= {"sigma2": np.float32(16), "sigma1": np.float16(20), "threshold": np.int64(24)}
+    made = pate.ConfidentGNMax(
+        np.int64(40), np.int32(3), **{name: numpys.pop(name) for name in list(numpys)[2:]}
+    )
+    found = [
+        pate.aggregate(votes, *chosen, layout="counts", seed=3, **given).report.to_dict()
+        for chosen, given in (([], own), ([], own | numpys), ([made], numpys))
+    ]
+    assert found[0] == found[1] == found[2]
 
 
 @pytest.mark.parametrize("name", GONE)
@@ -235,11 +255,6 @@ def test_a_wrong_type_is_refused_in_a_line(name, value, wanted):
 def test_another_word_is_refused_with_the_choices(word, value):
     with pytest.raises(ParameterError, match=f"`{word}` must be one of"):
         pate.aggregate(VOTES, **{word: value})
-
-
-def test_numbers_of_numpy_are_numbers():
-    given = {"delta": np.float64(1e-5), "max_queries": np.int64(2), "seed": np.int64(1)}
-    assert pate.aggregate(VOTES, "gnmax", layout="counts", **given).labels.asked == 2
 
 
 def test_none_of_a_mechanism_is_its_default():

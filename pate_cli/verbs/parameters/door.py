@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
+import numpy as np
+
 from pate_cli.core.errors import PateError, UsageError
 from pate_cli.core.gone import GONE
 from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of, nearest_to
@@ -71,6 +73,9 @@ def _behind_door(
                 if name not in keywords:
                     raise UsageError(unknown(called, name, keywords))
             found = signature.bind(*args[len(own) :], **given)
+            for name, value in found.arguments.items():
+                if isinstance(value, np.generic):  # records and reports hold numbers of Python
+                    found.arguments[name] = value.item()
             check_all(keywords, found.arguments)
             found.apply_defaults()
             return function(*own, **found.arguments)
@@ -87,6 +92,8 @@ def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
     """Return what to say of a keyword that a verb does not have."""
     if name in GONE:
         return f"`{name}` is gone: {GONE[name]}"
+    if name == "dry_run":
+        return f"{called} takes no `dry_run`; `quote` with the same keywords spends nothing"
     near = nearest_to(name, keywords.values())
     meant = "" if near is None else f"; did you mean `{near.name}`?"
     return f"{called} takes no `{name}`{meant}"

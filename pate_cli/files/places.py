@@ -1,4 +1,4 @@
-"""An output and the place that it gets once it is whole: a file, a stream or an object on a store.
+"""Places that an output gets once it is whole: a file, a stream or an object on a store.
 
 Every output holds its draft in a file without a name, which vanishes with the process. Only a file
 system without such files gets one under a random hidden name, which a killed process may leave.
@@ -10,22 +10,29 @@ import contextlib
 import errno
 import io
 import os
+import stat
 import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO, Any, Final, cast
+from typing import IO, Any, Final
 
 from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import OutputError, UsageError
-from pate_cli.files.addresses import public_name, reachable
+from pate_cli.files.addresses import (
+    filesystem_of,
+    is_address,
+    public_name,
+    reachable,
+    refuse_address,
+)
 from pate_cli.files.existing import NOTHING, Replaces, kept, repeats
 from pate_cli.files.inputs import Place, places_of, stored_place
 
 _STDOUT: Final = 1
-STANDARD: Final = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+_STANDARD: Final = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 _CHUNK: Final = 1 << 20
 NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
@@ -40,7 +47,9 @@ class Output(ABC):
 
     Attributes:
         name: the place, as messages show it.
-        draft: the content so far, from `open` to `close`; an empty file before.
+        path: where it is on a disk, without links; None elsewhere.
+        turn: files and objects appear first (0), then streams (1), standard output last (2).
+        draft: the content so far; an empty file before `begin`.
         force: whether a file that lies there makes way for one that begins alike.
         replaces: tells whether a file begins so; see `existing`.
         resumed: whether the same run may have put its output there before.
@@ -48,11 +57,15 @@ class Output(ABC):
         left: whether any of it may have left for good.
     """
 
+    turn = 0
+    path: Path | None = None
+    replaces: Replaces = NOTHING
+    force = resumed = written = left = False
+
     def __init__(self, name: str) -> None:
-        """Only name the place; nothing is looked at before `open`."""
-        self.name, self.draft = name, cast("IO[bytes]", io.BytesIO())
-        self.force = self.resumed = self.written = self.left = False
-        self.replaces: Replaces = NOTHING
+        """Only name the place; nothing is looked at before `begin`."""
+        self.name = name
+        self.draft: IO[bytes] = io.BytesIO()
 
     @property
     @abstractmethod
@@ -60,7 +73,7 @@ class Output(ABC):
         """Return the place as `inputs` knows it, by all its names; none of the null device."""
 
     @abstractmethod
-    def open(self) -> None:
+    def begin(self) -> None:
         """Begin the draft; OutputError or OSError for whatever would keep it from its place."""
 
     @abstractmethod
@@ -70,10 +83,6 @@ class Output(ABC):
     def there(self) -> AbstractContextManager[IO[bytes] | None]:
         """Open what lies in the place; None where nothing does."""
         return contextlib.nullcontext()
-
-    def kept(self, file: IO[bytes]) -> str | None:
-        """Return in words what lies in the place, if no output replaces it."""
-        return kept(file, self.replaces)
 
     def refuse_there(self) -> bool:
         """Return whether something lies in the place that makes way for the draft.
@@ -90,7 +99,7 @@ class Output(ABC):
             if self.resumed and (not self.written or repeats(b"".join(self.chunks()), file.read())):
                 return True
             file.seek(0)
-            what, other = self.kept(file), "give the output another name"
+            what, other = kept(file, self.replaces, self.path), "give the output another name"
         if not self.force:
             remedy = other if what else "use `force` to replace it"
             raise OutputError(f"{self.name} exists already; {remedy}")
@@ -100,10 +109,10 @@ class Output(ABC):
 
     def try_room(self, size: int) -> None:
         """Keep room for so many bytes; OSError where there is none."""
-        if not hasattr(os, "posix_fallocate"):
-            return
         try:
             os.posix_fallocate(self.draft.fileno(), 0, size)
+        except AttributeError:  # a system that keeps none
+            pass
         except OSError as error:
             if error.errno in NO_ROOM:
                 raise
@@ -111,6 +120,7 @@ class Output(ABC):
     def finish(self) -> None:
         """End the draft, which is whole; OSError where the disk has not all of it."""
         self.draft.truncate()  # to what was written of the room that was kept
+        self.written = True
 
     def chunks(self) -> Iterator[bytes]:
         """Yield the draft from its beginning."""
@@ -118,49 +128,45 @@ class Output(ABC):
         while chunk := self.draft.read(_CHUNK):
             yield chunk
 
-    def _refused_folder(self) -> OutputError:
-        return OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
-
-    def _spool(self) -> None:
-        """Begin the draft in the folder for temporary files."""
-        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
-
     def close(self) -> None:
         """Let go of the draft; what has its place stays."""
         self.written = False
         with contextlib.suppress(OSError):  # of what is not to be kept
             self.draft.close()
 
+    def _refuse_folder(self, *, there: bool) -> None:
+        if there or self.name.endswith(("/", os.sep)):
+            raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+
+    def _spool(self) -> None:
+        """Begin the draft in the folder for temporary files."""
+        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
+
 
 class File(Output):
     """A regular file, which appears under its name when it is whole."""
 
+    path: Path
+    _hidden: Path | None = None
+
     def __init__(self, name: str, path: Path, mode: int) -> None:
         """`path` is without links; the file will have `mode` less the umask."""
         super().__init__(name)
-        self._path, self._mode = path, mode
-        self._hidden: Path | None = None
+        self.path, self._mode = path, mode
 
     @property
     def places(self) -> set[Place]:
         """Return what lies under the name now, and the name itself."""
-        return places_of(self._path)
+        return places_of(self.path)
 
     def there(self) -> AbstractContextManager[IO[bytes] | None]:
         """Open the file that has the name; None where none has."""
-        return self._path.open("rb") if self._path.exists() else contextlib.nullcontext()
+        return self.path.open("rb") if self.path.exists() else contextlib.nullcontext()
 
-    def kept(self, file: IO[bytes]) -> str | None:
-        """Return in words what has the name, if no output replaces it."""
-        if os.path.lexists(f"{self._path}.spent.json"):
-            return "votes that have a record"
-        return super().kept(file)
-
-    def open(self) -> None:
-        """Begin the draft in the folder of the file; errors as `Output.open`."""
-        folder = self._path.parent
-        if self._path.is_dir() or self.name.endswith(("/", os.sep)):
-            raise self._refused_folder()
+    def begin(self) -> None:
+        """Begin the draft in the folder of the file; errors as `Output.begin`."""
+        folder = self.path.parent
+        self._refuse_folder(there=self.path.is_dir())
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
         self.refuse_there()
@@ -179,19 +185,18 @@ class File(Output):
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
-        there = self.refuse_there()
-        self.left = True
+        there, self.left = self.refuse_there(), True
         try:
             if self._hidden is None and not there:
-                self._link(self._path)
+                self._link(self.path)
             else:
                 hidden = self._hidden or self._link(self._hide())
                 super().close()  # some systems rename no open file
-                hidden.replace(self._path)
+                hidden.replace(self.path)
         except OSError:
             self.left = False
             raise
-        sync_folder(self._path.parent)
+        sync_folder(self.path.parent)
 
     def close(self) -> None:
         """Let go of the draft; errors are passed over, as what lies there is nobody's."""
@@ -209,7 +214,7 @@ class File(Output):
 
     def _hide(self) -> Path:
         """Choose a hidden name beside the file, which `close` frees again."""
-        self._hidden = self._path.with_name(f".pate-unfinished-{random_name(8)}.tmp")
+        self._hidden = self.path.with_name(f".pate-unfinished-{random_name(8)}.tmp")
         return self._hidden
 
     def _link(self, name: Path) -> Path:
@@ -224,32 +229,32 @@ class Stream(Output):
 
     def __init__(self, path: str) -> None:
         """`path` is opened when the draft is whole; standard output has four names."""
-        self.standard = path in STANDARD
-        super().__init__("standard output" if self.standard else path)
+        self.turn = 2 if path in _STANDARD else 1
+        super().__init__("standard output" if self.turn == 2 else path)
         self._path = path
 
     @property
     def places(self) -> set[Place]:
         """Return its name, and the file that standard output may be."""
-        if self.standard:
+        if self.turn == 2:
             return {"standard output"} | places_of(_STDOUT)
         path = os.path.realpath(self._path)
         return set() if path == os.devnull else {f"local {path}"}
 
-    def open(self) -> None:
-        """Begin the draft in the folder for temporary files; errors as `Output.open`."""
-        if not self.standard:
-            if not os.access(self._path, os.W_OK):
-                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        elif sys.stdout is None or sys.stdout.closed:
-            # By now its descriptor is something else, or nothing.
-            raise OutputError("cannot write standard output: it is closed")
+    def begin(self) -> None:
+        """Begin the draft in the folder for temporary files; errors as `Output.begin`."""
+        if self.turn == 2:
+            if sys.stdout is None or sys.stdout.closed:
+                # By now its descriptor is something else, or nothing.
+                raise OutputError("cannot write standard output: it is closed")
+        elif not os.access(self._path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         self._spool()
 
     def deliver(self) -> None:
         """Send the draft; errors as `Output.deliver`."""
         target: int | str = self._path
-        if self.standard:
+        if self.turn == 2:
             sys.stdout.flush()
             try:
                 target = sys.stdout.fileno()
@@ -257,7 +262,7 @@ class Stream(Output):
                 self._send(sys.stdout.buffer)
                 return
         # Past Python's buffer: what a full disk refused must not be tried again at exit.
-        with open(target, "wb", buffering=0, closefd=not self.standard) as file:
+        with open(target, "wb", buffering=0, closefd=self.turn == 1) as file:
             self._send(file)
 
     def _send(self, file: Any) -> None:
@@ -280,13 +285,12 @@ class StoredFile(Output):
     secret never goes here.
     """
 
+    _hidden: str | None = None
+
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
         """`name` is for messages, without what may be credentials."""
         super().__init__(name)
         self._filesystem, self._path = filesystem, path
-        folder, _, own = path.rpartition("/")
-        self._hidden = f"{folder}/.pate-unfinished-{own}-{random_name(8)}"
-        self._put_aside = False
 
     @property
     def places(self) -> set[Place]:
@@ -299,20 +303,18 @@ class StoredFile(Output):
             return contextlib.nullcontext()
         return io.BufferedReader(self._filesystem.open_input_file(self._path))
 
-    def open(self) -> None:
-        """Look what lies there; errors as `Output.open`."""
+    def begin(self) -> None:
+        """Look what lies there; errors as `Output.begin`."""
         with reachable(self.name, OutputError):
-            if self._kind() == "Directory" or self.name.endswith("/"):
-                raise self._refused_folder()
+            self._refuse_folder(there=self._kind() == "Directory")
         self.refuse_there()
         self._spool()
 
     def try_room(self, size: int) -> None:
         """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
         super().try_room(size)
-        self._put([b"pate looks whether it can write here\n"])
-        self._filesystem.delete_file(self._hidden)
-        self._put_aside = False
+        self._filesystem.delete_file(self._put([b"pate looks whether it can write here\n"]))
+        self._hidden = None
 
     def finish(self) -> None:
         """Put the draft on the store; errors as `Output.finish`."""
@@ -321,29 +323,64 @@ class StoredFile(Output):
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
-        there = self.refuse_there()
-        self.left = True
+        there, self.left = self.refuse_there(), True
         if there and self._filesystem.type_name not in _FLAT:
             self._filesystem.delete_file(self._path)
         self._filesystem.move(self._hidden, self._path)
-        self._put_aside = False
+        self._hidden = None
 
     def close(self) -> None:
         """Let go of the draft, also on the store; errors there are passed over."""
         super().close()
-        if self._put_aside:
+        if self._hidden is not None:
             with contextlib.suppress(OSError):
                 self._filesystem.delete_file(self._hidden)
-            self._put_aside = False
+            self._hidden = None
 
     def _kind(self) -> str:
         return str(self._filesystem.get_file_info(self._path).type.name)
 
-    def _put(self, chunks: Iterable[bytes]) -> None:
-        self._put_aside = True
+    def _put(self, chunks: Iterable[bytes]) -> str:
+        """Put an object under a hidden name, which `close` frees again."""
+        folder, _, own = self._path.rpartition("/")
+        self._hidden = f"{folder}/.pate-unfinished-{own}-{random_name(8)}"
         with self._filesystem.open_output_stream(self._hidden) as stream:
             for chunk in chunks:
                 stream.write(chunk)
+        return self._hidden
+
+
+def output_at(name: str, mode: int) -> Output:
+    """Return what a name stands for.
+
+    Raises:
+        OutputError: it is neither a file, a device nor a store that can be reached.
+        UsageError: the address of a store for an output that is its owner's alone.
+    """
+    if not mode & 0o077:
+        refuse_address(name)
+    shown, path = public_name(name), name
+    if is_address(name):
+        with reachable(shown, OutputError):
+            filesystem, path = filesystem_of(name)
+        if filesystem.type_name != "local":
+            return StoredFile(shown, filesystem, path)
+    if name in _STANDARD:
+        return Stream(name)
+    if name == "/dev/stderr" and sys.stderr is None:  # its descriptor is by now another file
+        raise OutputError(f"cannot write {name}: it is closed")
+    try:
+        kind = Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = stat.S_IFREG
+    except OSError as error:
+        raise OutputError(cause(shown, error)) from error
+    if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
+        return Stream(path)
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
+    # Links are followed: the link stays and what it names is replaced, or made.
+    return File(shown, Path(path).resolve(), mode)
 
 
 def make_folder(folder: Path, mode: int) -> None:
@@ -374,3 +411,12 @@ def cause(name: str, error: OSError) -> str:
     """Return why `name` cannot be written, in the words of the operating system or the store."""
     said = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
     return f"cannot write {name}: {said}"
+
+
+@contextlib.contextmanager
+def writing(name: str) -> Iterator[None]:
+    """Turn what the operating system says while `name` is written into an OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(cause(name, error)) from error

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.codec import SPARING, Refusal, called, decoded, encoded, parsed, picked
 from pate_cli.core.errors import LedgerError, OutputError, ParameterError
+from pate_cli.files.document import SPARING, Refusal, called, decoded, encoded, parsed, picked
 from refusals import refusal
 
 REFUSED = Refusal(LedgerError, "the test is damaged: ", "; mend it")

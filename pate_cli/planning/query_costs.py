@@ -45,10 +45,8 @@ FEW_VOTES: Final = 60
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
 # Distances of quick costs; between them costs are nearly on straight lines.
 _LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
-# Where each histogram takes long: how many are priced, and at how many distances, or some times as
-# many. Time grows with the square of the distances; where there are few votes they are a large part
-# of them, and where there are many they tell little. A run looks no further than so far.
-_PRICED, _NEAREST, _NEAR, _MANY_TEACHERS, _FARTHEST = 120, 6, 12, 120, 48
+# Where each histogram takes long: how many votes are many, and how far a run looks.
+_MANY_TEACHERS, _FARTHEST = 120, 48
 # Cells of the approximation that these correct; of two classes, where a histogram is a pair of
 # counts, so many cells are within .1% of the accountant's costs and serve in their place where
 # votes are many, since the time of these grows with the square of the votes.
@@ -68,7 +66,7 @@ _REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 # Runs that are made up, and so many groups of like rows that they are drawn from.
-_RUNS, _GROUPS = 400, 96
+_RUNS, _GROUPS, _LEAST_SPREAD = 400, 96, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,14 +179,17 @@ class QueryCosts:
         means = np.add.reduceat(costs * weight, starts, axis=-1) / np.maximum(merged, 1e-300)
         merged = merged / merged.sum()
         centred = np.add.reduceat(reference * weight, starts) / np.maximum(merged, 1e-300)
-        centred = centred - merged @ centred
-        sd = max(float(np.sqrt(merged @ centred**2)), 1e-20)
+        mean = float(merged @ centred)
+        centred = centred - mean
+        # Where all rows cost about the same, R tells nothing, and the plain mean is exact enough.
+        sd = max(float(np.sqrt(merged @ centred**2)), _LEAST_SPREAD * mean, 1e-300)
+        second, third = (float(merged @ (centred / sd) ** power) for power in (2, 3))
         drawn = np.stack([random.multinomial(each, merged, size=_RUNS) for each in rows], axis=1)
         passes = chances(np.tensordot(drawn, means, axes=(2, 2)))
-        factor, skew = drawn @ centred / sd, merged @ centred**3 / sd**3
+        factor = drawn @ centred / sd
         found = [
-            np.linalg.lstsq(np.vander(f / np.sqrt(n), 4), p, rcond=None)[0]
-            @ [skew / np.sqrt(n), 1.0, 0.0, 1.0]
+            np.linalg.lstsq(np.vander(f / np.sqrt(n), 4), p, rcond=_LEAST_SPREAD)[0]
+            @ [third / np.sqrt(n), second, 0.0, 1.0]
             for n, f, p in zip(rows, factor.T, passes.T, strict=True)
         ]
         return np.clip(found, 0.0, 1.0)
@@ -275,7 +276,7 @@ def exact_costs(
         mechanism: of the run.
         target: ε, δ, the price of failing and the bound that is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
-        rough: whether fewer distances will do, where each histogram takes long.
+        rough: whether less care will do, where each histogram takes long.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -321,7 +322,7 @@ def _corrected(
         orders: λ.
         states: what the mechanism prices, [rows, numbers].
         times: how often each is asked.
-        rough: whether fewer distances will do, and the middle order where there are many votes.
+        rough: whether less care will do.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CELLS if votes.classes > 2 else _CELLS_OF_TWO
@@ -329,7 +330,10 @@ def _corrected(
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
     if votes.classes == 2:  # there a histogram is its pair of counts
         return quick
-    chosen = _worth_pricing(times * quick[middle, 4])
+    number, near, far = _care(votes, rough)
+    if not mechanism.slow_states:
+        near, far = (DISTANCES if near else 0), DISTANCES
+    chosen = _worth_pricing(times * quick[middle, 4], number)
     features = _features(votes, settings)
 
     def ratios(place: int, near: int) -> Floats:
@@ -341,18 +345,12 @@ def _corrected(
         above[:, chosen] = exact / cost
         return above
 
-    many = votes.most_votes > _MANY_TEACHERS
-    near = far = _NEAREST if many and rough and votes.is_file else _NEAR
-    if not many:
-        near, far = (_NEAR, 2 * _NEAR) if rough else (2 * _NEAR, _FARTHEST)
-    if not mechanism.slow_states:
-        near = far = DISTANCES
     growth = guessed_above(votes, settings, _EVERY, Bound.CONDITIONAL)
     above = ratios(middle, far)
     above = np.concatenate([above, above[-1] * (growth[far:] / growth[far - 1])[:, None]])
     found = quick * above
     for place in range(orders.size):
-        if place != middle and not (many and rough):
+        if place != middle and near:
             first = ratios(place, near)
             found[place, :near] = quick[place, :near] * first
             found[place, near:] *= first[-1] / above[near - 1]
@@ -361,13 +359,28 @@ def _corrected(
     return np.maximum.accumulate(found, axis=1)
 
 
-def _worth_pricing(weights: Floats) -> Ints:
+def _care(votes: VoteModel, rough: bool) -> tuple[int, int, int]:
+    """How many histograms are priced, at how many distances, and at how many at the middle order.
+
+    No distances at the other orders mean that their costs are as far above the quick ones as at the
+    middle one. Time grows with the square of the distances; where there are few votes they are a
+    large part of them, and where there are many they tell little.
+    """
+    many = votes.most_votes > _MANY_TEACHERS
+    if not rough:
+        return (120, 12, 12) if many else (120, 24, _FARTHEST)
+    if votes.is_file:
+        return (120, 0, 6) if many else (120, 12, 24)
+    return (40, 0, 12) if many else (40, 0, 16)
+
+
+def _worth_pricing(weights: Floats, number: int) -> Ints:
     """The places of the weightiest histograms, and of some of the others in equal steps."""
-    if weights.size <= _PRICED:
+    if weights.size <= number:
         return np.arange(weights.size)
     order = np.argsort(-weights)
-    most = 2 * _PRICED // 3
-    others = np.linspace(most, weights.size - 1, _PRICED - most).round().astype(np.int64)
+    most = 2 * number // 3
+    others = np.linspace(most, weights.size - 1, number - most).round().astype(np.int64)
     return np.sort(np.concatenate([order[:most], order[others]]))
 
 

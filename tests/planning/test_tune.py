@@ -195,7 +195,7 @@ def _bowl(settings, _near):
 
 def test_the_search_goes_to_the_best_and_meets_floors_first():
     search = Search(_bowl, votes=100)
-    best = search.run(search.starts(untested=False), strides=3, halvings=4).settings
+    best = search.run(search.starts(MechanismName.CONFIDENT), strides=3, halvings=4).settings
     assert best.threshold == pytest.approx(60.0, rel=0.03)
     assert best.sigma2 == pytest.approx(10.0, rel=0.03)
     held = Candidate(Tuning(50.0, 30.0, 10.0), -1.0, 1)

@@ -379,9 +379,18 @@ def _planned(question: Question, known: Question, rule: Rule | None = None) -> P
 def _needed(question: Question) -> float:
     """The least number of teachers, or ε, whichever was left out, that gives the answers."""
     name, wanted = question.unknown, question.answers or 1
+    last: tuple[int, Tuning] | None = None
 
     def enough(value: float) -> bool:
-        found = question.with_value(value).rule(quick=True)
+        nonlocal last
+        at = question.with_value(value)
+        teachers = at.teachers or 1
+        # Settings that are good for one number of teachers are nearly so, in proportion, for more.
+        near = None
+        if last is not None and name == "teachers":
+            near = last[1].scaled(teachers / last[0])
+        found = at.rule(near=near, quick=True)
+        last = (teachers, found.settings)
         return found.likely and found.answers >= wanted
 
     try:
@@ -424,7 +433,7 @@ def points(
     teachers, epsilon = known.teachers or 1, known.epsilon or 1.0
     for share in (1.0,) if known.weights else (0.5, 0.7, 1.0, 1.4, 2.0):
         number = max(round(teachers * share), 2)
-        start = near.times(**dict.fromkeys(near.parameters, number / teachers))
+        start = near.scaled(number / teachers)
         for by in np.geomspace(0.5, 2.0, 7).tolist():
             at = replace(known, teachers=number, epsilon=round(epsilon * by, 4))
             answers = at.rule(near=start, quick=True).by_level

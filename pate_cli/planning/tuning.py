@@ -69,6 +69,10 @@ class Tuning:
         }
         return replace(self, **moved)  # type: ignore[arg-type]
 
+    def scaled(self, by: float) -> Self:
+        """Return settings with threshold and noise multiplied by one number."""
+        return self.times(**dict.fromkeys(self.parameters, by))
+
     def weighing(self, weight: int, *, follow: bool) -> Self:
         """Return settings where the prior has another weight.
 

@@ -15,7 +15,7 @@ import prior
 import tokens
 from ensembles import FOLDER
 
-from pate_cli.planning.pictures import encode_picture
+from pate_cli.disclosure.pictures import encode_picture
 
 PICTURES = {
     "adult_cost.png": "cost adult --threshold 300 --sigma1 200 --sigma2 40 --max-queries 1500",

@@ -84,7 +84,7 @@ def alone() -> float:
 
 def picture(points: dict[int, list[Point]]) -> Any:
     """The share of right labels against epsilon, a curve a weight, and the guesses alone."""
-    from pate_cli.planning.pictures import new_axes, styled, with_legend
+    from pate_cli.disclosure.pictures import new_axes, styled, with_legend
 
     title = "Digits: public guesses that the teachers correct"
 

@@ -149,7 +149,7 @@ def price(sigma: float) -> float:
 
 def picture(points: list[Point]) -> Any:
     """Shares of votes and of asks against how far teachers are apart, both ways to draw."""
-    from pate_cli.planning.pictures import new_axes, styled, with_legend
+    from pate_cli.disclosure.pictures import new_axes, styled, with_legend
 
     title = f"{TEACHERS} teachers, {VOCABULARY:,} tokens: who votes alike, and what is released"
     distances = [one.apart for one in points]

@@ -99,25 +99,21 @@ class TallySum:
     They wait until they hold as many cells as the sum so far.
     """
 
-    def __init__(self, numbers: int = 2) -> None:
-        """No queries, whose cells would have so many numbers."""
-        self._sum = Tally.empty(numbers)
-        self._waiting: list[Tally] = []
+    def __init__(self) -> None:
+        """No queries."""
+        self._parts: list[Tally] = []
 
     def add(self, tally: Tally) -> None:
-        """Add the queries of another."""
-        self._waiting.append(tally)
-        if sum(len(each.cells) for each in self._waiting) >= len(self._sum.cells):
-            self._merge()
+        """Add the queries of another, whose cells have as many numbers."""
+        self._parts.append(tally)
+        first, *waiting = (len(each.cells) for each in self._parts)
+        if sum(waiting) >= first:
+            self._parts = [Tally.total(self._parts)]
 
     @property
     def total(self) -> Tally:
         """All that were added."""
-        self._merge()
-        return self._sum
-
-    def _merge(self) -> None:
-        self._sum, self._waiting = Tally.total([self._sum, *self._waiting]), []
+        return Tally.total(self._parts or [Tally.empty()])
 
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:

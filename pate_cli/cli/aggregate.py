@@ -18,6 +18,7 @@ from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name, report_beside, stem_of
 from pate_cli.files.inputs import note
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.record_place import RecordPlace
@@ -31,10 +32,10 @@ def aggregate(
     asked: dict[str, Any],
     view: View,
     *,
-    out: str | None = None,
-    report: str | None = None,
+    out: FileName | None = None,
+    report: FileName | None = None,
     label_format: LabelFormat | str | None = None,
-    ledger: str | None = None,
+    ledger: FileName | None = None,
     dry_run: bool = False,
     force: bool = False,
 ) -> None:

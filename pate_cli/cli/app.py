@@ -157,7 +157,7 @@ def _misuse(error: Exception) -> str | None:
         name = option.lstrip("-").replace("-", "_")
         if name in GONE:
             return f"{option} is gone: {with_options(GONE[name], keywords)}"
-        near = nearest_to(name, [each for each in keywords.values() if not each.says.argument])
+        near = nearest_to(name, [each for each in keywords.values() if not each.argument])
         text = f"no option {option}"
         text += "" if near is None else f"; did you mean {near.option}?"
     for pattern, words in _HOUSE_STYLE:

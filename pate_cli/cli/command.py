@@ -12,7 +12,7 @@ Typer gets every value as a text, and its keyword turns it into a value and chec
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -22,7 +22,7 @@ from pate_cli.cli import help as helping
 from pate_cli.cli.commands import COMMANDS
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import UsageError
-from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of
+from pate_cli.verbs.parameters.keywords import Keyword, check_all, dashed, keywords_of
 
 Keywords = Mapping[str, Keyword]
 
@@ -51,7 +51,7 @@ def command(
 
     def made(function: Callable[..., None]) -> Callable[..., None]:
         of_verb = {} if verb is None else keywords_of(verb)
-        shared = {name: each for name, each in of_verb.items() if not each.says.hidden}
+        shared = {name: each for name, each in of_verb.items() if not each.hidden}
         viewed = keywords_of(View, called=function.__name__)
         of_view = {name: viewed[name] for name in shown}
         own = keywords_of(function, without=("asked", "view"))
@@ -99,52 +99,44 @@ def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
     """Return the values of what was given; what was left out has the verb's default."""
     given: dict[str, Any] = {}
     for name, keyword in keywords.items():
-        text, off = texts[name], texts.get(_off(keyword))
+        text = texts[name]
         if keyword.flag:
             given |= {} if text in (None, keyword.default) else {name: text}
-        elif keyword.says.several:
+        elif keyword.several:
             given |= {name: [keyword.read(each) for each in text]} if text else {}
         elif text is not None:
             given[name] = keyword.read(text)
-        if off and name in given:
-            both = f"{keyword.says.off} and {keyword.option}"
-            raise UsageError(f"{both} contradict each other; give one of them")
-        if off:
+        if keyword.off and texts[keyword.off]:
+            if name in given:
+                both = f"{dashed(keyword.off)} and {keyword.option}"
+                raise UsageError(f"{both} contradict each other; give one of them")
             given[name] = False
     return given
 
 
-def _off(keyword: Keyword) -> str:
-    """Return the name of the parameter that stands for False; "" if the keyword has none."""
-    return "" if keyword.says.off is None else keyword.says.off.lstrip("-").replace("-", "_")
-
-
-def _for_typer(keyword: Keyword) -> list[inspect.Parameter]:
-    """Return a flag, a text or a list of texts as Typer wants it, and perhaps one for False."""
-    says, required = keyword.says, keyword.default is Keyword.required
-    kind: Any = bool if keyword.flag else list[str] if says.several else str
-    if says.argument:
-        information = typer.Argument(metavar=keyword.option, help=says.help)
-        return [_keyword(keyword.name, kind if required else kind | None, information)]
-    spelled = f"{keyword.option}/{says.off}" if keyword.flag and says.off else keyword.option
-    information = typer.Option(
-        *([spelled] if says.short is None else [spelled, says.short]),
+def _for_typer(keyword: Keyword) -> Iterator[inspect.Parameter]:
+    """Yield a flag, a text or a list of texts as Typer wants it, and perhaps a flag for False."""
+    kind: Any = bool if keyword.flag else list[str] if keyword.several else str
+    if keyword.argument:
+        required = keyword.default is Keyword.required
+        about = typer.Argument(metavar=keyword.option, help=keyword.says.help)
+        yield _parameter(keyword.name, kind if required else kind | None, about)
+        return
+    about = typer.Option(
+        *(keyword.spelled.split(", ")[::-1]),
         metavar=keyword.metavar or None,
-        help=says.help,
+        help=keyword.says.help,
         autocompletion=keyword.complete if keyword.choices else None,
     )
-    found = [_keyword(keyword.name, kind | None, information)]
-    if says.off is not None and not keyword.flag:
-        no = typer.Option(says.off, help=says.without)
-        found.append(_keyword(_off(keyword), bool | None, no))
-    return found
+    yield _parameter(keyword.name, kind | None, about)
+    if keyword.off is not None:
+        about = typer.Option(dashed(keyword.off), help=keyword.without)
+        yield _parameter(keyword.off, bool | None, about)
 
 
-def _keyword(name: str, kind: Any, information: Any) -> inspect.Parameter:
-    default = None if kind in (bool | None, str | None, list[str] | None) else Keyword.required
+def _parameter(name: str, kind: Any, about: Any) -> inspect.Parameter:
+    default = Keyword.required if kind in (str, list[str]) else None
+    annotation = Annotated[kind, about]
     return inspect.Parameter(
-        name,
-        inspect.Parameter.KEYWORD_ONLY,
-        default=default,
-        annotation=Annotated[kind, information],
+        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
     )

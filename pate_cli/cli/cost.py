@@ -10,6 +10,7 @@ from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.cli.votes import opened
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName, Order
 
 
 @command(verbs.cost)
@@ -17,10 +18,10 @@ def cost(
     asked: dict[str, Any],
     view: View,
     *,
-    order: float | None = None,
-    per_query: str | None = None,
+    order: Order | None = None,
+    per_query: FileName | None = None,
     compare: bool = False,
-    plot: str | None = None,
+    plot: FileName | None = None,
     force: bool = False,
 ) -> None:
     """Say what votes would cost, by step, by order and by query. NOT releasable.

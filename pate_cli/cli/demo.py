@@ -9,6 +9,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
+from pate_cli.verbs.parameters.kinds import FileName
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.spent.json")
@@ -16,7 +17,7 @@ _TARGET = 1.5  # which these votes pass but once in 10^11 runs
 
 
 @command(None, ())
-def demo(*, folder: str | None = None) -> None:
+def demo(*, folder: FileName | None = None) -> None:
     """Label real votes that come with pate, and say what to look at.
 
     250 random forests, each trained on 100 census records of its own, vote on whether people earn

@@ -10,6 +10,7 @@ from pate_cli.cli.view import View
 from pate_cli.core.errors import UsageError
 from pate_cli.files.existing import PAGE, REPORT
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 
 @command(verbs.explain)
@@ -17,8 +18,8 @@ def explain(
     asked: dict[str, Any],
     view: View,
     *,
-    html: str | None = None,
-    export_rdp: str | None = None,
+    html: FileName | None = None,
+    export_rdp: FileName | None = None,
     force: bool = False,
 ) -> None:
     """Say what a report promises, to whom, on what conditions, and what it does not cover.

@@ -11,7 +11,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pate_cli.verbs.parameters.keywords import Keyword, with_options
+from pate_cli.verbs.parameters.keywords import Keyword, dashed, with_options
 from pate_cli.verbs.parameters.table import HEADINGS
 
 EVERYTHING: Final = "--help-all"
@@ -46,7 +46,7 @@ def of_command(
         width: columns; left out, those of the terminal, and at most 100.
     """
     width = width or _width()
-    arguments = [keyword for keyword in keywords.values() if keyword.says.argument]
+    arguments = [keyword for keyword in keywords.values() if keyword.argument]
     usage = " ".join([path, "[OPTIONS]", *map(argument, arguments)])
     lines = [*_wrapped(f"Usage: {usage}", width), "", *_paragraphs(text, width), ""]
     groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
@@ -73,7 +73,7 @@ def of_group(text: str, commands: Mapping[str, str], closing: str) -> str:
 
 def argument(keyword: Keyword) -> str:
     """Return how a usage line writes an argument."""
-    name = f"{keyword.option}{'...' if keyword.says.several else ''}"
+    name = f"{keyword.option}{'...' if keyword.several else ''}"
     return name if keyword.default is Keyword.required else f"[{name}]"
 
 
@@ -81,14 +81,13 @@ def entries(
     keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool = True
 ) -> Iterator[tuple[str, str]]:
     """Yield a parameter as help writes it, and the one that stands for False if there is one."""
-    if keyword.says.argument:
+    if keyword.argument:
         yield keyword.option, _sentence(keyword, keywords, everything)
         return
-    short = "" if keyword.says.short is None else f"{keyword.says.short}, "
-    spelled = f"{short}{keyword.option} {keyword.metavar}".rstrip()
+    spelled = f"{keyword.spelled} {keyword.metavar}".rstrip()
     yield spelled, _sentence(keyword, keywords, everything)
-    if keyword.says.off is not None:
-        yield keyword.says.off, keyword.says.without
+    if keyword.off is not None:
+        yield dashed(keyword.off), keyword.without
 
 
 def _sentence(keyword: Keyword, keywords: Mapping[str, Keyword], everything: bool) -> str:

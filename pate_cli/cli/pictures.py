@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
     """Promise a picture, where one is wanted; one that shows votes is its owner's alone."""
     if plot is not None:
-        from pate_cli.planning.pictures import check_plot
+        from pate_cli.disclosure.pictures import check_plot
 
         check_plot(plot)
         out.reserve(plot, mode=mode, replaces=PICTURE)
@@ -23,6 +23,6 @@ def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
 def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
     """Write a picture, where one is wanted; only then is it drawn."""
     if plot is not None:
-        from pate_cli.planning.pictures import encode_picture
+        from pate_cli.disclosure.pictures import encode_picture
 
         out.write(plot, encode_picture(picture(), plot))

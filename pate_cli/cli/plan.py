@@ -9,11 +9,12 @@ from pate_cli.cli.command import command
 from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 
 @command(verbs.plan)
 def plan(
-    asked: dict[str, Any], view: View, *, plot: str | None = None, force: bool = False
+    asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
 ) -> None:
     """Say before the first vote which settings to use, and what may be expected. Public.
 

@@ -14,6 +14,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
 from pate_cli.files.existing import REPORT
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 if TYPE_CHECKING:
     from pate_cli.verbs.release import Released
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 @command(verbs.release, QUIET)
 def release(
-    asked: dict[str, Any], view: View, *, report: str | None = None, force: bool = False
+    asked: dict[str, Any], view: View, *, report: FileName | None = None, force: bool = False
 ) -> None:
     """Publish one report for several runs: what they cost together, whatever the votes were.
 

@@ -14,6 +14,7 @@ from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.existing import REPORT
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.parameters.keywords import keywords_of, with_options
+from pate_cli.verbs.parameters.kinds import FileName
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Ask, Session
@@ -22,12 +23,12 @@ _LONGEST: Final = 1 << 26
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 
 
-@command(verbs.session_settings, QUIET)
+@command(verbs.session, QUIET)
 def session(
     asked: dict[str, Any],
     view: View,
     *,
-    report: str | None = None,
+    report: FileName | None = None,
     strict: bool = False,
     force: bool = False,
 ) -> None:
@@ -119,7 +120,7 @@ def _refuse(name: Any, error: VoteError | UsageError, *, strict: bool) -> None:
     """Answer a line that is no query by an error, which costs nothing; or raise that."""
     if strict:
         raise error
-    told = with_options(str(error), keywords_of(verbs.session_settings))
+    told = with_options(str(error), keywords_of(verbs.session))
     _write([{**_named(name), "error": told}])
 
 

@@ -10,11 +10,12 @@ from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.cli.votes import opened
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 
 @command(verbs.smooth_sensitivity)
 def smooth_sensitivity(
-    asked: dict[str, Any], view: View, *, plot: str | None = None, force: bool = False
+    asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
 ) -> None:
     """Say how far one record could move the cost of the votes, by distance. NOT releasable.
 

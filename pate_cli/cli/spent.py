@@ -10,11 +10,12 @@ from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.core.errors import MismatchError
 from pate_cli.verbs import signatures as verbs
+from pate_cli.verbs.parameters.kinds import FileName
 
 
 @command(verbs.spent)
 def spent(
-    asked: dict[str, Any], view: View, *, plot: str | None = None, force: bool = False
+    asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
 ) -> None:
     """Show all runs on votes of the same teachers: what was published, and what it cost together.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -60,11 +59,6 @@ class LabelSet:
         if rows.size and rows.max() >= CLASSES:
             raise ParameterError(f"row {int(np.argmax(rows >= CLASSES))}: is neither 0 nor 1")
         return np.maximum(rows, UNDECIDED).reshape(-1, self.count).astype(np.int8)
-
-    def texts(self) -> dict[str, str]:
-        """The label set in texts, by the names that documents have for its fields."""
-        names = {} if self.names is None else {"label_names": json.dumps(self.names)}
-        return {"labels_per_query": json.dumps(self.count), **names}
 
 
 def rows_of(label_set: LabelSet | None) -> str:

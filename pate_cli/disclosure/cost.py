@@ -47,7 +47,6 @@ from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
 from pate_cli.files.document import SPARING
-from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
 # Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal. They have
@@ -155,17 +154,14 @@ class Cost:
     @classmethod
     def of_labels(cls, settings: Settings) -> Cost:
         """Return what labels cost without a test or a draw; of a session all that it may say."""
-        mechanism, delta = mechanism_from_parameters(settings.mechanism), settings.delta
+        cost = cls.of_rows(settings.aggregator, *settings.charged, settings.delta)
         rule = settings.rule
-        if rule is None:
-            return cls.of_rows(mechanism, settings.queries, settings.max_answers, delta)
-        cost = cls.of_rows(mechanism, rule.asks, rule.asks, delta)
-        if rule.beyond is None:
+        if rule is None or rule.beyond is None:
             return cost
         # What lies beyond has a proof for the session as a whole, and no curve.
         own = cost.own
         if rule.epsilon > own.epsilon:
-            own = Figure(rule.epsilon, delta, "renyi", rule.beyond.order)
+            own = Figure(rule.epsilon, rule.delta, "renyi", rule.beyond.order)
         return cls(pairs=(Pair(own.epsilon, own.delta, own.method, own.order),))
 
     @classmethod
@@ -204,11 +200,19 @@ class Cost:
 
     @cached_property
     def own(self) -> Figure:
-        """(ε, δ) of a single run by itself, ε in full and rounded up to four decimals."""
-        if not self.pairs:
-            return replace(self.of_curves, epsilon=round_up(self.of_curves.epsilon))
-        (pair,) = self.pairs
-        return pair
+        """(ε, δ) of a single run by itself, ε in full and rounded up to four decimals.
+
+        δ's of pairs that others state are in it.
+
+        Raises:
+            ParameterError: a δ of 1 or more.
+        """
+        if self.pairs:
+            (pair,) = self.pairs
+            return pair
+        added = [part.pair[1] for part in self.stated if part.pair[1] > 0.0]
+        delta = _below_one(delta_sum([self.delta, *added])) if added else self.delta
+        return replace(self.of_curves, epsilon=round_up(self.of_curves.epsilon), delta=delta)
 
     # --- curves ----------------------------------------------------------------------------------
 
@@ -421,5 +425,5 @@ def _twelve(epsilon: float) -> float:
 
 def _below_one(delta: float) -> float:
     if delta >= 1.0:
-        raise ParameterError(f"all runs together have a delta of {delta:g}, which says nothing")
+        raise ParameterError(f"all parts together have a delta of {delta:g}, which says nothing")
     return delta

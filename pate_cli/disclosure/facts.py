@@ -7,14 +7,13 @@ every other field; `verify` does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.errors import LedgerError, ParameterError, ReportError
+from pate_cli.accounting.textbook import Step, textbook
+from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
-from pate_cli.disclosure.cost import Cost, Figure, delta_sum
-from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.external import Stated
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.guarantee import (
     DRAWS,
     GAPS,
@@ -27,6 +26,7 @@ from pate_cli.disclosure.guarantee import (
 )
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
+    Crosscheck,
     DataIndependent,
     GroupGuarantee,
     Report,
@@ -35,11 +35,24 @@ from pate_cli.disclosure.report import (
     Tested,
 )
 from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.disclosure.total import in_full
-from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.votes.facts import Group
+
+_OURS: Final = "The worst case of the labels (data_independent.labels_epsilon)"
+_WHERE: Final = "accounting/THEORY.md, sections 9, 14 and 18"
+_SMALLER: Final = (
+    f"{_OURS} is no larger: a textbook accountant assumes that all noisy counts are published, "
+    "but only the winning class is, or that there is none; and steps that are (epsilon, delta)-"
+    f"differentially private are composed optimally here ({_WHERE})."
+)
+_LARGER: Final = f"{_OURS} is larger than the least of these; both are bounds ({_WHERE})."
+_NO_TEXTBOOK: Final = (
+    "No textbook theorem says anything here: it composes steps of one kind, whose deltas add up to "
+    f"less than delta. {_OURS} composes them all the same ({_WHERE})."
+)
 
 
 def run_facts(done: Round, **came: Any) -> ReportFacts:
@@ -79,22 +92,6 @@ def run_of(facts: ReportFacts) -> Run:
     )
 
 
-def worst_case(cost: Cost) -> DataIndependent:
-    """Return the worst-case ε of everything and of the labels alone, as reports have them."""
-    return _stated(cost.own, cost.labels.own)
-
-
-def _stated(everything: Figure, labels: Figure) -> DataIndependent:
-    return DataIndependent(
-        epsilon=round_up(everything.epsilon),
-        order=everything.order,
-        method=everything.method,
-        labels_epsilon=round_up(labels.epsilon),
-        labels_order=labels.order,
-        labels_method=labels.method,
-    )
-
-
 def group_guarantees(
     groups: Sequence[Group], cost: Cost | None, *, epsilon: float, delta: float
 ) -> tuple[GroupGuarantee, ...]:
@@ -129,18 +126,19 @@ def report_of(facts: ReportFacts) -> Report:
     for fault in _contradictions(facts):
         raise ReportError(fault)
     rounds, plan, target, spent = facts.rounds, facts.plan, facts.target, facts.spent
-    mechanisms = [mechanism_from_parameters(done.mechanism) for done in rounds]
     if facts.total and spent is not None:
-        public, labels_delta, delta = _stated(*in_full(spent.runs)), spent.delta, spent.delta
-        epsilon, kind = round_up(spent.epsilon), TOTAL
+        everything, labels = in_full(spent.runs)
+        delta = labels_delta = spent.delta
     else:
-        public, labels_delta = worst_case(facts.cost), facts.cost.own.delta
-        delta, (epsilon, kind) = _with_others(labels_delta, facts.external), _head(facts, public)
+        everything, labels = facts.cost.own, facts.cost.labels.own
+        delta, labels_delta = everything.delta, labels.delta
+    public = DataIndependent.of(everything, labels)
+    epsilon, kind = _head(facts, public)
     met = target.epsilon if target is not None and facts.passed is None else None
     if met is not None and epsilon > met:
         raise ReportError(f"epsilon {epsilon:g} does not meet the target {met:g} untested")
-    unsettled = tuple(_unsettled(facts))
-    named = dict(rounds[0].mechanism)
+    unsettled, mechanisms = tuple(_unsettled(facts)), [done.aggregator for done in rounds]
+    named, paper = dict(rounds[0].mechanism), plan is not None and rounds[0].analysis == "paper"
     return worded(
         Report(
             **{name: getattr(facts, name) for name in ReportFacts.__dataclass_fields__},
@@ -148,7 +146,7 @@ def report_of(facts: ReportFacts) -> Report:
             epsilon_kind=kind,
             delta=delta,
             private=not facts.seeded and all(done.private for done in rounds),
-            sound=not unsettled and (plan is None or rounds[0].analysis != "paper"),
+            sound=not unsettled and not paper,
             mechanism=named if len(rounds) == 1 else {"name": "composition", "rounds": len(rounds)},
             queries=sum(done.queries for done in rounds),
             answers=sum(done.answers for done in rounds),
@@ -164,10 +162,10 @@ def report_of(facts: ReportFacts) -> Report:
             ),
             met_target=met,
             unsettled=unsettled,
-            crosscheck=None if facts.total else crosscheck(rounds, labels_delta, public),
+            crosscheck=None if facts.total else _crosscheck(rounds, labels_delta, public),
             warnings=(
                 *(GAPS[word] for word in unsettled),
-                *((PAPER,) if plan is not None and rounds[0].analysis == "paper" else ()),
+                *((PAPER,) if paper else ()),
                 *cautions(*mechanisms, delta=labels_delta),
                 *vacuous_warnings(epsilon),
             ),
@@ -175,13 +173,26 @@ def report_of(facts: ReportFacts) -> Report:
     )
 
 
-def _with_others(delta: float, external: Sequence[Stated]) -> float:
-    """Return δ with those of all external parts; ParameterError where it says nothing."""
-    added = [part.pair[1] for part in external if part.pair[1] > 0.0]
-    total = delta_sum([delta, *added]) if added else delta
-    if total >= 1.0:
-        raise ParameterError(f"with the external parts delta is {total:g}, which says nothing")
-    return total
+def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
+    """Return all steps as a textbook composes them: of a session those it answers in any case."""
+    return [
+        step
+        for done in rounds
+        for step in done.aggregator.textbook(queries=done.charged[0], answers=done.charged[1])
+    ]
+
+
+def _crosscheck(rounds: Sequence[Settings], delta: float, public: DataIndependent) -> Crosscheck:
+    """Return the figures of textbook accountants, and how the worst case of the labels compares."""
+    found = textbook(textbook_steps(rounds), delta=delta)
+    numbers = [
+        None if value is None else round_up(value)
+        for value in (found.rdp, found.exact, found.basic, found.advanced)
+    ]
+    least = min((value for value in numbers if value is not None), default=None)
+    if least is None:
+        return Crosscheck(_NO_TEXTBOOK, *numbers)
+    return Crosscheck(_SMALLER if public.labels_epsilon <= least else _LARGER, *numbers)
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:
@@ -196,10 +207,12 @@ def _unsettled(facts: ReportFacts) -> Iterator[str]:
 def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
     """Return the ε that a report opens with, and its kind.
 
-    It is the target of labels that were tested, what their refusal costs, or the smaller of the
-    worst case and the sanitized ε.
+    It is the total of all runs, the target of labels that were tested, what their refusal costs,
+    or the smaller of the worst case and the sanitized ε.
     """
     target, plan, drawn = facts.target, facts.plan, facts.drawn
+    if facts.total and facts.spent is not None:
+        return round_up(facts.spent.epsilon), TOTAL
     if target is not None and facts.passed is not None:
         return (target.epsilon, "target") if facts.passed else (target.refusal_epsilon, "refusal")
     if plan is None or drawn is None or public.epsilon <= drawn:
@@ -258,6 +271,6 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
 
 def answer_faults(done: Round) -> Iterator[str]:
     """Yield why labels that left are not all that a mechanism gives, where it answers all."""
-    mechanism = mechanism_from_parameters(done.mechanism)
-    if mechanism.answers_all and done.answers != done.max_answers:
-        yield f"{mechanism.name} answers all of {done.max_answers} queries, not {done.answers}"
+    if done.aggregator.answers_all and done.answers != done.max_answers:
+        name = done.aggregator.name
+        yield f"{name} answers all of {done.max_answers} queries, not {done.answers}"

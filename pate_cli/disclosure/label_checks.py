@@ -15,7 +15,6 @@ from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.disclosure.verification import FAILED, OK, OPEN, SKIPPED, Check
 from pate_cli.files.reading import digest_of
 from pate_cli.labels.forms import FORMATS, formats_with
-from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.votes.join import content_of
 
 LABELS: Final = "labels"
@@ -58,8 +57,7 @@ def label_checks(report: Report, labels: str | PathLike[str]) -> Iterator[Check]
     yield Check.of(COUNTS, _count_faults(report, counts), told)
     if FORMATS[known.format].metadata:
         faults = (
-            f"the labels carry another {name}"
-            for name in _other_settings(report, counts.metadata or {})
+            f"the labels carry another {name}" for name in _other_settings(report, counts.metadata)
         )
         yield Check.of(Checked.LABELS, faults, "as the report has them")
         return
@@ -72,16 +70,13 @@ def label_checks(report: Report, labels: str | PathLike[str]) -> Iterator[Check]
 
 
 def _count_faults(report: Report, counts: LabelCounts) -> Iterator[str]:
-    if counts.queries is None and counts.rows < report.queries:
-        yield f"{counts.rows} rows, the report says that {report.queries} were asked"
-    if counts.queries is not None and counts.queries != report.queries:
-        yield f"{counts.queries} rows that were asked, the report says {report.queries}"
+    asked, answers, told = counts.asked, counts.answers, counts.sources
+    if asked < report.queries or (told and asked > report.queries):
+        yield f"{asked} rows that were asked, the report says {report.queries}"
     # A student's labels are no answers, and not every format tells them apart.
     interactive = report.mechanism.get("name") == MechanismName.INTERACTIVE
-    found = counts.labelled if counts.answers is None else counts.answers
-    more = found > report.answers and not (counts.answers is None and interactive)
-    if found < report.answers or more:
-        yield f"{found} answers, the report says {report.answers}"
+    if answers < report.answers or (answers > report.answers and (told or not interactive)):
+        yield f"{answers} answers, the report says {report.answers}"
 
 
 def _other_settings(report: Report, carried: Mapping[str, Any]) -> Iterator[str]:
@@ -90,7 +85,7 @@ def _other_settings(report: Report, carried: Mapping[str, Any]) -> Iterator[str]
     if report.label_set is None and report.label_names is not None:
         stated["label_names"] = list(report.label_names)
     beside = {"sources"}
-    if not mechanism_from_parameters(report.mechanism).listed:
+    if not report.rounds[0].aggregator.listed:
         beside.add("label_names")  # those that came out, and so the labels themselves
     for name in dict.fromkeys((*stated, *carried)):
         if name not in beside and stated.get(name) != carried.get(name):

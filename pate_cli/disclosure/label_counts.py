@@ -34,19 +34,17 @@ class LabelCounts(NamedTuple):
 
     Attributes:
         rows: of votes: queries, or pairs of a query and a label.
-        queries: how many of them were asked; None where the file does not tell those that were
-            not from those that nobody answered.
-        answers: how many of them the teachers answered; None where the file does not tell theirs
-            from a student's.
-        labelled: how many have a label.
-        metadata: texts, and `label_names` a list of them; None where the file has none.
+        sources: whether the file tells who gave a label, and which rows were not asked.
+        asked: rows that were asked; all of them where the file does not tell.
+        answers: rows that the teachers answered; where the file does not tell, that have a label.
+        metadata: texts, and `label_names` a list of them; empty where the file has none.
     """
 
     rows: int
-    queries: int | None
-    answers: int | None
-    labelled: int
-    metadata: dict[str, Any] | None = None
+    sources: bool
+    asked: int
+    answers: int
+    metadata: dict[str, Any]
 
 
 def count_labels(
@@ -71,16 +69,15 @@ def count_labels(
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
-    raw, rows = (table.schema.metadata or {}).get(b"pate"), table.num_rows
-    metadata = None if raw is None else dict(json.loads(raw))
-    if "unanswered" in table.column_names and label_set is not None:
-        pairs = rows * label_set.count
-        silent = pc.sum(pc.list_value_length(table["unanswered"])).as_py()
-        return LabelCounts(pairs, None, None, pairs - (silent or 0), metadata)
-    if "source" not in table.column_names:
-        return LabelCounts(rows, None, None, rows - table["label"].null_count, metadata)
-    sources = np.asarray(table["source"].to_pylist())
-    answers, silent, left = (
-        int(np.count_nonzero(sources == who)) for who in ("teachers", "none", "not asked")
-    )
-    return LabelCounts(rows, rows - left, answers, rows - left - silent, metadata)
+    about, rows = (table.schema.metadata or {}).get(b"pate", "{}"), table.num_rows
+    metadata = dict(json.loads(about))
+    if label_set is not None and "unanswered" in table.column_names:
+        rows *= label_set.count
+        silent = pc.sum(pc.list_value_length(table["unanswered"])).as_py() or 0
+    elif "source" not in table.column_names:
+        silent = table["label"].null_count
+    else:
+        sources = np.asarray(table["source"].to_pylist())
+        left, answers = (int(np.count_nonzero(sources == who)) for who in ("not asked", "teachers"))
+        return LabelCounts(rows, True, rows - left, answers, metadata)
+    return LabelCounts(rows, False, rows, rows - silent, metadata)

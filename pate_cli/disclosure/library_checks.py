@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from pate_cli.accounting.textbook import Bounded, Gaussian
 from pate_cli.core.errors import UsageError
-from pate_cli.disclosure.crosscheck import textbook_steps
+from pate_cli.disclosure.facts import textbook_steps
 from pate_cli.disclosure.report import Crosscheck, Report
 from pate_cli.disclosure.verification import OPEN, Check
 
@@ -37,7 +37,7 @@ def library_checks(report: Report, wanted: bool | None) -> Iterator[Check]:
         return
     try:
         steps = [step for step in textbook_steps(report.rounds) if step.count]
-        delta = report.facts.cost.own.delta
+        delta = report.facts.cost.labels.own.delta
         gaussian = [step for step in steps if isinstance(step, Gaussian)]
         bounded = [step for step in steps if isinstance(step, Bounded)]
         if gaussian and not bounded:

@@ -19,8 +19,6 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import Bound
 from pate_cli.mechanisms.base import ScoredMechanism, Shares, no_progress
 
-# Costs of single states are kept for other prefixes while they are no more numbers than this.
-_MOST_KEPT = 20_000_000
 # States whose costs at all distances are held at once.
 _CHUNK = 50_000
 # Where costs are dear: so many distances, past which a coin hardly moves (.2% in ε against all 64),
@@ -44,11 +42,6 @@ class States:
 
     mechanism: ScoredMechanism
     grid: ScoreGrid | None = None
-
-    @property
-    def bound(self) -> Bound:
-        """The bound whose states these are."""
-        return Bound.CONDITIONAL if self.grid is None else Bound.TWO_TAIL
 
     def of(self, mechanism: ScoredMechanism, counts: Histograms) -> Ints:
         """Return states of histograms, [queries, numbers]; `mechanism` is bound to their rows."""
@@ -75,9 +68,25 @@ class States:
         found[near] = np.minimum(costs, worst)
         return found
 
-    def worth(self, orders: Floats) -> Floats:
-        """Return the orders among Λ that are worth the time they take."""
-        return coin_orders(self.bound, self.mechanism, orders)
+    def profile(self, tally: Tally, order: float, progress: Shares = no_progress) -> Floats:
+        """Return u_d of queries that were counted by their states, [DISTANCES], nats.
+
+        Args:
+            tally: the queries.
+            order: λ > 1.
+            progress: called with shares of the work, which add up to 1.
+        """
+        total = np.zeros(DISTANCES)
+        for start in range(0, len(tally.cells), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            share = len(tally.cells[part]) / len(tally.cells)
+            found = self.costs(
+                order,
+                tally.cells[part],
+                lambda done, share=share: progress(share * done),  # type: ignore[misc]
+            )
+            total += found @ tally.weights[part]
+        return total
 
 
 def coin_orders(bound: Bound, mechanism: ScoredMechanism, orders: Floats) -> Floats:
@@ -105,16 +114,6 @@ def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float
     return States(mechanism)
 
 
-def _distances(mechanism: ScoredMechanism) -> int:
-    return _NEAR if mechanism.slow_states else DISTANCES
-
-
-def _check_has_states(mechanism: ScoredMechanism) -> None:
-    """UsageError where there is none but the two-tail bound; of any rows a student saw."""
-    votes = np.zeros((1, mechanism.classes), dtype=np.int64)
-    mechanism.for_reference(votes, 0).vote_states(votes)
-
-
 def settled_bound(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> Bound:
     """Return the bound itself, or the one that `auto` comes to by public numbers alone.
 
@@ -130,7 +129,11 @@ def settled_bound(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders
         check_states(Bound.CONDITIONAL, mechanism, rows=rows, orders=orders)
     except (ParameterError, UsageError):
         return Bound.TWO_TAIL
-    seconds = seconds_for(Bound.CONDITIONAL, mechanism, rows=rows, orders=orders)
+    furthest = _distances(mechanism) - 1
+    seconds = sum(
+        mechanism.state_seconds(rows, order=order, furthest=furthest)
+        for order in coin_orders(Bound.CONDITIONAL, mechanism, orders).tolist()
+    )
     return Bound.CONDITIONAL if seconds <= _PATIENCE else Bound.TWO_TAIL
 
 
@@ -151,82 +154,11 @@ def check_states(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders:
         mechanism.check_states(min(rows, _CHUNK), order=order, furthest=DISTANCES - 1)
 
 
-def seconds_for(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> float:
-    """Return about how many seconds so many distinct histograms take at these orders."""
-    if bound is Bound.TWO_TAIL:
-        return 0.0
-    furthest = _distances(mechanism) - 1
-    return sum(
-        mechanism.state_seconds(rows, order=order, furthest=furthest)
-        for order in coin_orders(bound, mechanism, orders).tolist()
-    )
+def _distances(mechanism: ScoredMechanism) -> int:
+    return _NEAR if mechanism.slow_states else DISTANCES
 
 
-class VoteProfile:
-    """Costs of queries by distance, u_d, at any order: of all of them or of the first. SECRET."""
-
-    def __init__(self, states: States, *, in_order: bool = False) -> None:
-        """Start with no query; only with `in_order` may the cost of the first ones be asked for."""
-        self.states, self._in_order = states, in_order
-        self._tally: Tally | None = None
-        self._rows: list[Ints] = []
-        """Once it has been asked for, the place of each query's state instead of the state."""
-        self._kept: dict[float, Floats] = {}
-
-    def add(self, mechanism: ScoredMechanism, counts: Histograms) -> None:
-        """Add queries by their histograms, with the mechanism bound to their rows."""
-        self.add_rows(self.states.of(mechanism, counts))
-
-    def add_rows(self, states: Ints) -> None:
-        """Add queries by their states, in order."""
-        if self._in_order:
-            self._rows.append(states)
-        self.add_tally(Tally.of(states))
-
-    def add_tally(self, tally: Tally) -> None:
-        """Add queries that were counted by their states; not with `in_order`."""
-        self._tally = tally if self._tally is None else self._tally + tally
-
-    @property
-    def queries(self) -> int:
-        """Number of queries."""
-        return 0 if self._tally is None else self._tally.queries
-
-    def at(
-        self, order: float, *, first: int | None = None, progress: Shares = no_progress
-    ) -> Floats:
-        """Return u_d at one order for d = 0 … DISTANCES − 1, [distances], nats.
-
-        Args:
-            order: λ > 1.
-            first: of so many of the first queries only.
-            progress: called with shares of the work, which add up to 1.
-        """
-        if self._tally is None:
-            return np.zeros(DISTANCES)
-        states, weights = self._tally.cells, self._tally.weights
-        if first is not None and first < self.queries:
-            weights = np.bincount(self._places()[:first], minlength=len(states))
-        total = np.zeros(DISTANCES)
-        if order in self._kept:
-            return self._kept[order] @ weights
-        if self._in_order and DISTANCES * len(states) <= _MOST_KEPT / (1 + len(self._kept)):
-            self._kept[order] = self.states.costs(order, states, progress)
-            return self._kept[order] @ weights
-        for start in range(0, len(states), _CHUNK):
-            part = slice(start, start + _CHUNK)
-            share = len(states[part]) / len(states)
-            found = self.states.costs(
-                order,
-                states[part],
-                lambda done, share=share: progress(share * done),  # type: ignore[misc]
-            )
-            total += found @ weights[part]
-        return total
-
-    def _places(self) -> Ints:
-        """Return the state of each query in order, by its place among the distinct ones."""
-        if len(self._rows) != 1 or self._rows[0].ndim != 1:
-            _, places = np.unique(np.concatenate(self._rows), axis=0, return_inverse=True)
-            self._rows = [places.reshape(-1)]
-        return self._rows[0]
+def _check_has_states(mechanism: ScoredMechanism) -> None:
+    """UsageError where there is none but the two-tail bound; of any rows a student saw."""
+    votes = np.zeros((1, mechanism.classes), dtype=np.int64)
+    mechanism.for_reference(votes, 0).vote_states(votes)

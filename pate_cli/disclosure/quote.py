@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.crosscheck import crosscheck
-from pate_cli.disclosure.facts import group_guarantees, worst_case
+from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import pair
-from pate_cli.disclosure.guarantee import public_prior
+from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
     Crosscheck,
@@ -24,8 +22,12 @@ from pate_cli.disclosure.report import (
 from pate_cli.disclosure.settings import Settings
 from pate_cli.files.document import SPARING, encoded
 from pate_cli.files.results import Result
-from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism
+
+_OF_REPORT: Final = (
+    *("epsilon", "delta", "sound", "queries", "max_answers", "prior", "data_independent"),
+    *("crosscheck", "groups", "warnings"),
+)
 
 
 @dataclass(frozen=True)
@@ -55,52 +57,37 @@ class Quote(Result):
 
     Attributes:
         settings: what the run would be told; the file has their fields as its own.
-        delta: of everything that would be released.
-        sound: false where a fact that ε takes as public was read off the votes; `warnings` say
-            which.
+        epsilon: ε of everything that would be released, nats: the target where labels are tested.
+        delta, sound, queries, max_answers, prior, groups, data_independent, crosscheck: as in
+            `Report`.
         threshold: T of a mechanism that derives it.
-        prior, groups, data_independent, crosscheck: as in `Report`.
         target: what a target would mean.
         warnings: what to know before the run.
     """
 
     settings: Settings
+    epsilon: float
     delta: float
-    sound: bool = True
+    sound: bool
+    queries: int
+    max_answers: int
     threshold: float | None = field(default=None, metadata=SPARING)
     prior: PublicPrior | None = field(default=None, metadata=SPARING)
     data_independent: DataIndependent
     crosscheck: Crosscheck | None = None
-    target: Outlook | None = field(default=None, metadata=SPARING)
+    target: Outlook | None = None
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     warnings: tuple[str, ...] = ()
 
-    @property
-    def epsilon(self) -> float:
-        """Worst-case ε of everything that would be released, nats."""
-        public = self.data_independent.epsilon
-        return public if self.target is None else min(public, self.target.target)
-
-    @property
-    def queries(self) -> int:
-        """How many rows would be asked."""
-        return self.settings.queries
-
-    @property
-    def max_answers(self) -> int:
-        """How many of them would be answered at most."""
-        return self.settings.max_answers
-
     def to_dict(self) -> dict[str, Any]:
         """Return the quote as JSON-ready values."""
-        head = {"schema_version": SCHEMA_VERSION, "dry_run": True, "epsilon": self.epsilon}
         found = encoded(self)
-        return head | found.pop("settings") | {"target": None} | found
+        return {"schema_version": SCHEMA_VERSION, "dry_run": True} | found.pop("settings") | found
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return one row: what is asked, and what it costs."""
-        row = {"queries": self.queries, "max_answers": self.max_answers, "epsilon": self.epsilon}
-        return {name: np.array([value]) for name, value in row.items()}
+        names = ("queries", "max_answers", "epsilon")
+        return {name: np.array([getattr(self, name)]) for name in names}
 
     @property
     def releasable(self) -> bool:
@@ -112,22 +99,14 @@ class Quote(Result):
         return f"at most {pair(self.epsilon, self.delta)}, whatever the votes"
 
 
-def quote_of(settings: Settings) -> Quote:
-    """Return the worst case of a run that is told these settings; public, and nothing is spent."""
-    tested, mechanism = settings.tested, mechanism_from_parameters(settings.mechanism)
-    cost = Cost.of(replace(settings, target=None))
-    public, delta = worst_case(cost), cost.own.delta
+def quote_of(settings: Settings, target: Outlook | None = None) -> Quote:
+    """Return what the report of a run would say if its labels passed and all were answered."""
+    done = Round.of(settings, answers=settings.max_answers)
+    report = report_of(run_facts(done, passed=None if settings.tested is None else True))
+    mechanism = settings.aggregator
     return Quote(
         settings=settings.published,
-        delta=delta,
-        data_independent=public,
         threshold=mechanism.threshold if isinstance(mechanism, ComposedMechanism) else None,
-        prior=public_prior([settings]),
-        groups=group_guarantees(
-            settings.groups,
-            cost if tested is None else None,
-            epsilon=public.epsilon if tested is None else tested.epsilon,
-            delta=delta,
-        ),
-        crosscheck=crosscheck([settings], delta, public),
+        target=target,
+        **{name: getattr(report, name) for name in _OF_REPORT},
     )

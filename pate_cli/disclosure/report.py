@@ -16,6 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.version import __version__
@@ -28,7 +29,7 @@ from pate_cli.disclosure.checked import (
     RELEASE_TEST,
     SANITIZING,
 )
-from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
@@ -72,6 +73,12 @@ class DataIndependent:
     labels_epsilon: float
     labels_order: float | None
     labels_method: str
+
+    @classmethod
+    def of(cls, everything: Figure, labels: Figure) -> DataIndependent:
+        """Return both figures, each ε rounded up."""
+        numbers = ((round_up(one.epsilon), one.order, one.method) for one in (everything, labels))
+        return cls(*next(numbers), *next(numbers))
 
 
 @dataclass(frozen=True)
@@ -371,6 +378,19 @@ class Report(ReportFacts, Result):
             *(() if self.prior is None else (("presupposed", self.prior.presupposed),)),
             *(("warning", warning) for warning in self.warnings),
         ]
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the stated ε beside the worst case and the textbook's on matplotlib Axes. Public.
+
+        Args:
+            axes: where to draw; new ones if left out. Needs the extra `plot`.
+
+        Returns:
+            The Axes, with a bar a figure.
+        """
+        from pate_cli.disclosure.pictures import draw_report
+
+        return draw_report(self, axes)
 
     @property
     def releasable(self) -> bool:

@@ -15,8 +15,6 @@ from pate_cli.disclosure.runs import Outcome, Run, RunKind
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import rule_fault
 from pate_cli.files.document import encoded
-from pate_cli.mechanisms import mechanism_from_parameters
-from pate_cli.mechanisms.base import ComposedMechanism, ScoredMechanism
 
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
@@ -39,7 +37,7 @@ class TooLargeError(ReportError):
 def check_size(rounds: Iterable[Settings]) -> None:
     """Raise TooLargeError for rounds that take too long to compute again, or too much memory."""
     for done in rounds:
-        mechanism = mechanism_from_parameters(done.mechanism)
+        mechanism = done.aggregator
         votes = mechanism.most_votes
         if votes > _MOST_VOTES:
             raise TooLargeError(
@@ -128,15 +126,10 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
 
 def rule_faults(settings: Settings) -> Iterator[str]:
     """Yield why a session with this rule costs more than the rule says; nothing without a rule."""
-    rule, mechanism = settings.rule, mechanism_from_parameters(settings.mechanism)
-    if rule is None:
-        return
-    if isinstance(mechanism, ScoredMechanism | ComposedMechanism):
-        fault = rule_fault(rule, mechanism)
+    if settings.rule is not None:
+        fault = rule_fault(settings.rule, settings.aggregator)
         if fault is not None:
-            yield f"the rule of the session says {rule.epsilon:g}, but {fault}"
-    else:
-        yield f"{mechanism.name} is not asked one by one"
+            yield f"the rule of the session says {settings.rule.epsilon:g}, but {fault}"
 
 
 def told_apart(run: Run, other: Run) -> bool:

@@ -45,21 +45,6 @@ class Outcome(enum.StrEnum):
     STATED = "stated"
 
 
-@dataclass(frozen=True)
-class SessionSettings:
-    """Settings of a session by which the same one is found again.
-
-    Attributes:
-        epsilon: the target, nats; None where there was none.
-        max_queries: the most queries, where that was said.
-        names: SHA-256 of what the classes are called; None where they are numbers.
-    """
-
-    epsilon: float | None
-    max_queries: int | None
-    names: str | None
-
-
 @dataclass(frozen=True, kw_only=True)
 class Run:
     """One run, or one cost that others stated; `Run.of` says what it costs.
@@ -72,7 +57,7 @@ class Run:
         settings: of labels, what the run was told.
         answers: labels released; None where there are none, or not yet.
         round: name of the round, by which a ledger of it is known; not in reports.
-        session: what it was opened with, where queries come one by one; not in reports.
+        session: digest of what it was opened with, where queries come one by one; not in reports.
         draw: of a release from ledgers, the sanitized value that it published.
         drawn_from: names of the rounds that it was drawn from; not in reports.
         external: of an external part, all that is stated.
@@ -91,7 +76,7 @@ class Run:
     settings: Settings | None = field(default=None, metadata=SPARING)
     answers: int | None = field(default=None, metadata=SPARING)
     round: str = field(default="", metadata=SPARING)
-    session: SessionSettings | None = field(default=None, metadata=SPARING)
+    session: str | None = field(default=None, metadata=SPARING)
     draw: Draw | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     external: Stated | None = field(default=None, metadata=SPARING)

@@ -107,7 +107,7 @@ class Settings:
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
-        fault = next(self._faults(mechanism_from_parameters(self.mechanism)), None)
+        fault = next(self._faults(self.aggregator), None)
         if fault is not None:
             raise ParameterError(fault)
 
@@ -150,6 +150,17 @@ class Settings:
         )
 
     @property
+    def aggregator(self) -> Mechanism:
+        """The mechanism that has these parameters."""
+        return mechanism_from_parameters(self.mechanism)
+
+    @property
+    def charged(self) -> tuple[int, int]:
+        """Queries and answers that are paid for; of a session those it may give in any case."""
+        rule = self.rule
+        return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
+
+    @property
     def published(self) -> Settings:
         """Settings without a plan that draws nothing: such a plan is for the ledger alone."""
         plan = self.sanitizer
@@ -184,32 +195,12 @@ class Settings:
         return self.private and not self.read_off
 
     def texts(self) -> dict[str, str]:
-        """Return the settings as a file of labels carries them, text by name."""
-        found = {name: str(value) for name, value in self.mechanism.items()}
-        found |= {
-            "queries": str(self.queries),
-            "max_answers": str(self.max_answers),
-            "private": str(self.private).lower(),
-            "delta": repr(float(self.delta)),
-            "analysis": self.analysis,
+        """Return the settings as a file of labels carries them, by name: texts, and JSON of others.
+
+        The parameters of the mechanism stand beside the other settings.
+        """
+        found = encoded(self.published)
+        return {
+            name: value if isinstance(value, str) else json.dumps(value)
+            for name, value in (found.pop("mechanism") | found).items()
         }
-        target, drawn = self.target, self.sanitizer
-        if target is not None:
-            found["target_epsilon"] = repr(float(target.epsilon))
-            if self.tested is not None:
-                found["refusal_epsilon"] = repr(float(target.refusal_epsilon))
-                found["bound"] = target.bound.value
-        if drawn is not None and drawn.publishes_draw:
-            numbers = {"order": drawn.order, "beta": drawn.beta, "sigma": drawn.sigma}
-            found["release"] = json.dumps({"release": drawn.kind.value, **numbers})
-        if self.read_off:
-            found["read_off"] = " ".join(self.read_off)
-        if self.groups:
-            found["groups"] = json.dumps(encoded(self.groups))
-        if self.label_set is not None:
-            found |= self.label_set.texts()
-        if self.prior is not None:
-            found |= self.prior.texts()
-        if self.rule is not None:
-            found["rule"] = json.dumps(encoded(self.rule))
-        return found

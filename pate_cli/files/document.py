@@ -138,7 +138,7 @@ def encoded(value: Any) -> Any:
             for each in fields(value)
             if _SPARING not in each.metadata or getattr(value, each.name) != each.default
         }
-    if isinstance(value, np.ndarray):
+    if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
     if isinstance(value, tuple | list):
         return [encoded(item) for item in value]

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pate_cli.core.errors import PateError
-from pate_cli.core.progress import by_the_minute, progress
 from pate_cli.paper.archive import fetch_votes
 from pate_cli.paper.folder import VoteFolder
 from pate_cli.paper.rows import SAMPLE_NOTE, printed_tables, sample_rows
@@ -26,14 +25,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one target; returns the exit code."""
     options = _options(arguments)
     try:
-        with by_the_minute(_PROGRAM), progress(options.target, None, clock=True):
-            if options.target == "votes":
-                printed, into = printed_tables(), options.votes or Path("votes")
-                fetch_votes(options.url or printed.archive, into, printed.sha256)
-                text, code = f"verified in {into}: {', '.join(printed.sha256)}\n", 0
-            else:
-                table = _table(options)
-                text, code = getattr(table, options.form)(), table.exit_code
+        if options.target == "votes":
+            printed, into = printed_tables(), options.votes or Path("votes")
+            fetch_votes(options.url or printed.archive, into, printed.sha256)
+            text, code = f"verified in {into}: {', '.join(printed.sha256)}\n", 0
+        else:
+            table = _table(options)
+            text, code = getattr(table, options.form)(), table.exit_code
     except PateError as error:
         sys.stderr.write(f"{_PROGRAM}: {in_flags(error)}\n")
         return error.exit_code

@@ -20,18 +20,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
 from pate_cli.core.words import Analysis, Bound
 from pate_cli.disclosure.cost import Cost, Figure, Rows
-from pate_cli.disclosure.profile import VoteProfile, settled_bound, states_for
-from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
+from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.planning import words
+from pate_cli.planning.bisection import least, most_rows
 from pate_cli.planning.forecast import worst_case_epsilon
-from pate_cli.planning.search import least
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -49,10 +50,15 @@ SAID: Final = ("silent", "agrees", "disagrees")
 
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS, _TINY = 20, float(np.finfo(float).tiny)
+LIKELY: Final = 0.977
+"""A chance of passing that counts as likely: two standard deviations, one-sided."""
+
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Probabilities of passing for which the least target is told."""
 
 # Targets are sought within this factor of the one that was stated, to a relative precision.
+# States whose costs are found at once.
+_AT_ONCE = 50_000
 _WIDEST, _PRECISION, _STEP, _ROUNDS = 64.0, 1e-4, 1.001, 3
 
 
@@ -284,7 +290,7 @@ class VoteCost(Result):
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.
         """
-        from pate_cli.planning.pictures import draw_cost
+        from pate_cli.disclosure.pictures import draw_cost
 
         return draw_cost(self, axes)
 
@@ -403,21 +409,24 @@ def measure_target(
     bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
     # Higher orders go with smaller targets.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
-    profile = VoteProfile(states_for(bound, mechanism, highest_order=highest), in_order=True)
-    for states in votes.over(mechanism, OnCounts(profile.states.of)):
-        profile.add_rows(states)
+    states = states_for(bound, mechanism, highest_order=highest)
+    looked, places = Tally.with_places(
+        np.concatenate([*votes.over(mechanism, OnCounts(states.of))])
+    )
     always = worst_case_epsilon(mechanism, rows=queries, max_answers=max_answers, delta=plan.delta)
-    cap = max_answers if max_answers < queries else profile.queries
+    cap = max_answers if max_answers < queries else looked.queries
 
     @functools.cache
-    def total(order: float, rows: int) -> Floats:
-        return profile.at(order, first=rows)
+    def by_state(order: float) -> Floats:
+        starts = range(0, len(looked.cells), _AT_ONCE)
+        return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
     def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
         """Costs of the first rows by order and distance, and the orders of a target."""
-        orders = profile.states.worth(at.orders)
+        orders = coin_orders(bound, mechanism, at.orders)
         ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
-        found = np.stack([total(order, rows) for order in orders.tolist()])
+        times = np.bincount(places[:rows], minlength=looked.weights.size)
+        found = np.stack([by_state(order) @ times for order in orders.tolist()])
         return np.minimum(found, ceiling[:, None]), orders
 
     def chance(at: TargetPlan, rows: int) -> float:
@@ -447,8 +456,8 @@ def measure_target(
         pass_probability=1.0 if always <= plan.epsilon else chance(plan, queries),
         smallest_epsilon={wanted: smallest(wanted) for wanted in CHANCES},
         passing_queries=most_rows(
-            lambda rows: chance(plan, rows) >= LIKELY, available=profile.queries
+            lambda rows: chance(plan, rows) >= LIKELY, available=looked.queries
         ),
-        looked_at=profile.queries,
-        orders=tuple(profile.states.worth(plan.orders).tolist()),
+        looked_at=looked.queries,
+        orders=tuple(coin_orders(bound, mechanism, plan.orders).tolist()),
     )

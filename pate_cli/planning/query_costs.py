@@ -32,7 +32,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import settled_bound, states_for
+from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.pair_costs import pair_costs, to_every_distance
@@ -43,6 +43,8 @@ FEW_VOTES: Final = 60
 """Of fewer votes than these a guess of the worst case is far off, and it is found."""
 
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
+# The orders among Λ that decide about a target which is nearly missed.
+_DECISIVE = slice(2, 6)
 # Distances of quick costs; between them costs are nearly on straight lines.
 _LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
 # Where each histogram takes long: how many votes are many, and how far a run looks.
@@ -215,7 +217,8 @@ def quick_costs(
         above: how far costs are above the quick ones, by whether there is a test, [DISTANCES];
             a guess where that is not known.
     """
-    orders, places = target.decisive_orders, np.arange(votes.rows)
+    orders, places = target.orders, np.arange(votes.rows)
+    orders = orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
     costs, distances, largest = pair_costs(votes, settings, orders)
     onto = to_every_distance(distances)[:, _LOOKED]
     more = _WORST_OF_MORE + _WORST_OF_FEW / votes.most_votes
@@ -280,7 +283,8 @@ def exact_costs(
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
-    orders, settings = states.worth(target.orders), Tuning.of(mechanism)
+    orders = coin_orders(bound, mechanism, target.orders)
+    settings = Tuning.of(mechanism)
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
     if bound is Bound.CONDITIONAL and settings is None and not votes.is_file:
         votes = votes.thinned(_MOST_STATES)

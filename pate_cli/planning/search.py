@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
 from pate_cli.planning.tuning import Tuning, three_digits
 
@@ -205,38 +204,3 @@ class Search:
         step = max(round(_WEIGHT_STEP * share * self._votes), 1)
         weight = max(here.prior_weight + round(move[_WEIGHT] * step), 0)
         return moved.weighing(weight, follow="threshold" not in self._given)
-
-
-def least(
-    holds: Callable[[float], bool],
-    *,
-    start: float,
-    within: tuple[float, float],
-    precision: float,
-) -> float:
-    """Return the least number from which on a condition holds, to a relative precision.
-
-    Args:
-        holds: the condition.
-        start: where to begin; the search doubles or halves from there.
-        within: the range; its lower end is the answer where the condition holds even there.
-        precision: relative.
-
-    Raises:
-        UnreachableError: the condition does not hold at `high`.
-    """
-    low, high = within
-    above = min(max(start, low), high)
-    while not holds(above):
-        if above >= high:
-            raise UnreachableError(f"nothing up to {high:g} is enough")
-        low, above = above, min(2.0 * above, high)
-    below = max(above / 2.0, low)
-    while below > low and holds(below):
-        above, below = below, max(below / 2.0, low)
-    if below <= low and holds(low):
-        return low
-    while above > below * (1.0 + precision):
-        middle = (below * above) ** 0.5
-        below, above = (below, middle) if holds(middle) else (middle, above)
-    return above

@@ -152,7 +152,7 @@ class Sensitivity(Result):
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.
         """
-        from pate_cli.planning.pictures import draw_sensitivity
+        from pate_cli.disclosure.pictures import draw_sensitivity
 
         return draw_sensitivity(self, axes)
 

@@ -21,7 +21,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import States, VoteProfile
+from pate_cli.disclosure.profile import States
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells
@@ -123,12 +123,13 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
     if target is None or not isinstance(mechanism, ScoredMechanism):
         raise ValueError("there is no target to test")
     states, orders = target.states(mechanism), np.array(target.test_orders(mechanism))
-    profile = VoteProfile(states)
+    counted = TallySum()
     ceiling = mechanism.worst_rdp(queries=queries, answers=settings.max_answers, orders=orders)
     for tally in rows.over(mechanism, _TallyStates(states)):
-        profile.add_tally(tally)
-    if profile.queries != queries:
-        raise VoteError(f"expected {queries} queries, the votes hold {profile.queries}")
+        counted.add(tally)
+    votes = counted.total
+    if votes.queries != queries:
+        raise VoteError(f"expected {queries} queries, the votes hold {votes.queries}")
     told = _in_rows(rows.progress, queries, parts=orders.size)
-    coin = target.coin(lambda order: profile.at(order, progress=told), ceiling, orders=orders)
+    coin = target.coin(lambda order: states.profile(votes, order, told), ceiling, orders=orders)
     return not key.aside("coin").comes_up(coin.log_refuse)

@@ -105,17 +105,6 @@ class Destination:
         return Publication(self, out)
 
 
-def refuse_ledger(*, composed: str | None, tested: bool) -> None:
-    """UsageError for a ledger of what has none: the mechanism `composed`, or a target."""
-    if composed is not None:
-        raise UsageError(f"a ledger does not go with {composed}, which has no Renyi cost to keep")
-    if tested:
-        raise UsageError(
-            "a ledger does not go with `target_epsilon`: the law of tested labels includes their "
-            "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
-        )
-
-
 class Publication:
     """Labels, report and ledger of one run on their way to their places; or labels in memory."""
 

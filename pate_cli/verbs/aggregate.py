@@ -17,12 +17,11 @@ from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.labels.labels import Labels
 from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
-from pate_cli.run.publication import publishing, refuse_ledger
+from pate_cli.run.publication import publishing
 from pate_cli.verbs.limits import refuse_dear, refuse_hopeless
 from pate_cli.verbs.promise import budget_of, priced, record_of, run_of
 from pate_cli.verbs.request import Progress, Request
@@ -37,14 +36,11 @@ class Aggregation:
             file. Public.
         report: what may be published about them. Public.
         ledger: what they cost; None where nothing was kept of the votes. SECRET.
-        checkpoint: what the run would have gone on from, for whoever puts labels and report in
-            place to `end`; None where the run has done so. SECRET.
     """
 
     labels: Labels
     report: Report
     ledger: Ledger | None
-    checkpoint: Checkpoint | None = None
 
     def _repr_html_(self) -> str:
         # A frozen dataclass says nothing in a notebook that its parts do not say better.
@@ -58,70 +54,50 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
     Args:
         asked: every parameter of `signatures.aggregate`, by name.
     """
-    votes, into = asked["votes"], asked["into"]
+    began, seed, into = now(), asked["seed"], asked["into"]
     progress: Progress = asked["progress"] or nothing_seen
-    keep = asked["keep_ledger"] or getattr(into, "ledger", None) not in (None, False)
-    asked = {**asked, "keep_ledger": keep}
-    began, seed = now(), asked["seed"]
-    budget, record = budget_of(asked), record_of(votes, asked, seeded=seed is not None)
+    budget, record = budget_of(asked), record_of(asked["votes"], asked, seeded=seed is not None)
     resumed = reached(asked["checkpoint"]) is not None
     with (
         publishing(into, records=record.paths, resumed=resumed) as place,
-        priced(asked, budget, record) as (request, settings, account),
+        priced(asked, budget, record, place.ledger) as (request, settings, account),
     ):
         # Refuse what could not end well, as far as public numbers tell.
-        tested = settings.tested is not None
         place.check(request.file)
-        if asked["keep_ledger"]:
-            refuse_ledger(composed=request.composed, tested=settings.target is not None)
-        refuse_dear(settings, asked["max_epsilon"], ceiling=seed is None)
+        refuse_dear(settings, asked["max_epsilon"])
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        if settings.target is not None:
-            # Rows are read, counted and priced for the test, and labelled.
-            progress(0, (4 if tested else 1) * request.queries)
-            request.rows.progress = progress if tested else nothing_seen
+        tested, rows = settings.tested is not None, request.rows
+        # Rows are read, counted and priced for a test, read for a checkpoint, and labelled.
+        parts = 4 if tested else 1 + (asked["checkpoint"] is not None)
+        progress(0, parts * request.queries)
+        rows.progress = progress
         key, kept = _key(asked, request, settings, record)
-        request.rows.progress = progress
         settings = replace(settings, private=key.private)
-        # What a record would tell of a run takes time, and nobody asks without one.
-        entry = Entry(record, run_of(settings, key, began) if record.file else None, budget=budget)
+        entry = Entry(record, run_of(settings, key, began), budget=budget)
         twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
         if twin is not None:
             warnings.warn(twin, stacklevel=4)
         place.try_out(request.file.queries)
         if tested and kept is None:
-            request.rows.read(request.mechanism)
+            rows.read(request.mechanism)
         # Enter it, before any noise is drawn: from now on it is paid for.
         entry.enter()
         with entry.standing(until_read=not tested):
             facts, ledger = run(
-                request.rows,
-                request.mechanism,
-                account,
-                settings,
-                key=key,
-                into=place,
-                checkpoint=kept,
+                rows, request.mechanism, account, settings, key=key, into=place, checkpoint=kept
             )
             # Settle, before anybody is told how it ended; then write.
-            failed = settings.tested if facts.passed is False else None
-            if failed is not None:
-                spent = entry.settle(Outcome.REFUSED)
-            else:
-                spent = entry.settle(Outcome.LABELLED, answers=facts.rounds[0].answers)
-            report = report_of(
-                replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
-            )
+            answers = None if facts.refused else facts.rounds[0].answers
+            outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
+            spent = entry.settle(outcome, answers=answers)
+            facts = replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
+            report = report_of(facts)
             if ledger is not None:
                 ledger = replace(ledger, records=tuple(str(file.path) for file in record.files))
             place.publish(report, ledger)
-        if failed is not None:
-            raise _refusal(failed, report, kept)
-        if kept is not None and into is not None:
-            kept.end()
-            kept = None
-    return Aggregation(place.labels, report, ledger, kept)
+    _end(kept, report)
+    return Aggregation(place.labels, report, ledger)
 
 
 def _key(
@@ -140,16 +116,21 @@ def _key(
     return kept.key, kept
 
 
-def _refusal(failed: TargetPlan, report: Report, kept: Checkpoint | None) -> RefusedError:
-    """Return what is raised of labels that did not pass, and end their checkpoint."""
-    refusal = RefusedError(
-        f"the labels did not pass the test of the target {failed.epsilon:g}; none are released. "
-        f"This cost {failed.refusal_epsilon:g} at delta {failed.delta:g}",
-        report,
-    )
+def _end(kept: Checkpoint | None, report: Report) -> None:
+    """End the checkpoint, and tell of labels that failed their test; RefusedError for those."""
+    failed, refusal = report.target, None
+    if failed is not None and report.refused:
+        refusal = RefusedError(
+            f"the labels did not pass the test of the target {failed.epsilon:g}; none are "
+            f"released. This cost {failed.refusal_epsilon:g} at delta {failed.delta:g}",
+            report,
+        )
     try:
         if kept is not None:
             kept.end()
-    except OutputError as error:  # what the test cost is said and published all the same
+    except OutputError as error:
+        if refusal is None:
+            raise
         refusal.add_note(str(error))
-    return refusal
+    if refusal is not None:
+        raise refusal

@@ -12,7 +12,7 @@ from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Analysis, Bound, ReleaseKind
 from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.runs import Run
@@ -46,16 +46,16 @@ def record_of(votes: Votes, asked: Mapping[str, Any], *, seeded: bool) -> Record
     )
 
 
-def run_of(settings: Settings, key: RunKey, began: str) -> Run:
-    """Return a run as a record has it, before it has an outcome."""
+def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None = None) -> Run:
+    """Return a run or a session as a record has it, before it has an outcome."""
     # The seed alone gives a report its name; in a record a run of one is its own.
     name = key.run_id if key.private else key.name("run")
-    return Run.of(id=name, time=began, settings=settings, round=key.name("round"))
+    return Run.of(id=name, time=began, settings=settings, round=key.name("round"), session=session)
 
 
 @contextlib.contextmanager
 def priced(
-    asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace
+    asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace, ledger: Any = None
 ) -> Iterator[tuple[Request, Settings, LedgerAccount | None]]:
     """Open the votes and settle what a run on them is told, before any vote is seen.
 
@@ -63,6 +63,7 @@ def priced(
         asked: every parameter of `aggregate`, by name.
         budget: what all runs of the record may cost.
         record: of these teachers.
+        ledger: the file of a ledger, where one is written.
 
     Yields:
         The request, its settings, and what keeps of the votes what a ledger needs; None where
@@ -72,12 +73,15 @@ def priced(
         PateError: the votes cannot be read, or keywords contradict each other or the votes.
         UnreachableError: a target out of reach.
     """
+    asked = {**asked, "keep_ledger": asked["keep_ledger"] or ledger is not None}
     target = _target(asked, budget, record)
     with requested(asked) as request:
-        request, settings = _settled(request, asked, target)
-        plan, account = settings.sanitizer, None
-        if plan is not None:
-            account = analysis_of(settings.analysis).account(request.scored, plan)
+        if target is not None and request.composed is None:
+            request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
+        settings, account = _settings(request, asked, target), None
+        if settings.sanitizer is not None:
+            analysis = analysis_of(settings.analysis)
+            account = analysis.account(request.scored, settings.sanitizer)
         yield request, settings, account
 
 
@@ -89,62 +93,72 @@ def _target(
     None without a target, and where nothing is left: the budget then refuses the run.
 
     Raises:
-        ParameterError, UsageError: a target out of range, or what makes no sense without one.
+        ParameterError, UsageError: a target out of range, or what makes no sense without one or
+            beside one.
     """
-    epsilon, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
+    epsilon, analysis = asked["target_epsilon"], Analysis(asked["analysis"])
     if epsilon is None and budget is not None and record.file is not None:
         choice = mechanism_of(asked)
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
         told = any(asked.get(name) for name in _SAYS_MORE)
-        if plain and not told and Analysis(asked["analysis"]) is Analysis.TIGHT:
+        if plain and not told and analysis is Analysis.TIGHT:
             left = Decimal(repr(left_of(budget, record.record.runs)[0]))
             epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
-    if epsilon is not None:
-        bound = Bound(asked["bound"])
-        return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
-    if refusal is not None:
-        raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
-    return None
+    if epsilon is None:
+        if asked["refusal_epsilon"] is not None:
+            raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
+        return None
+    for name in ("release", *_DRAW):
+        if asked[name] not in (None, ReleaseKind.TARGET):
+            raise UsageError(
+                f"`{name}` does not go with `target_epsilon`: nothing is sanitized; the target "
+                "itself is published"
+            )
+    if analysis is not Analysis.TIGHT:
+        raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
+    if asked["keep_ledger"]:
+        raise UsageError(
+            "a ledger does not go with `target_epsilon`: the law of tested labels includes their "
+            "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
+        )
+    delta, refusal, bound = asked["delta"], asked["refusal_epsilon"], Bound(asked["bound"])
+    return TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal, bound=bound)
 
 
-def _settled(
-    request: Request, asked: Mapping[str, Any], target: TargetPlan | None
-) -> tuple[Request, Settings]:
-    """Return what a run is told, and the request with the rows that it asks.
-
-    `private` is for the key of the noise to say.
-
-    Args:
-        request: the votes, and what they are put to.
-        asked: keywords as `quote` takes them.
-        target: the (ε, δ) stated in advance, if there is one.
+def _settings(request: Request, asked: Mapping[str, Any], target: TargetPlan | None) -> Settings:
+    """Return what a run is told; a target is tested unless the worst case lies below it.
 
     Raises:
         ParameterError: a δ beside which floating-point noise is not negligible.
         UsageError: keywords that contradict each other.
         UnreachableError: a target out of reach.
     """
-    plan: ReleasePlan | None = None
-    if target is not None:
-        _refuse_beside_target(asked)
-        if isinstance(request.mechanism, ScoredMechanism):
-            given = asked["max_queries"] is not None
-            request = request.by_rule(target, rows_given=given)
+    mechanism, queries, most = request.mechanism, request.queries, request.max_answers
     _check_delta(request)
-    if target is None:
-        plan = _sanitizer(request, asked)
+    plan = None if target is not None else _sanitizer(request, asked)
     analysis = "tight" if plan is None else plan.analysis.value
     settings = Settings(
-        mechanism=request.mechanism.parameters(),
-        queries=request.queries,
-        max_answers=request.max_answers,
-        private=True,
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=most,
+        private=asked["seed"] is None,
         delta=request.delta,
         analysis=analysis if request.composed is None else "composition",
         sanitizer=plan,
         **request.file.facts.of_round,
     )
-    return request, settings if target is None else _at_target(request, settings, target)
+    if target is None:
+        return settings
+    worst = Cost.of(settings).own.epsilon
+    if isinstance(mechanism, ScoredMechanism):
+        found = target.settled(mechanism, queries=queries, worst_case=worst)
+        return replace(settings, target=found)
+    if worst > target.epsilon:
+        raise UnreachableError(
+            f"{mechanism.name} has no Renyi cost to test, and costs {worst:g} for all votes, above "
+            f"the target {target.epsilon:g}"
+        )
+    return settings
 
 
 def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
@@ -160,47 +174,16 @@ def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> Relea
 
 def _check_delta(request: Request) -> None:
     """ParameterError for a δ beside which floating-point noise is not negligible."""
-    mechanism, delta = request.mechanism, request.delta
-    if isinstance(mechanism, ScoredMechanism):
-        rows = (Rows(mechanism, request.queries, request.max_answers),)
-        least = Cost(delta, rows).least_delta
-    else:
-        least = mechanism.smallest_delta(request.queries)
+    mechanism, delta, queries = request.mechanism, request.delta, request.queries
+    least = mechanism.smallest_delta(queries)
+    if 0.0 < delta < least and request.composed is None:
+        least = Cost.of_rows(mechanism, queries, request.max_answers, delta).least_delta
     if 0.0 < delta < least:
         raise ParameterError(
-            f"`delta` must be at least {least:g} for {request.queries} queries over "
+            f"`delta` must be at least {least:g} for {queries} queries over "
             f"{request.file.classes} classes, got {delta:g}: below it what the resolution of "
             "floating-point noise adds to delta is no longer negligible"
         )
-
-
-def _refuse_beside_target(asked: Mapping[str, Any]) -> None:
-    """UsageError for what contradicts a target."""
-    given = [name for name in _DRAW if asked[name] is not None]
-    if asked["release"] not in (None, ReleaseKind.TARGET):
-        given.insert(0, "release")
-    if given:
-        raise UsageError(
-            f"`{given[0]}` does not go with `target_epsilon`: nothing is sanitized; the target "
-            "itself is published"
-        )
-    analysis = Analysis(asked["analysis"])
-    if analysis is not Analysis.TIGHT:
-        raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
-
-
-def _at_target(request: Request, untested: Settings, target: TargetPlan) -> Settings:
-    """Return the settings with a target, tested unless the worst case lies below it."""
-    mechanism, worst = request.mechanism, Cost.of(untested).own.epsilon
-    if isinstance(mechanism, ScoredMechanism):
-        found = target.settled(mechanism, queries=request.queries, worst_case=worst)
-        return replace(untested, target=found)
-    if worst > target.epsilon:
-        raise UnreachableError(
-            f"{mechanism.name} has no Renyi cost to test, and costs {worst:g} for all votes, above "
-            f"the target {target.epsilon:g}"
-        )
-    return untested
 
 
 def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None:
@@ -208,20 +191,25 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
 
     None where nothing is sanitized, now or later from a ledger: nothing is kept of the votes.
     """
-    release, analysis = asked["release"], Analysis(asked["analysis"])
+    analysis, ledger = Analysis(asked["analysis"]), asked["keep_ledger"]
     tight = analysis is Analysis.TIGHT
     plain = tight and all(asked[name] is None for name in _DRAW)
-    kind = kind_of(release, default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
-    for beside in filter(None, (request.composed, request.file.facts.groups and "`groups`")):
-        if not tight:
-            raise UsageError(f"`analysis` {analysis} does not go with {beside}")
+    kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
+    if not tight and request.file.facts.groups:
+        raise UsageError(f"`analysis` {analysis} does not go with `groups`")
     if request.composed is not None:
-        if release is not None and kind is not ReleaseKind.NONE:
-            raise UsageError(
-                f"`release` {kind} does not go with {request.composed}: nothing to sanitize"
-            )
+        for what, wanted in (
+            (f"`analysis` {analysis}", not tight),
+            (f"`release` {kind}", kind is not ReleaseKind.NONE),
+            ("a ledger", ledger),
+        ):
+            if wanted:
+                raise UsageError(
+                    f"{what} does not go with {request.composed}, which has no Renyi cost to keep "
+                    "or to sanitize"
+                )
         return None
-    if kind is ReleaseKind.NONE and plain and not asked["keep_ledger"]:
+    if kind is ReleaseKind.NONE and plain and not ledger:
         return None
     from pate_cli.planning.sanitized import choose_plan
 

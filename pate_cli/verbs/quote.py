@@ -7,21 +7,22 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.clock import now
+from pate_cli.core.errors import CeilingError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.guarantee import GAPS, cautions, vacuous_warnings
+from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.limits import foreseen, refuse_dear, unnamed
+from pate_cli.verbs.limits import foreseen, refuse_dear
 from pate_cli.verbs.promise import budget_of, priced, record_of, run_of
 from pate_cli.verbs.request import Progress, Request
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
 
-_NAMED: Final = "The run itself, unless it is a seeded test, needs --max-epsilon {}."
+_NAMED: Final = "The run itself needs --max-epsilon {}."
 _HOPELESS: Final = "The run itself would not start: it passes with probability {:.2g} at most."
 
 
@@ -32,25 +33,22 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
     # Nobody asks what is left where there is no budget.
     record = RecordPlace() if budget is None else record_of(asked["votes"], asked, seeded=False)
     with priced(asked, budget, record) as (request, settings, _):
-        refuse_dear(settings, asked["max_epsilon"], ceiling=False)
+        beware = list[str]()
+        try:
+            refuse_dear(settings, asked["max_epsilon"])
+        except CeilingError as error:
+            beware.append(_NAMED.format(shown(error.epsilon)))
         if budget is not None:
             Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
+        progress(0, request.queries)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         forecast = foreseen(request, settings)
-        found = replace(quote_of(settings), target=_outlook(request, settings, forecast))
-        gaps = tuple(GAPS[fact] for fact in settings.read_off)
-        named = unnamed(settings, asked["max_epsilon"])
-        warnings = [
-            *gaps,
-            *cautions(request.mechanism, delta=request.delta),
-            *vacuous_warnings(found.epsilon),
-        ]
-        if named is not None:
-            warnings.append(_NAMED.format(named))
+        found = quote_of(settings, _outlook(request, settings, forecast))
+        warnings = [*found.warnings, *beware]
         if forecast is not None and forecast.best_chance < asked["min_pass"]:
             warnings.append(_HOPELESS.format(forecast.best_chance))
-        return replace(found, sound=not gaps, warnings=tuple(warnings))
+        return replace(found, warnings=tuple(warnings))
 
 
 def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:

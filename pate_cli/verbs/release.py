@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from pate_cli.core.clock import now
@@ -16,15 +19,16 @@ from pate_cli.disclosure.external import Stated, refuse_short
 from pate_cli.disclosure.facts import report_of, run_of, stated
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace, told_record
+from pate_cli.disclosure.record_place import RecordPlace, record_beside, told_record
 from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.seen import keys_of_votes
 from pate_cli.disclosure.total import Spent
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.promise import budget_of, kind_of
-from pate_cli.verbs.release_inputs import ReleaseInputs, check_alike
+from pate_cli.verbs.release_inputs import Held, check_alike, read_inputs
 
 
 @dataclass(frozen=True)
@@ -45,62 +49,72 @@ class Released:
 
 
 def released(asked: Mapping[str, Any]) -> Released:
-    """Return one report for several runs; `asked` as `signatures.release` has it."""
-    given, external = asked["given"], asked["external"]
-    again, unverified = asked["again"], asked["unverified"]
-    began, key = now(), RunKey.of(asked["seed"])
-    several: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
-    read = ReleaseInputs.of(several, unverified=unverified)
-    parts = [one if isinstance(one, Stated) else Stated.read(one) for one in external]
-    place, total = _record_of(read, asked), read.total
+    """Read and verify, enter, draw, settle and report; `asked` as `signatures.release` has it."""
+    given, unverified, began = asked["given"], asked["unverified"], now()
+    several = given if isinstance(given, list | tuple) else [given]
+    inputs, known = read_inputs(several, unverified=unverified)
+    parts = [one if isinstance(one, Stated) else Stated.read(one) for one in asked["external"]]
+    ledgers = [held for held, _ in inputs if isinstance(held, Ledger)]
+    total = functools.reduce(operator.add, ledgers) if ledgers else None
+    alone = total if len(ledgers) == len(inputs) else None
+    place, key = _record_of(inputs, asked), RunKey.of(asked["seed"])
     if not unverified:
-        check_alike(place.record, read.known, "the record")
-    facts, run = ReportFacts(rounds=(), run=key.run_id, time=began), None
-    drawing = total is not None and read.ledgers_alone
-    if total is not None and drawing:
-        facts = _of_rounds(total, parts, facts, key, asked)
-        run = _draw_run(total, facts, key)
-    elif asked["release"] not in (None, ReleaseKind.NONE) or again:
+        check_alike(place.record, known, "the record")
+    # A record tells of draws from a ledger; a ledger does not.
+    recorded = total is None or asked["record"] is not False
+    facts = ReportFacts(rounds=(), run=key.run_id, time=began, recorded=recorded)
+    if alone is not None:
+        facts = _of_rounds(alone, parts, facts, key, asked)
+    elif asked["release"] not in (None, ReleaseKind.NONE) or asked["again"]:
         raise UsageError(
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
+    run = None if alone is None else _draw_of(alone, facts, key)
+
+    def earlier(record: SpendRecord) -> list[Run]:
+        touching = () if alone is None else record.touching(alone)
+        return [past for past in touching if run is None or past.id != run.id]
 
     def refuse(record: SpendRecord) -> None:
-        found = 0 if total is None or run is None else len(_earlier(record, total, run))
-        if found and not again:
+        found = len(earlier(record))
+        if found and run is not None and not asked["again"]:
             raise SpentError(
                 f"these rounds were released before, {found} time(s); another draw costs "
                 "privacy: publish the first report, or give `again` to be charged for all draws"
             )
 
-    beside = read.known | _stated(parts, read.known, began=began)
+    beside = known | _stated(parts, known, began=began)
     entry = Entry(place, run, budget=budget_of(asked), beside=beside, refuse=refuse)
     entry.enter()
     with entry.standing(until_read=False):
-        if total is not None and drawing:
-            facts = _drawn(total, facts, key, _earlier(entry.account(), total, run))
-            facts = replace(facts, spent=entry.settle(Outcome.RELEASED))
-        else:
+        if alone is None:
             facts = _of_all(entry.account(), facts, unverified=unverified)
-        # A record tells of draws from a ledger; a ledger does not.
-        facts = replace(facts, recorded=total is None or asked["record"] is not False)
+        else:
+            facts = _drawn(alone, facts, key, earlier(entry.account()))
+            facts = replace(facts, spent=entry.settle(Outcome.RELEASED))
     joined = place.joined if place.earlier else None
     return Released(report_of(facts), total, entry.account(), joined)
 
 
-def _record_of(read: ReleaseInputs, asked: Mapping[str, Any]) -> RecordPlace:
+def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
     """Return the record: as named, as given, or the one that the rounds of the ledgers are in."""
-    record, seeded = asked["record"], asked["seed"] is not None
-    if isinstance(record, RecordPlace):
-        return record
+    record, keys = asked["record"], list[str]()
     if record is False:
         return RecordPlace()
-    # A test is entered where a record is named.
-    beside, keys = ([], []) if seeded else (read.beside, read.keys)
+    known = [path for held, path in inputs if path and isinstance(held, SpendRecord)]
+    for held, path in inputs:
+        # A draw noted elsewhere could be had again; that of a seed is a test, and noted nowhere.
+        if not isinstance(held, Ledger) or asked["seed"] is not None:
+            continue
+        there = [place for place in map(Path, held.records) if place.parent.is_dir()]
+        if path is not None:
+            keys += keys_of_votes(path)
+            there = there or [record_beside(path)]
+        known += there
     return RecordPlace.found(
         told_record(record, asked["ensemble"]),
-        [*read.records, *beside],
+        known,
         keys=tuple(keys),
         together=True,
         accept_lost=asked["accept_lost_record"],
@@ -116,7 +130,7 @@ def _of_rounds(
 ) -> ReportFacts:
     """Return the facts of rounds, and how an ε is to be drawn of them if it is; public."""
     order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
-    analysis = Analysis(total.analysis)
+    analysis, plan = Analysis(total.analysis), None
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
     plain = analysis is Analysis.TIGHT and (beta, sigma) == (None, None)
@@ -124,19 +138,15 @@ def _of_rounds(
     order = float(total.orders[0] if order is None else order)
     total.row(order)
     refuse_short(parts, order)
-    plan = choose_plan(
-        kind,
-        [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds],
-        delta=total.delta,
-        order=order,
-        beta=beta,
-        sigma=sigma,
-    )
+    if kind is not ReleaseKind.NONE:
+        rounds = [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds]
+        plan = choose_plan(kind, rounds, delta=total.delta, order=order, beta=beta, sigma=sigma)
+        plan = analysis_of(analysis).plan(plan)
     facts = replace(
         facts,
         rounds=tuple(map(stated, total.rounds)),
-        sanitizer=analysis_of(analysis).plan(plan) if plan.publishes_draw else None,
-        seeded=plan.publishes_draw and not key.private,
+        sanitizer=plan,
+        seeded=plan is not None and not key.private,
         external=tuple(parts),
     )
     least = facts.cost.least_delta
@@ -148,18 +158,13 @@ def _of_rounds(
     return facts
 
 
-def _draw_run(total: Ledger, facts: ReportFacts, key: RunKey) -> Run | None:
+def _draw_of(total: Ledger, facts: ReportFacts, key: RunKey) -> Run | None:
     """Return a draw from ledgers as a record has it; None where nothing is drawn."""
     if facts.sanitizer is None:
         return None
     # The seed alone gives a report its name; in a record a draw by one is its own.
     run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
     return replace(run, outcome=Outcome.PENDING, drawn_from=tuple(d.id for d in total.rounds))
-
-
-def _earlier(record: SpendRecord, total: Ledger, run: Run | None) -> list[Run]:
-    """Return the releases that drew from some of these rounds before."""
-    return [past for past in record.touching(total) if run is None or past.id != run.id]
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:

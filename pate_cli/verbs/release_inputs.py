@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import functools
-import operator
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -17,12 +15,10 @@ from pate_cli.disclosure.facts import run_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, SpendRecord
-from pate_cli.disclosure.record_place import record_beside
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
 from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.seen import keys_of_votes
 from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
@@ -31,85 +27,36 @@ from pate_cli.files.reading import LARGEST, reading
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
 
+Held: TypeAlias = Ledger | Report | SpendRecord
+
 _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 
-@dataclass(frozen=True)
-class ReleaseInputs:
-    """Inputs of a release.
+def read_inputs(
+    given: Sequence[Given], *, unverified: bool
+) -> tuple[list[tuple[Held, Path | None]], SpendRecord]:
+    """Return what is given, each with its file if it has one, and the runs that all tell of.
 
-    Attributes:
-        ledgers: in order.
-        known: runs that all of them tell of.
-        records: files of records.
-        beside: where the rounds of ledgers are on record, or else belong.
-        keys: fingerprints of the files of ledgers, for this user alone. SECRET.
-        ledgers_alone: whether there was no report and no record.
+    Args:
+        given: objects and files of them.
+        unverified: take what does not verify all the same; its runs then promise nothing, and that
+            stays with them in the record.
+
+    Raises:
+        MismatchError: something does not verify, or two inputs tell otherwise of a run.
+        UsageError: a report that promises nothing, or that is of several runs and names none.
     """
-
-    ledgers: list[Ledger] = field(default_factory=list)
-    known: SpendRecord = field(default_factory=SpendRecord)
-    records: list[Path] = field(default_factory=list)
-    beside: list[Path] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    ledgers_alone: bool = False
-
-    @classmethod
-    def of(cls, given: Sequence[Given], *, unverified: bool) -> ReleaseInputs:
-        """Return objects, and files by what they hold; MismatchError for what does not verify."""
-        found, known = cls(), SpendRecord()
-        for one in given:
-            place = Path(one) if isinstance(one, str | PathLike) else None
-            held = _content(one) if isinstance(one, str | PathLike) else one
-            if isinstance(held, Ledger):
-                found._add(held, place)
-                known |= SpendRecord.of(held)
-                continue
-            name = "a report" if place is None else public_name(os.fspath(place))
-            told = SpendRecord(_verified(held, name, unverified=unverified))
-            if isinstance(held, SpendRecord) and place is not None:
-                found.records.append(place)
-            if not unverified:
-                check_alike(known, told, name)
-            known |= told
-        return replace(found, known=known, ledgers_alone=len(found.ledgers) == len(given))
-
-    def _add(self, ledger: Ledger, place: Path | None) -> None:
-        """Add a ledger. A draw noted elsewhere could be had again from this ledger by itself."""
-        self.ledgers.append(ledger)
-        there = [path for path in map(Path, ledger.records) if path.parent.is_dir()]
-        if place is not None:
-            self.keys.extend(keys_of_votes(place))
-            there = there or [record_beside(place)]
-        self.beside.extend(there)
-
-    @property
-    def total(self) -> Ledger | None:
-        """Return the rounds of all ledgers in one; None where none was given."""
-        return functools.reduce(operator.add, self.ledgers) if self.ledgers else None
-
-
-def _verified(found: Report | SpendRecord, name: str, *, unverified: bool) -> tuple[Run, ...]:
-    """Return the runs that a report or a record tells of, once they are seen to verify.
-
-    What does not verify is refused, or by `unverified` its runs promise nothing. That
-    stays with them in the record.
-    """
-    try:
-        if isinstance(found, SpendRecord):
-            faults, runs = list(faults_of_runs(found.runs)), found.runs
-        else:
-            checks = [check for check in checks_of(found) if check.outcome == FAILED]
-            faults = [check.detail for check in checks if check.name != PROMISE]
-            runs = () if faults and not unverified else _runs_of(found, claimed=not unverified)
-    except (ParameterError, UnreachableError) as error:
-        raise MismatchError(f"{name} does not verify: {error}") from None
-    if faults and not unverified:
-        raise MismatchError(
-            f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
-            "the report promises nothing"
-        )
-    return tuple(replace(run, promised=False) for run in runs) if faults else runs
+    found, known = list[tuple[Held, Path | None]](), SpendRecord()
+    for one in given:
+        path = Path(one) if isinstance(one, str | PathLike) else None
+        held = _content(one) if isinstance(one, str | PathLike) else one
+        name = "a report" if path is None else public_name(os.fspath(path))
+        told = _told(held, name, unverified=unverified)
+        if not unverified:
+            check_alike(known, told, name)
+        found.append((held, path))
+        known |= told
+    return found, known
 
 
 def check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
@@ -120,24 +67,46 @@ def check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
             raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
 
 
-def _content(path: str | PathLike[str]) -> Ledger | Report | SpendRecord:
+def _content(given: str | PathLike[str]) -> Held:
     """Return what a file holds by the kind that it states; a ledger where it states none."""
-    name = os.fspath(path)
+    name = os.fspath(given)
     if name == "-" or (is_address(name) and public_name(name).endswith(".json")):
-        return read_report(path)
-    refuse_address(path)
+        return read_report(given)
+    refuse_address(given)
     if has_no_name(name):
         raise UsageError(
-            f"{public_name(path)}: is a pipe, and what is to be released is read more than once; "
+            f"{public_name(name)}: is a pipe, and what is to be released is read more than once; "
             "give a file"
         )
-    with reading(path, "one of the files to be released") as file:
+    with reading(given, "one of the files to be released") as file:
         content = file.read(LARGEST + 1)
     if f'"{KIND}"'.encode() in content[:100]:
-        return SpendRecord.read(path)
-    if _REPORT.search(content):
-        return read_report(path)
-    return Ledger.read(path)
+        return SpendRecord.read(given)
+    return read_report(given) if _REPORT.search(content) else Ledger.read(given)
+
+
+def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
+    """Return the runs that an input tells of, once it is seen to verify.
+
+    A ledger is secret, and its holder's word.
+    """
+    if isinstance(held, Ledger):
+        return SpendRecord.of(held)
+    try:
+        if isinstance(held, SpendRecord):
+            faults, runs = list(faults_of_runs(held.runs)), held.runs
+        else:
+            checks = [check for check in checks_of(held) if check.outcome == FAILED]
+            faults = [check.detail for check in checks if check.name != PROMISE]
+            runs = () if faults and not unverified else _runs_of(held, claimed=not unverified)
+    except (ParameterError, UnreachableError) as error:
+        raise MismatchError(f"{name} does not verify: {error}") from None
+    if faults and not unverified:
+        raise MismatchError(
+            f"{name} does not verify: {faults[0]}. With `unverified` it is taken all the same, and "
+            "the report promises nothing"
+        )
+    return SpendRecord(tuple(replace(run, promised=False) for run in runs) if faults else runs)
 
 
 def _runs_of(report: Report, *, claimed: bool) -> tuple[Run, ...]:

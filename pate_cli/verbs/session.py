@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -21,7 +21,6 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
@@ -36,11 +35,11 @@ from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.labelling import DrawLabels
-from pate_cli.verbs.parameters.door import opened_by
+from pate_cli.verbs import signatures
+from pate_cli.verbs.parameters.door import brief, opened_by
 from pate_cli.verbs.promise import budget_of, record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening
-from pate_cli.verbs.signatures import session_settings
 from pate_cli.votes.ballot import Ballot, Votes
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -91,7 +90,7 @@ class Session:
     raises `BudgetSpent`.
     """
 
-    @opened_by(session_settings)
+    @opened_by(signatures.session)
     def __init__(self, **asked: Any) -> None:
         """Open the session, or open it again.
 
@@ -104,17 +103,17 @@ class Session:
         """
         self._key, self._answers = RunKey.of(asked["seed"]), Answers()
         self._opening = opening = Opening.of(asked)
-        names = opening.ballots.names
+        names, private = opening.ballots.names, opening.settings.private
         self._unmatched = Unmatched() if names is None else Unmatched(names)
         self._lock, self._process = threading.RLock(), os.getpid()
-        place = record_of("-", asked, seeded=not opening.private)
-        if place.file is None and asked["record"] is not False and opening.private:
+        place = record_of("-", asked, seeded=not private)
+        self._file = place.file
+        if self._file is None and asked["record"] is not False and private:
             raise UsageError(
                 "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
                 "keeps nothing, and what is asked again is then paid for again"
             )
-        self._file, self._unkept = place.file, list[dict[str, Any]]()
-        self._run = self._entered(place, budget_of(asked), asked["max_epsilon"])
+        self._run = self._entered(place, asked)
         settings = self._run.settings
         if settings is None or settings.rule is None:
             raise LedgerError("the record does not say when this session stops")
@@ -131,9 +130,6 @@ class Session:
             f"<Session: {self.answers} of {self.asked} queries answered, "
             f"{self.remaining} more for sure>"
         )
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        raise UsageError("a session is in one process only, which pays for what it says")
 
     @property
     def mechanism(self) -> Mechanism:
@@ -153,7 +149,7 @@ class Session:
     @property
     def asked(self) -> int:
         """Return how many queries were asked so far."""
-        return self._answers.asked
+        return len(self._answers.lines)
 
     @property
     def answers(self) -> int:
@@ -161,14 +157,16 @@ class Session:
         return self._answers.answers
 
     @property
+    @brief
     def labels(self) -> Labels:
         """Return all that was answered, in order: by the ids, or by numbers where there are none.
 
         A session that was opened again also has what was answered before.
         """
         with self._lock:
-            return labels_of(self._lines, self._so_far, self._opening.names)
+            return labels_of(self._answers.lines, self._so_far, self._opening.names)
 
+    @brief
     def ask(
         self,
         votes: Votes,
@@ -190,6 +188,7 @@ class Session:
         """
         return next(iter(self.ask_all([Ask(votes, prior, id)])))
 
+    @brief
     def ask_all(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
         """Return the labels of several queries, which are noted on disk together.
 
@@ -205,6 +204,7 @@ class Session:
             raise BudgetSpent(self.why_spent)
         return found
 
+    @brief
     def answered(self, queries: Sequence[Ask | Votes]) -> list[str | int | None]:
         """Answer as `ask_all` as far as the session goes, without an error where it ends."""
         with self._lock, self._turn():
@@ -214,16 +214,14 @@ class Session:
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
             fresh = self._answers.fresh(ask.id for ask in asks)
             drawn = self._drawn([self._looked_at(asks[place], place) for place in fresh])
-            mine = dict(zip(fresh, drawn, strict=False))
+            mine: dict[Any, Answer] = dict(zip(fresh, drawn, strict=False))
             self._pay([self._line(asks[place], label) for place, label in mine.items()])
             found: list[str | int | None] = []
             for place, ask in enumerate(asks):
-                if place in mine:
-                    found.append(self._named(mine[place]))
-                elif ask.id is not None and ask.id in self._answers.known:
-                    found.append(self._named(self._answers.known[ask.id]))
-                else:
+                name, known = (place, mine) if ask.id is None else (ask.id, self._answers.known)
+                if name not in known:
                     break
+                found.append(self._named(known[name]))
             return found
 
     @property
@@ -239,6 +237,7 @@ class Session:
             f"{nats(self._rule.epsilon)}"
         )
 
+    @brief
     def report(self) -> Report:
         """Return the public report of all that was answered; it holds whatever is asked yet.
 
@@ -266,25 +265,20 @@ class Session:
     @property
     def _so_far(self) -> Round:
         """Return the settings of the session with all that was asked in it."""
-        return asked_so_far(self._settings, self._lines)
+        return asked_so_far(self._settings, self._answers.lines)
 
-    @property
-    def _lines(self) -> list[dict[str, Any]]:
-        """Return what was asked, in order, as the record has it."""
-        return self._unkept if self._file is None else self._file.asked(self._run)
-
-    def _entered(self, place: RecordPlace, budget: Budget | None, max_epsilon: float | None) -> Run:
+    def _entered(self, place: RecordPlace, asked: Mapping[str, Any]) -> Run:
         """Return the session as its record has it, entered unless it stands there."""
-        file, found_in = place.file, self._opening.found_in
+        file, found_in = self._file, self._opening.found_in
 
         def refuse_known(record: SpendRecord) -> None:
             if found_in(record) is not None:
                 raise _EnteredError
 
         if file is None or found_in(file.record) is None:
-            new = self._opening.run(self._key, max_epsilon=max_epsilon)
+            new = self._opening.run(self._key, max_epsilon=asked["max_epsilon"])
             with contextlib.suppress(_EnteredError):  # by another process, in this instant
-                Entry(place, new, budget=budget, refuse=refuse_known).enter()
+                Entry(place, new, budget=budget_of(asked), refuse=refuse_known).enter()
             if file is None:
                 return new
         note("the record of what was spent", file.path)
@@ -292,14 +286,8 @@ class Session:
             run = found_in(file.record)
             if run is None:
                 raise LedgerError(f"{file.name}: the session was struck out of the record")
-            self._run = run
-            self._learn()
+            self._answers.learn(file.asked(run))
             return run
-
-    def _learn(self) -> None:
-        """Learn what this session, in whatever sitting, asked since."""
-        for line in self._lines[self.asked :]:
-            self._answers.add(line)
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -307,6 +295,11 @@ class Session:
         with contextlib.nullcontext() if self._file is None else held([self._file]):
             self._learn()
             yield
+
+    def _learn(self) -> None:
+        """Learn what this session, in whatever sitting, asked since."""
+        if self._file is not None:
+            self._answers.learn(self._file.asked(self._run)[self.asked :])
 
     def _looked_at(self, ask: Ask, place: int) -> Ballot:
         """Return the votes of one query, its guess among them."""
@@ -347,17 +340,17 @@ class Session:
 
     def _pay(self, lines: Sequence[dict[str, Any]]) -> None:
         """Note on disk what was asked and comes out; nothing has left yet."""
+        if not lines:
+            return
         try:
-            if self._file is None:
-                self._unkept += lines
-            elif lines:
+            if self._file is not None:
                 self._file.ask(self._run, lines)
-            self._learn()
         except OutputError as error:
             raise OutputError(f"{error}; nothing was answered") from None
         except BaseException:
             self.close()  # what is on disk may not be known here
             raise
+        self._answers.learn(lines)
 
     def _line(self, ask: Ask, label: Answer) -> dict[str, Any]:
         """Return one query with its answer as the record has it."""

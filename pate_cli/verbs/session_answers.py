@@ -23,30 +23,32 @@ Answer: TypeAlias = str | int | None
 """A class; a name where nobody listed the names; None where the teachers do not agree."""
 
 _TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
-_LONGEST_ID: Final = 1000
+_ID: Final = re.compile(r"[^\0\ud800-\udfff]{1,1000}", re.DOTALL)
 _NUMBER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
 
 
 class Answers:
-    """Answers of a session by the ids of their queries, as the lines of its record tell them.
+    """Queries of a session with their answers, in order, as its record has them.
 
     Attributes:
-        asked, answers: how many queries were asked, and how many of them got a label.
+        lines: `label` of each query, with `id` and `prior` if it has them.
+        answers: how many queries got a label.
         known: the answer of each id.
     """
 
     def __init__(self) -> None:
         """Begin with no answer."""
-        self.asked = self.answers = 0
+        self.lines: list[Mapping[str, Any]] = []
+        self.answers = 0
         self.known: dict[str | int, Answer] = {}
 
-    def add(self, line: Mapping[str, Any]) -> None:
-        """Take one more query: its `id` if it has one, its `label`, its `prior` if it has one."""
-        self.asked += 1
-        self.answers += line.get("label") is not None
-        name = line.get("id")
-        if name is not None:
-            self.known[name] = line.get("label")
+    def learn(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Take further queries."""
+        for line in lines:
+            self.lines.append(line)
+            self.answers += line.get("label") is not None
+            if "id" in line:
+                self.known[line["id"]] = line.get("label")
 
     def fresh(self, ids: Iterable[Id]) -> list[int]:
         """Return the places of queries that were not asked before, each id once.
@@ -56,20 +58,18 @@ class Answers:
         """
         found, seen = [], set[str | int]()
         for place, name in enumerate(ids):
-            if name is None:
-                found.append(place)
-                continue
-            _check_id(name)
-            if name in self.known or name in seen:
-                continue
-            other = _twin(name)
-            if other in self.known or other in seen:
-                raise ParameterError(
-                    f"id {quoted(name)} looks in saved labels as {quoted(other)} does, which "
-                    "was asked before; give it another one"
-                )
+            if name is not None:
+                _check_id(name)
+                other = _twin(name)
+                if other in self.known or other in seen:
+                    raise ParameterError(
+                        f"id {quoted(name)} looks in saved labels as {quoted(other)} does, which "
+                        "was asked before; give it another one"
+                    )
+                if name in self.known or name in seen:
+                    continue
+                seen.add(name)
             found.append(place)
-            seen.add(name)
         return found
 
 
@@ -90,29 +90,23 @@ def labels_of(
     given = np.array([places.get(label, label) for label in answers], dtype=np.int32)
     sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
     known = Facts(label_names=None if names is None else (*names, *said))
-    ids = _ids([line.get("id") for line in lines])
-    return Drawn(ids, given, sources).table(settings.texts(), known)
-
-
-def _ids(names: Sequence[Id]) -> NDArray[Any]:
-    """Return the ids, with a free number for each that is none: whole numbers if all are."""
-    taken = {str(name) for name in names if name is not None}
-    ids: list[str | int] = []
-    for place, name in enumerate(names):
-        free = (number for number in itertools.count(place) if str(number) not in taken)
-        ids.append(next(free) if name is None else name)
-        taken.add(str(ids[-1]))
-    if all(isinstance(name, int) for name in ids):
-        return np.array(ids, dtype=np.int64)
-    return np.array([str(name) for name in ids])
+    ids = [line.get("id") for line in lines]
+    taken = {str(name) for name in ids}
+    free = (number for number in itertools.count() if str(number) not in taken)
+    ids = [next(free) if name is None else name for name in ids]
+    if any(isinstance(name, str) for name in ids):
+        named: NDArray[Any] = np.array([str(name) for name in ids])
+    else:
+        named = np.array(ids, dtype=np.int64)
+    return Drawn(named, given, sources).table(settings.texts(), known)
 
 
 def _check_id(name: str | int) -> None:
-    text = isinstance(name, str) and 0 < len(name) <= _LONGEST_ID and _encodes(name)
+    """Refuse what no file of labels holds: halves of characters, nulls, more than 64 bits."""
     number = type(name) is int and -(2**63) <= name < 2**63
-    if not (text or number):
+    if not (number or (isinstance(name, str) and _ID.fullmatch(name))):
         raise ParameterError(
-            f"an id is a text of up to {_LONGEST_ID} letters or a whole number, got {quoted(name)}"
+            f"an id is a text of up to 1000 letters or a whole number, got {quoted(name)}"
         )
 
 
@@ -121,11 +115,3 @@ def _twin(name: str | int) -> Id:
     if isinstance(name, int):
         return str(name)
     return int(name) if _NUMBER.fullmatch(name) else None
-
-
-def _encodes(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return "\0" not in text

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from collections.abc import Mapping, Sized
@@ -15,19 +14,20 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.runs import Run, SessionSettings
-from pate_cli.disclosure.settings import Settings, StopRule
+from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import stop_rule
+from pate_cli.files.document import encoded
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
-from pate_cli.verbs.limits import refuse_cost
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.verbs.limits import refuse_dear
+from pate_cli.verbs.promise import run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import BallotReader
-from pate_cli.votes.facts import Group, PriorFacts
+from pate_cli.votes.facts import PriorFacts
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import ClassNames
 
-_CHEAPER: Final = "Ask fewer, take more noise, or state a smaller `target_epsilon`"
 _NOT_ONE_BY_ONE: Final = {
     MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
     "`prior`",
@@ -42,16 +42,16 @@ class Opening:
     Attributes:
         ballots: how votes are read.
         mechanism: the aggregator.
-        delta: δ of all that the session says.
-        private: False where the noise comes from a seed.
-        until: what ends it, and what its classes are called.
+        settings: what it is told, but for the rule that ends it.
+        epsilon: the target, nats; None where there is none.
+        max_queries: the most queries; None where the target decides.
     """
 
     ballots: BallotReader
-    mechanism: ScoredMechanism | ComposedMechanism
-    delta: float
-    private: bool
-    until: SessionSettings
+    mechanism: Mechanism
+    settings: Settings
+    epsilon: float | None
+    max_queries: int | None
 
     @classmethod
     def of(cls, asked: Mapping[str, Any]) -> Opening:
@@ -60,27 +60,29 @@ class Opening:
         Raises:
             PateError: they contradict each other, or open nothing that goes query by query.
         """
-        mechanism, epsilon, delta = asked["mechanism"], asked["target_epsilon"], asked["delta"]
-        ballots = _ballots(MechanismName(mechanism), asked)
-        choice = among_groups(chosen(mechanism, asked), _public(ballots))
-        if asked["prior_weight"] is not None:
-            weight = prior_votes(asked["prior_weight"], ballots.teachers)
-            choice = replace(choice, prior_weight=weight)
-        built = _built(choice, ballots, asked["max_queries"], epsilon, delta)
-        until = SessionSettings(
-            None if epsilon is None else float(epsilon),
-            asked["max_queries"],
-            _digest(ballots.names),
+        name, delta = MechanismName(asked["mechanism"]), asked["delta"]
+        ballots, weight = _ballots(name, asked), asked["prior_weight"]
+        groups = () if ballots.groups is None else ballots.groups.public
+        weight = 0 if weight is None else prior_votes(weight, ballots.teachers)
+        choice = replace(among_groups(chosen(name, asked), groups), prior_weight=weight)
+        epsilon, most = asked["target_epsilon"], asked["max_queries"]
+        mechanism = _built(choice, ballots, epsilon, most, delta)
+        settings = Settings(
+            mechanism=mechanism.parameters(),
+            queries=0,
+            max_answers=0,
+            private=asked["seed"] is None,
+            delta=delta,
+            analysis="tight" if isinstance(mechanism, ScoredMechanism) else "composition",
+            groups=groups,
+            prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
         )
-        return cls(ballots, built, delta, asked["seed"] is None, until)
+        return cls(ballots, mechanism, settings, epsilon, most)
 
-    @functools.cached_property
+    @property
     def names(self) -> tuple[str, ...] | None:
         """Return what the classes are called; none of them where nobody listed the names."""
-        names = self.ballots.names
-        if self.ballots.classes is None:
-            return ()
-        return None if names is None else tuple(names.names)
+        return None if self.ballots.names is None else tuple(self.ballots.names.names)
 
     def run(self, key: RunKey, *, max_epsilon: float | None) -> Run:
         """Return the session as a record has it before anything is asked.
@@ -89,45 +91,23 @@ class Opening:
             UnreachableError: not one query is paid for, or all cost more than `max_epsilon`.
             CeilingError: all of them promise practically nothing, and nobody asked for it so.
         """
-        until, delta = self.until, self.delta
-        rule = stop_rule(self.mechanism, epsilon=until.epsilon, delta=delta, asks=until.max_queries)
-        if max_epsilon is not None or self.private:
-            what = f"a session of {rule.asks} queries"
-            refuse_cost(what, rule.epsilon, delta, max_epsilon, _CHEAPER)
-        name = key.run_id if key.private else key.name("session")
-        return Run.of(id=name, time=now(), settings=self._settings(rule), session=until)
+        delta = self.settings.delta
+        rule = stop_rule(self.mechanism, epsilon=self.epsilon, delta=delta, asks=self.max_queries)
+        settings = replace(self.settings, rule=rule)
+        refuse_dear(settings, max_epsilon)
+        return run_of(settings, key, now(), session=self.digest)
 
     def found_in(self, record: SpendRecord) -> Run | None:
         """Return the session in a record that was opened with the same; None for none."""
-        return next((run for run in record.runs if self._opened(run)), None)
+        return next((run for run in record.runs if run.session == self.digest), None)
 
-    def _opened(self, run: Run) -> bool:
-        """Return whether a run is a session that was opened with the same."""
-        if run.session != self.until or run.settings is None:
-            return False
-        told = run.settings
-        mine = (self.mechanism.parameters(), self.delta, _public(self.ballots), self.private)
-        return (told.mechanism, told.delta, told.groups, told.private) == mine
-
-    def _settings(self, rule: StopRule) -> Settings:
-        """Return the settings of the session before anything is asked."""
-        weight = self.mechanism.prior_weight
-        return Settings(
-            mechanism=self.mechanism.parameters(),
-            queries=0,
-            max_answers=0,
-            private=self.private,
-            delta=self.delta,
-            analysis="tight" if isinstance(self.mechanism, ScoredMechanism) else "composition",
-            groups=_public(self.ballots),
-            prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
-            rule=rule,
-        )
-
-
-def _public(ballots: BallotReader) -> tuple[Group, ...]:
-    """Return the groups of the teachers, none where all count alike."""
-    return () if ballots.groups is None else ballots.groups.public
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all that was said, and of what texts mean: with other names it is another."""
+        names = self.ballots.names
+        texts = names and [list(names.names), names.normalise, dict(names.aliases)]
+        said = [encoded(self.settings), self.epsilon, self.max_queries, texts]
+        return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 def _ballots(mechanism: MechanismName, asked: Mapping[str, Any]) -> BallotReader:
@@ -157,48 +137,29 @@ def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
         UsageError: neither is given.
         ParameterError: the two differ, or it is no count.
     """
-    if known is None:
-        if said is None:
-            raise UsageError(f"say `{name}`, how many there are, or `{where}`")
-        return check_whole(f"`{name}`", said)
-    if said not in (None, len(known)):
-        raise ParameterError(f"`{name}` is {said}, but `{where}` has {len(known)}")
-    return len(known)
+    count = said if known is None else len(known)
+    if count is None:
+        raise UsageError(f"say `{name}`, how many there are, or `{where}`")
+    if said not in (None, count):
+        raise ParameterError(f"`{name}` is {said}, but `{where}` has {count}")
+    return check_whole(f"`{name}`", count)
 
 
 def _built(
     choice: MechanismChoice,
     ballots: BallotReader,
+    epsilon: float | None,
     queries: int | None,
-    target_epsilon: float | None,
     delta: float,
-) -> ScoredMechanism | ComposedMechanism:
+) -> Mechanism:
     """Return the mechanism; δ of one query follows from how many there may be."""
     classes, given = ballots.classes, choice.given
     if classes is not None and choice.composed and not (queries or "query_delta" in given):
         raise UsageError(f"{choice.name} divides delta among queries: say `max_queries`")
-    if classes is None and not (queries or "threshold" in given) and target_epsilon is not None:
+    if classes is None and not (queries or "threshold" in given) and epsilon is not None:
         # As many as there would be if names took half of delta, which they do then.
-        half = delta / 2.0
-        closed = choice.among(MechanismName.GNMAX).build(
-            teachers=ballots.teachers, classes=3, queries=1, delta=half
-        )
-        queries = stop_rule(_charged(closed), epsilon=target_epsilon, delta=half).asks
-    known = classes or MOST_CLASSES
-    return _charged(
-        choice.build(teachers=ballots.teachers, classes=known, queries=queries or 1, delta=delta)
-    )
-
-
-def _charged(mechanism: Mechanism) -> ScoredMechanism | ComposedMechanism:
-    if not isinstance(mechanism, ScoredMechanism | ComposedMechanism):
-        raise UsageError(f"{mechanism.name} has no cost that a session could stop at")
-    return mechanism
-
-
-def _digest(names: ClassNames | None) -> str | None:
-    """Return SHA-256 of what texts mean: under other names a session would be another."""
-    if names is None or not names.listed:
-        return None
-    said = [list(names.names), names.normalise, dict(names.aliases)]
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
+        listed, half = replace(ballots, classes=3), delta / 2.0
+        closed = _built(choice.among(MechanismName.GNMAX), listed, epsilon, 1, half)
+        queries = stop_rule(closed, epsilon=epsilon, delta=half).asks
+    shape = {"teachers": ballots.teachers, "classes": classes or MOST_CLASSES}
+    return choice.build(**shape, queries=queries or 1, delta=delta)

@@ -8,8 +8,7 @@ parameter means stands in `parameters.table`, once for all verbs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from pate_cli.core.words import (
     DELTA,
@@ -23,6 +22,16 @@ from pate_cli.core.words import (
     ReleaseKind,
 )
 from pate_cli.verbs.parameters.door import like, verb
+from pate_cli.verbs.parameters.kinds import (
+    Count,
+    Delta,
+    Epsilon,
+    File,
+    Guesses,
+    Order,
+    Share,
+    Votes,
+)
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.explain import Explanation
@@ -49,22 +58,16 @@ if TYPE_CHECKING:
     from pate_cli.votes.join import Queries
     from pate_cli.votes.names import Aliases, LabelNames
 
-Votes: TypeAlias = Any
-"""A path or address, an array, a table or data frame, or what `open_votes` yields."""
-Guesses: TypeAlias = Any
-"""A class or probabilities for each query: an array, a table, or a file of them."""
-File: TypeAlias = str | PathLike[str]
-
 
 @verb
 def aggregate(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
     *,
-    target_epsilon: float | None = None,
-    delta: float = DELTA,
-    max_queries: int | None = None,
-    max_answers: int | None = None,
+    target_epsilon: Epsilon | None = None,
+    delta: Delta = DELTA,
+    max_queries: Count | None = None,
+    max_answers: Count | None = None,
     threshold: Amount | float | str | None = None,
     sigma1: Amount | float | str | None = None,
     sigma2: Amount | float | str | None = None,
@@ -74,12 +77,12 @@ def aggregate(
     label_names: LabelNames | None = None,
     id_column: str | None = None,
     ensemble: str | None = None,
-    budget: float | None = None,
+    budget: Epsilon | None = None,
     record: File | RecordPlace | bool | None = None,
-    refusal_epsilon: float | None = None,
+    refusal_epsilon: Epsilon | None = None,
     bound: Bound | str = Bound.AUTO,
-    min_pass: float = MIN_PASS,
-    max_epsilon: float | None = None,
+    min_pass: Share = MIN_PASS,
+    max_epsilon: Epsilon | None = None,
     queries: Queries | None = None,
     normalise: bool = False,
     aliases: Aliases | None = None,
@@ -94,26 +97,29 @@ def aggregate(
     query_epsilon: float | None = None,
     query_delta: float | None = None,
     refusals: int | None = None,
-    budget_delta: float | None = None,
-    budget_order: float | None = None,
+    budget_delta: Delta | None = None,
+    budget_order: Order | None = None,
     accept_lost_record: bool = False,
     release: ReleaseKind | str | None = None,
-    order: float | None = None,
+    order: Order | None = None,
     beta: float | None = None,
     sigma_release: float | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
     keep_ledger: bool = False,
-    workers: int = 1,
+    workers: Count = 1,
     engine: str = "local",
     checkpoint: File | None = None,
     seed: int | None = None,
     into: Into = None,
-    progress: Callable[..., None] | None = None,
+    progress: Callable[..., None] | bool | None = None,
 ) -> Aggregation:
     """Label queries by the teachers' noisy vote; labels, a public report, perhaps a secret ledger.
 
     The one verb that gives labels. `quote` says first what they may cost at most, and takes the
-    very same.
+    very same. `votes` may also be an array, a table, a data frame, or what `open_votes` yields. A
+    run stands in its record before anything is drawn, and counts in full whatever happens. Several
+    `workers` need a main module that can be imported without doing anything. With a `checkpoint`
+    and labels in memory, `end` the checkpoint of the result once they are safe.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.labels
@@ -158,10 +164,10 @@ def cost(
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
     *,
     orders: Sequence[float] | OrderChoice | str = OrderChoice.DEFAULT,
-    target_epsilon: float | None = None,
-    delta: float = DELTA,
-    max_queries: int | None = None,
-    max_answers: int | None = None,
+    target_epsilon: Epsilon | None = None,
+    delta: Delta = DELTA,
+    max_queries: Count | None = None,
+    max_answers: Count | None = None,
     threshold: Amount | float | str | None = None,
     sigma1: Amount | float | str | None = None,
     sigma2: Amount | float | str | None = None,
@@ -170,7 +176,7 @@ def cost(
     teachers: int | None = None,
     label_names: LabelNames | None = None,
     id_column: str | None = None,
-    refusal_epsilon: float | None = None,
+    refusal_epsilon: Epsilon | None = None,
     bound: Bound | str = Bound.AUTO,
     queries: Queries | None = None,
     normalise: bool = False,
@@ -184,7 +190,7 @@ def cost(
     confidence: float | None = None,
     laplace_scale: Amount | float | str | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
-    workers: int = 1,
+    workers: Count = 1,
     engine: str = "local",
 ) -> VoteCost:
     """Say what the votes would cost by step, order and query. SECRET: it describes the votes.
@@ -225,10 +231,10 @@ def smooth_sensitivity(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
     *,
-    order: float | None = None,
+    order: Order | None = None,
     beta: float | None = None,
-    delta: float = DELTA,
-    max_queries: int | None = None,
+    delta: Delta = DELTA,
+    max_queries: Count | None = None,
     threshold: Amount | float | str | None = None,
     sigma1: Amount | float | str | None = None,
     sigma2: Amount | float | str | None = None,
@@ -249,7 +255,7 @@ def smooth_sensitivity(
     confidence: float | None = None,
     laplace_scale: Amount | float | str | None = None,
     analysis: Analysis | str = Analysis.TIGHT,
-    workers: int = 1,
+    workers: Count = 1,
     engine: str = "local",
 ) -> Sensitivity:
     """Say how far one record could move the cost of the votes, smoothed over distances. SECRET.
@@ -276,10 +282,10 @@ def plan(
     classes: int | None = None,
     labels: int | None = None,
     teachers: int | None = None,
-    target_epsilon: float | None = None,
+    target_epsilon: Epsilon | None = None,
     answers: int | None = None,
     queries: int | None = None,
-    delta: float = DELTA,
+    delta: Delta = DELTA,
     agreement: tuple[float, float] | float | str | None = None,
     mechanism: MechanismName | str = MechanismName.CONFIDENT,
     groups: Groups | None = None,
@@ -311,13 +317,13 @@ def plan(
 def tune(
     votes: Votes | None = None,
     *,
-    target_epsilon: float | None = None,
+    target_epsilon: Epsilon | None = None,
     answers: float | None = None,
-    min_agreement: float = MIN_AGREEMENT,
-    delta: float = DELTA,
+    min_agreement: Share = MIN_AGREEMENT,
+    delta: Delta = DELTA,
     release: ReleaseKind | str | None = None,
     bound: Bound | str = Bound.AUTO,
-    max_queries: int | None = None,
+    max_queries: Count | None = None,
     mechanism: MechanismName | str | None = None,
     threshold: Amount | float | str | None = None,
     sigma1: Amount | float | str | None = None,
@@ -337,7 +343,7 @@ def tune(
     teachers_per_record: int = 1,
     synthetic: str | None = None,
     public_votes: bool = False,
-    progress: Callable[..., None] | None = None,
+    progress: Callable[..., None] | bool | None = None,
     interrupted: Callable[[], None] | None = None,
 ) -> Tuned:
     """Find the settings that give the most answers for an epsilon, or cost the least for so many.
@@ -367,14 +373,14 @@ def release(
     again: bool = False,
     unverified: bool = False,
     release: ReleaseKind | str | None = None,
-    order: float | None = None,
+    order: Order | None = None,
     beta: float | None = None,
     sigma_release: float | None = None,
     ensemble: str | None = None,
-    budget: float | None = None,
+    budget: Epsilon | None = None,
     record: File | RecordPlace | bool | None = None,
-    budget_delta: float | None = None,
-    budget_order: float | None = None,
+    budget_delta: Delta | None = None,
+    budget_order: Order | None = None,
     accept_lost_record: bool = False,
     seed: int | None = None,
 ) -> Released:
@@ -408,13 +414,13 @@ def release(
     return released(asked)
 
 
-def session_settings(
+def session(
     *,
     mechanism: MechanismName | str = MechanismName.CONFIDENT,
-    target_epsilon: float | None = None,
-    delta: float = DELTA,
-    max_queries: int | None = None,
-    max_epsilon: float | None = None,
+    target_epsilon: Epsilon | None = None,
+    delta: Delta = DELTA,
+    max_queries: Count | None = None,
+    max_epsilon: Epsilon | None = None,
     threshold: Amount | float | str | None = None,
     sigma1: Amount | float | str | None = None,
     sigma2: Amount | float | str | None = None,
@@ -430,10 +436,10 @@ def session_settings(
     query_epsilon: float | None = None,
     query_delta: float | None = None,
     ensemble: str | None = None,
-    budget: float | None = None,
+    budget: Epsilon | None = None,
     record: File | RecordPlace | bool | None = None,
-    budget_delta: float | None = None,
-    budget_order: float | None = None,
+    budget_delta: Delta | None = None,
+    budget_order: Order | None = None,
     accept_lost_record: bool = False,
     seed: int | None = None,
 ) -> dict[str, Any]:
@@ -446,9 +452,9 @@ def spent(
     record: SpendRecord | File | None = None,
     *,
     ensemble: str | None = None,
-    budget: float | None = None,
-    budget_delta: float | None = None,
-    budget_order: float | None = None,
+    budget: Epsilon | None = None,
+    budget_delta: Delta | None = None,
+    budget_order: Order | None = None,
     reports: Sequence[Report | File] | None = None,
 ) -> RecordCost:
     """Show all runs on the votes of some teachers, and what they cost together. Public.
@@ -482,7 +488,7 @@ def verify(
     report: Report | File | bytes,
     labels: File | None = None,
     *,
-    prior: Any | Sequence[Any] | None = None,
+    prior: Guesses | Sequence[Guesses] | None = None,
     record: SpendRecord | File | None = None,
     with_dp_accounting: bool | None = None,
 ) -> Verification:

@@ -154,7 +154,7 @@ class RecordCost(Result):
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.
         """
-        from pate_cli.planning.pictures import draw_spent
+        from pate_cli.disclosure.pictures import draw_spent
 
         limit = None if self.budget is None else self.budget.epsilon
         return draw_spent(list(self.rows()), budget=limit, axes=axes)

@@ -250,11 +250,11 @@ PLANTED: Final[Mapping[str, Planted]] = {
         Planted(
             "session: a known id by new noise",
             "verbs/session.py",
-            "                    found.append(self._named(self._answers.known[ask.id]))\n",
-            "                    noise = RunKey.fresh().rows(0, self.mechanism.draws)\n"
-            "                    votes = [self._looked_at(ask, place)]\n"
-            "                    votes = self._opening.ballots.histograms(votes)\n"
-            "                    found += self.mechanism.label(votes, noise).tolist()\n",
+            "                found.append(self._named(known[name]))\n",
+            "                noise = RunKey.fresh().rows(0, self.mechanism.draws)\n"
+            "                votes = [self._looked_at(ask, place)]\n"
+            "                votes = self._opening.ballots.histograms(votes)\n"
+            "                found += self.mechanism.label(votes, noise).tolist()\n",
             "session: an id again and again",
         ),
         Planted(

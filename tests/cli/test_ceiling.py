@@ -14,7 +14,7 @@ DEAR = ["--mechanism", "gnmax", "--sigma2", 2]
 def test_a_pipe_is_refused_at_once(pate, refused, votes, leftovers):
     line = refused(pate("aggregate", votes, *DEAR), 5)
     price = re.search(r"would cost epsilon (\S+) at delta 1e-05, whatever the votes", line)[1]
-    assert "Lower --max-queries or --max-answers, take more noise, or state --target-eps" in line
+    assert "Lower --max-queries, take more noise, or state a smaller --target-epsilon" in line
     assert line.endswith(f"ask for it by name: --max-epsilon {price}")
     assert leftovers() == []
     assert not votes.with_name("votes.npy.spent.json").exists()
@@ -24,13 +24,16 @@ def test_a_pipe_is_refused_at_once(pate, refused, votes, leftovers):
 
 
 def test_a_dry_run_tells_the_price_and_what_the_run_would_need(pate, votes, leftovers):
+    """A seeded test needs nothing, and is said to be none of the private runs."""
     for seed in ([], ["--seed", 1]):
         result = pate("aggregate", votes, *DEAR, *seed, "--dry-run")
         assert result.exit_code == 0
-        warnings = json.loads(result.stdout)["warnings"]
-        assert warnings[0].startswith("This epsilon promises practically nothing")
-        assert re.search(r"a seeded test, needs --max-epsilon \S+\.$", warnings[-1])
-        assert f"pate: warning: {warnings[-1]}\n" in result.stderr
+        found = json.loads(result.stdout)
+        assert found["private"] is (not seed)
+        assert found["warnings"][0].startswith("This epsilon promises practically nothing")
+        needs = re.search(r"The run itself needs --max-epsilon \S+\.$", found["warnings"][-1])
+        assert bool(needs) is (not seed)
+        assert f"pate: warning: {found['warnings'][-1]}\n" in result.stderr
     assert leftovers() == []
 
 

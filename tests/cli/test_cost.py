@@ -335,7 +335,7 @@ def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--order", 1], "a Renyi order must be finite and above 1, got 1.0"),
+        (["--order", 1], "--order must be above 1, got 1.0"),
         (["--delta", 1], "--delta must be above 0 and below 1, got 1.0"),
         (["--max-queries", 0], "--max-queries must be at least 1, got 0"),
         (["--sigma2", -1], "sigma2 must be positive and finite, got -1.0"),

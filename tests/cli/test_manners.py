@@ -18,7 +18,7 @@ import pytest
 from pate_cli.cli.command import keywords_of_command
 from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.core.version import __version__
-from pate_cli.verbs.parameters.keywords import with_options
+from pate_cli.verbs.parameters.keywords import dashed, with_options
 from pate_cli.votes import source
 from slices import some
 
@@ -173,8 +173,8 @@ def test_help_tells_every_option(pate, name):
     assert "\x1b" not in result.stdout
     squeezed = re.sub(r"\s+", "", result.stdout)
     for keyword in keywords.values():
-        said = (keyword.says.help, keyword.says.without, keyword.says.short, keyword.says.off)
-        for text in (keyword.option, *filter(None, said)):
+        off = () if keyword.off is None else (dashed(keyword.off), keyword.without)
+        for text in (keyword.spelled, keyword.says.help, *off):
             assert re.sub(r"\s+", "", with_options(text, keywords)) in squeezed, keyword.name
 
 

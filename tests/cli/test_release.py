@@ -219,7 +219,7 @@ def test_a_second_draw_is_refused_and_one_with_again_is_charged(
         assert dearer == pytest.approx(price, abs=1.01e-4)
         bounds = [drawn["data_independent"]["epsilon"] for drawn in (previous, following)]
         assert bounds[1] > bounds[0]
-        earlier = f"{times} earlier release{'s' if times > 1 else ''} from the same votes"
+        earlier = f"{times} earlier release(s) from the same votes"
         assert earlier in following["covers"]
         refused(pate("release", *words), 7, AGAIN.format(times + 1))
         previous = following
@@ -245,7 +245,7 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     assert record.read_bytes() == before
     assert not (folder / "s.json").exists()
     second = released("a.json", *DRAW, "--again")
-    assert "1 earlier release from" in second["covers"]
+    assert "1 earlier release(s) from" in second["covers"]
     assert second["data_independent"]["epsilon"] > first["data_independent"]["epsilon"]
     assert draws_in(record) == 2
 
@@ -369,7 +369,7 @@ def test_an_epsilon_that_a_run_published_itself_is_charged(kept, pate, folder, f
         "aggregate --release none --ledger FILE saves that"
     )
     assert "of their own" not in free.stderr
-    assert "1 earlier release from" in json.loads(spent.stdout)["covers"]
+    assert "1 earlier release(s) from" in json.loads(spent.stdout)["covers"]
     totals = [json.loads(run.stdout)["data_independent"]["epsilon"] for run in (spent, free)]
     assert totals[0] > totals[1]
 

@@ -131,7 +131,7 @@ def test_a_table_for_a_person(screen, votes, found):
             "stability has no Renyi cost; pate aggregate --dry-run prints its epsilon",
         ),
         (["--beta", 0], "beta must be positive and finite, got 0.0"),
-        (["--order", 0.5], "a Renyi order must be finite and above 1, got 0.5"),
+        (["--order", 0.5], "--order must be above 1, got 0.5"),
         (
             [*PAPER, "--teachers-per-record", 2],
             "the published analysis knows disjoint teachers only; --teachers-per-record goes with "

@@ -15,10 +15,11 @@ import pytest
 
 import pate_cli as library
 import record_files
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import Noise
 from pate_cli.core.words import Bound, MechanismName
-from pate_cli.disclosure.profile import VoteProfile, coin_orders, states_for
+from pate_cli.disclosure.profile import coin_orders, states_for
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.target import TargetPlan
@@ -182,12 +183,14 @@ def test_the_coin_is_asked_what_the_plan_says(pate, votes, counts, heads):
     asked = heads(refuse=False)
     assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
     plan = TargetPlan.of(1.5, delta=1e-5)
-    profile = VoteProfile(
-        states_for(Bound.TWO_TAIL, MECHANISM, highest_order=float(plan.orders[-1]))
-    )
-    profile.add(MECHANISM, counts)
+    states = states_for(Bound.TWO_TAIL, MECHANISM, highest_order=float(plan.orders[-1]))
+    tally = Tally.of(states.of(MECHANISM, counts))
     ceiling = MECHANISM.worst_rdp(queries=60, answers=60, orders=plan.orders)
-    assert asked == [pytest.approx(plan.coin(profile.at, ceiling).log_refuse, rel=1e-9)]
+    assert asked == [
+        pytest.approx(
+            plan.coin(lambda order: states.profile(tally, order), ceiling).log_refuse, rel=1e-9
+        )
+    ]
 
 
 def test_attempts_add_up_to_a_budget(pate, votes, heads):

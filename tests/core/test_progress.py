@@ -1,4 +1,4 @@
-"""How far the work is: lines by the minute, and numbers that know their end."""
+"""How far the work is: a bar for whoever looks, at a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -7,89 +7,20 @@ import os
 import pty
 import re
 import sys
-import threading
+import types
 
 import pytest
 
-from pate_cli.core import progress as module
-from pate_cli.core.progress import by_the_minute, progress
+import pate_cli as pate
+from pate_cli.core.progress import progress
+
+VOTES = [[40, 3, 2]] * 30
 
 
-class Minutes:
-    """A clock whose minutes pass when a test says so."""
-
-    def __init__(self, monkeypatch):
-        self._due, self._told = threading.Semaphore(0), threading.Semaphore(0)
-        self._first = True
-        monkeypatch.setattr(module, "_passed", self._passed)
-
-    def _passed(self, ended):
-        if not self._first:
-            self._told.release()
-        self._first = False
-        while not ended.is_set():
-            if self._due.acquire(timeout=0.01):
-                return False
-        return True
-
-    def one_more(self):
-        self._due.release()
-        assert self._told.acquire(timeout=10)
-
-
-@pytest.fixture
-def minutes(monkeypatch):
-    return Minutes(monkeypatch)
-
-
-@pytest.fixture
-def lines(capsys):
-    return lambda: capsys.readouterr().err.splitlines()
-
-
-def test_a_line_a_minute_off_a_terminal(minutes, lines):
-    with by_the_minute("pate"):
-        assert lines() == []
-        minutes.one_more()
-        with progress("reading, MB", None) as advance:
-            minutes.one_more()
-            advance(7)
-            minutes.one_more()
-            advance(0, 20)
-            minutes.one_more()
-        with progress("tuning", None) as advance:
-            advance(30, 40, what="refining")
-            minutes.one_more()
-        minutes.one_more()
-    assert lines() == [
-        "pate: at work; 1 min so far",
-        "pate: reading, MB; 2 min so far",
-        "pate: reading, MB, 7; 3 min so far",
-        "pate: reading, MB, 7 of 20; 4 min so far",
-        "pate: refining, 30 of 40; 5 min so far",
-        "pate: at work; 6 min so far",
-    ]
-
-
-def test_quiet_starts_nothing(lines, monkeypatch):
-    monkeypatch.setattr(module, "_passed", lambda _ended: pytest.fail("somebody waits"))
-    before = threading.active_count()
-    with by_the_minute("pate", quiet=True), progress("tuning", 3, quiet=True) as advance:
-        advance(1)
-        assert threading.active_count() == before
-    assert lines() == []
-
-
-def test_a_short_run_says_nothing_and_does_not_wait(lines):
-    with by_the_minute("pate"), progress("tuning", 3) as advance:
+def test_nobody_looks_and_nothing_is_said(capsys):
+    with progress("tuning", 3) as advance:
         advance(3)
-    assert lines() == []
-
-
-def test_a_stderr_that_is_gone_stops_nothing(minutes, monkeypatch):
-    monkeypatch.setattr(sys, "stderr", None)
-    with by_the_minute("pate"):
-        minutes.one_more()
+    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("columns", [40, 80, 120])
@@ -99,9 +30,10 @@ def test_a_terminal_sees_numbers_and_their_end_whatever_its_width(columns, monke
         patch.setenv("TERM", "xterm-256color")
         patch.setenv("COLUMNS", str(columns))
         patch.setattr(sys, "stderr", screen)
-        with by_the_minute("pate"), progress("aggregating", None) as advance:
+        with progress("aggregating") as advance:
             advance(699_050)
             advance(1, 1_200_000)
+        pate.aggregate(VOTES, "gnmax", layout="counts", seed=1, progress=True)
     parts = []
     with contextlib.suppress(OSError):  # at the end, since the other side is closed
         while part := os.read(ours, 1 << 16):  # a terminal hands over what has arrived
@@ -111,4 +43,33 @@ def test_a_terminal_sees_numbers_and_their_end_whatever_its_width(columns, monke
     pieces = re.split(r"[\r\n]", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown))
     assert max(map(len, pieces)) <= columns
     assert "699051/1200000" in shown
+    assert "30/30" in shown
     assert "?" not in "".join(pieces)
+
+
+def test_a_notebook_sees_a_bar_that_is_wiped_in_the_end(monkeypatch):
+    """`progress=True` draws it by IPython's own display; no kernel, no bar."""
+    drawn = []
+
+    class Shown:
+        update = drawn.append
+
+    def display(text, *, display_id):
+        assert display_id
+        drawn.append(text)
+        return Shown
+
+    shell = types.SimpleNamespace(kernel=object())
+    outer, inner = types.ModuleType("IPython"), types.ModuleType("IPython.display")
+    outer.get_ipython, inner.HTML, inner.display = lambda: shell, str, display
+    monkeypatch.setitem(sys.modules, "IPython", outer)
+    monkeypatch.setitem(sys.modules, "IPython.display", inner)
+    asked = {"layout": "counts", "seed": 1, "progress": True}
+    pate.aggregate(VOTES, "gnmax", **asked)
+    assert drawn[0] == '<progress value="0" max="30"></progress> aggregate 0/30'
+    assert '<progress value="30" max="30"></progress> aggregate 30/30' in drawn
+    assert drawn[-1] == ""
+    drawn.clear()
+    del shell.kernel
+    pate.aggregate(VOTES, "gnmax", **asked)
+    assert drawn == []

@@ -15,10 +15,11 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.facts import report_of, run_facts, worst_case
+from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.quote import quote_of
+from pate_cli.disclosure.report import DataIndependent
 from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import base
@@ -192,7 +193,7 @@ def done_of(settings, answers=None):
 
 def test_a_draw_is_paid_for_beside_the_labels():
     alone, drawn = (Cost(DELTA, (Rows(GROUPED, 40, 30),), draws) for draws in ((), UPPER.draws))
-    found = worst_case(drawn)
+    found = DataIndependent.of(drawn.own, drawn.labels.own)
     assert found.labels_epsilon == alone.own.epsilon == round_up(alone.of_curves.epsilon)
     assert (found.labels_order, found.labels_method) == (alone.own.order, alone.own.method)
     assert found.epsilon == drawn.own.epsilon > found.labels_epsilon

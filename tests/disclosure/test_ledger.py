@@ -250,8 +250,8 @@ def test_a_device_that_never_ends_is_no_ledger():
         ),
         (
             make("b", orders=[2.0, 8.0]),
-            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; keep them "
-            "in runs with the same `order`",
+            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; keep "
+            "them in runs with the same `order`",
         ),
         (make("a", seed=3), "a round is given twice; give every ledger once"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 from pathlib import Path
@@ -10,21 +11,18 @@ import numpy as np
 import pytest
 
 from beside import a_student
+from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.tested_budget import DISTANCES, passing_coin
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import (
-    VoteProfile,
-    check_states,
-    settled_bound,
-    states_for,
-)
-from pate_cli.disclosure.target import LIKELY, TargetPlan, most_rows
+from pate_cli.disclosure.profile import check_states, settled_bound, states_for
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.planning.cost import measure_target
+from pate_cli.planning.bisection import most_rows
+from pate_cli.planning.cost import LIKELY, measure_target
 from refusals import refusal
 from runs import CountsRows
 from slices import some, whole
@@ -36,18 +34,19 @@ TIED = "U, min(F, w2), v and its rivals tied, by order and distance"
 MNIST = ConfidentGNMax(250, 10, threshold=200.0, sigma1=150.0, sigma2=40.0)
 
 
-def profile_of(mechanism, counts, *, highest=40.0, in_order=False):
-    states = states_for(Bound.TWO_TAIL, mechanism, highest_order=highest)
-    found = VoteProfile(states, in_order=in_order)
+def profile_of(mechanism, counts, *, bound=Bound.TWO_TAIL, highest=40.0):
+    """u_d of votes, as a function of the order."""
+    states = states_for(bound, mechanism, highest_order=highest)
+    counted = TallySum()
     for part in np.array_split(counts, 3):
-        found.add(mechanism, part)
-    return found
+        counted.add(Tally.of(states.of(mechanism, part)))
+    return functools.partial(states.profile, counted.total)
 
 
 @pytest.mark.parametrize("order", ["6", "10", "14"])
 def test_costs_by_distance_of_the_mnist_votes(mnist_histograms, order):
     """Never below the exact lattice's limit, at most .4% above."""
-    found = profile_of(MNIST, mnist_histograms).at(float(order))
+    found = profile_of(MNIST, mnist_histograms)(float(order))
     for distance, exact in GOLDEN[TIED][order].items():
         assert exact <= found[int(distance)] <= 1.004 * exact
 
@@ -89,7 +88,7 @@ def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
     plan = found.plan
     chances = [
         plan.coin(
-            profile_of(mechanism, counts[:rows]).at,
+            profile_of(mechanism, counts[:rows]),
             mechanism.worst_rdp(queries=rows, answers=rows, orders=plan.orders),
         ).chance
         for rows in (found.passing_queries, found.passing_queries + 1)
@@ -105,18 +104,9 @@ def _smallest(name):
 def test_a_lattice_that_reaches_deeper_costs_the_same():
     mechanism = ConfidentGNMax(60, 4, threshold=40.0, sigma1=20.0, sigma2=6.0)
     counts = np.random.default_rng(1).multinomial(60, [0.7, 0.1, 0.1, 0.1], size=200)
-    near = profile_of(mechanism, counts, highest=5.0).at(5.0)
-    far = profile_of(mechanism, counts, highest=90.0).at(5.0)
+    near = profile_of(mechanism, counts, highest=5.0)(5.0)
+    far = profile_of(mechanism, counts, highest=90.0)(5.0)
     np.testing.assert_allclose(far, near, rtol=1e-12)
-
-
-def test_first_rows_are_what_they_would_be_alone():
-    mechanism = GNMax(60, 4, sigma2=6.0)
-    counts = np.random.default_rng(2).multinomial(60, [0.7, 0.1, 0.1, 0.1], size=120)
-    whole = profile_of(mechanism, counts, in_order=True)
-    for rows in (1, 50, 120):
-        alone = profile_of(mechanism, counts[:rows]).at(7.0)
-        np.testing.assert_allclose(whole.at(7.0, first=rows), alone, rtol=1e-12)
 
 
 @pytest.mark.parametrize("bound", list(Bound))
@@ -124,15 +114,11 @@ def test_first_rows_are_what_they_would_be_alone():
 def test_profiles_grow_with_distance_up_to_the_worst_case(bound, classes):
     mechanism = ConfidentGNMax(24, classes, threshold=16.0, sigma1=8.0, sigma2=12.0)
     counts = np.random.default_rng(3).multinomial(24, np.full(classes, 1 / classes), size=8)
-    profile = VoteProfile(states_for(bound, mechanism, highest_order=20.0))
-    profile.add(mechanism, counts)
-    found = profile.at(6.0)
+    found = profile_of(mechanism, counts, bound=bound, highest=20.0)(6.0)
     assert found.shape == (DISTANCES,)
     assert np.all(np.diff(found) >= 0.0)
     if bound is Bound.CONDITIONAL:
-        sharp = VoteProfile(states_for(Bound.TWO_TAIL, mechanism, highest_order=20.0))
-        sharp.add(mechanism, counts)
-        assert found[0] < sharp.at(6.0)[0]
+        assert found[0] < profile_of(mechanism, counts, highest=20.0)(6.0)[0]
 
 
 def test_the_conditional_bound_says_what_it_does_not_know():

@@ -22,10 +22,11 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import settled_bound, states_for
-from pate_cli.disclosure.target import TargetPlan, most_rows
+from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
+from pate_cli.planning.bisection import most_rows
 from pate_cli.planning.forecast import forecast, worst_case_epsilon
 from pate_cli.planning.query_costs import exact_costs
 from pate_cli.planning.synthetic import SyntheticEnsemble
@@ -197,7 +198,7 @@ def truth(setting: Setting, rows: int, *, files: int = FILES) -> tuple[float, fl
     mechanism, target = setting.build(), setting.target
     bound = settled_bound(Bound(setting.bound), mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
-    orders = states.worth(target.orders)
+    orders = coin_orders(bound, mechanism, target.orders)
     if setting.pool is None:
         counts = setting.draw(files * rows, SEED)
         if setting.mechanism == "interactive":

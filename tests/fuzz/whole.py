@@ -26,7 +26,7 @@ from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.runs import Outcome, Run, SessionSettings
+from pate_cli.disclosure.runs import Outcome, Run
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -194,7 +194,7 @@ def record() -> SpendRecord:
         Run.of(id="e" * 32, answers=9, settings=told(stable, 9, analysis="composition"), **ended),
         Run.of(
             id="f" * 32, answers=7, settings=told(mechanism, 7, rule=rule),
-            session=SessionSettings(1.6, 90, "0" * 64), **ended,
+            session="0" * 64, **ended,
         ),
         Run.of(
             id=stated.digest, outcome=Outcome.STATED, time=_TIME, delta=1e-5, external=stated,

@@ -243,8 +243,7 @@ def _noted_before() -> list[Place]:
         late, self._late = getattr(self, "_late", []), lines
         if self._file is not None and late:
             self._file.ask(self._run, late)
-        for line in lines:
-            self._answers.add(line)
+        self._answers.learn(lines)
 
     return [(Session, "_pay", pay)]
 
@@ -254,12 +253,12 @@ def _everything_is_new() -> list[Place]:
 
 
 def _ids_are_forgotten() -> list[Place]:
-    add = Answers.add
+    learn = Answers.learn
 
-    def forgets(self: Answers, line: Any) -> None:
-        add(self, {name: value for name, value in line.items() if name != "id"})
+    def forgets(self: Answers, lines: Any) -> None:
+        learn(self, [{name: one[name] for name in one if name != "id"} for one in lines])
 
-    return [(Answers, "add", forgets)]
+    return [(Answers, "learn", forgets)]
 
 
 def _torn_lines_stay() -> list[Place]:

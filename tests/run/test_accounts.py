@@ -10,12 +10,13 @@ from scipy.special import log_ndtr
 
 from laws import gaussian_argmax_law
 from many_rows import hockey_stick_of_rows
+from pate_cli.accounting.cost_table import Tally
 from pate_cli.accounting.tested_budget import passing_coin
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.profile import VoteProfile, states_for
+from pate_cli.disclosure.profile import states_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -101,12 +102,10 @@ def test_what_all_votes_cost_at_most_is_no_less_than_they_do(ties, bound, asked)
 def test_the_ceiling_is_that_of_all_rows_and_of_the_answers_there_may_be(ties, max_answers, asked):
     drawn(ties.mechanism, ties.files[0], max_answers=max_answers)
     answers = ties.rows if max_answers is None else max_answers
-    profile = VoteProfile(
-        states_for(Bound.TWO_TAIL, ties.mechanism, highest_order=float(PLAN.orders[-1]))
-    )
-    profile.add(ties.mechanism, ties.files[0])
+    states = states_for(Bound.TWO_TAIL, ties.mechanism, highest_order=float(PLAN.orders[-1]))
+    tally = Tally.of(states.of(ties.mechanism, ties.files[0]))
     ceiling = ties.mechanism.worst_rdp(queries=ties.rows, answers=answers, orders=PLAN.orders)
-    curve = np.stack([profile.at(order) for order in PLAN.orders.tolist()])
+    curve = np.stack([states.profile(tally, order) for order in PLAN.orders.tolist()])
     assert np.all(curve[:, 20] >= ceiling * (1.0 - 1e-9))
     wanted = passing_coin(
         np.minimum(curve, ceiling[:, None]),

@@ -121,9 +121,10 @@ def test_other_votes_are_refused(row, here, tmp_path, cut, votes):
     assert state(here / "kept") == before
 
 
-def test_another_seed_or_cost_of_a_test_that_fails_is_refused(votes, here):
+def test_another_seed_or_cost_of_a_test_that_fails_is_refused(votes, here, monkeypatch):
     asked = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0, "bound": "two-tail", "seed": 3}
     asked |= {"target_epsilon": 7.0, "max_queries": ROWS, "checkpoint": "kept"}
+    monkeypatch.setattr(Checkpoint, "end", lambda self: None)
     pate.aggregate(votes, **asked)
     for other in ({"seed": 4}, {"refusal_epsilon": 3.0}):
         assert "other flags" in refusal(UsageError, pate.aggregate, votes, **(asked | other))
@@ -312,7 +313,7 @@ def test_a_test_that_fails_is_told_though_its_end_fails(votes, here, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "where", ["pate_cli.run.accounts.VoteProfile.add_tally", "pate_cli.run.labelling.Drawn.until"]
+    "where", ["pate_cli.run.accounts.TallySum.add", "pate_cli.run.labelling.Drawn.until"]
 )
 def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
     where, votes, here, cut, monkeypatch

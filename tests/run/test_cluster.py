@@ -271,8 +271,12 @@ def test_a_worker_that_is_killed_changes_no_label(troupe, votes):
     cast = troupe(SLOW, SLOW)
     wanted = pate.aggregate(votes, seed=5, **CONFIDENT)
     seen = []
-    killer = when_killed(cast.workers[0], once=lambda: len(seen) >= 2)
-    asked = {"engine": cast.address, "progress": seen.append, **CONFIDENT}
+    killer = when_killed(cast.workers[0], once=lambda: len(seen) >= 3)
+    asked = {
+        "engine": cast.address,
+        "progress": lambda rows, of=None: seen.append(rows),
+        **CONFIDENT,
+    }
     found = pate.aggregate(votes, seed=5, **asked)
     killer.join()
     assert sum(seen) == ROWS

@@ -76,12 +76,12 @@ def test_a_target_above_has_to_be_asked_for_by_name_as_well(target, tmp_path):
     asked["bound"] = "two-tail"
     whole = pate.quote(VOTES, **DEAR).epsilon
     assert 12.0 < whole < 1000.0
-    with pytest.raises(CeilingError, match="State a smaller `target_epsilon`") as caught:
+    with pytest.raises(CeilingError, match="state a smaller `target_epsilon`") as caught:
         pate.aggregate(VOTES, **asked, into=tmp_path / "labels.csv")
     assert list(tmp_path.iterdir()) == []
     named = caught.value.epsilon
     assert named == pytest.approx(min(target, whole), rel=1e-5)
-    needs = f"The run itself, unless it is a seeded test, needs --max-epsilon {named:g}."
+    needs = f"The run itself needs --max-epsilon {named:g}."
     assert needs in pate.quote(VOTES, **asked).warnings
     with pytest.raises(UnreachableError, match="above `max_epsilon` 11"):
         pate.aggregate(VOTES, **asked, max_epsilon=11.0)
@@ -130,7 +130,7 @@ def test_a_price_is_told_whatever_it_is():
     named = caught.value.epsilon
     worth, needs = quote.warnings
     assert worth.startswith("This epsilon promises practically nothing")
-    assert needs == (f"The run itself, unless it is a seeded test, needs --max-epsilon {named:g}.")
+    assert needs == (f"The run itself needs --max-epsilon {named:g}.")
     assert len(pate.quote(VOTES, **DEAR, max_epsilon=named).warnings) == 1
     assert len(pate.quote(VOTES, **DEAR, release="upper").warnings) == 1
     assert pate.quote(VOTES, **DEAR, max_queries=1).warnings == ()
@@ -154,8 +154,7 @@ def test_a_run_goes_on_from_its_checkpoint_by_whatever_name(tmp_path, monkeypatc
             pate.aggregate(VOTES, **asked, max_epsilon=500.0)
     with pytest.raises(CeilingError):
         pate.aggregate(VOTES, **asked)
-    done = pate.aggregate(VOTES, **asked, max_epsilon=600.0)
-    done.checkpoint.end()
+    pate.aggregate(VOTES, **asked, max_epsilon=600.0)
     assert len(pate.SpendRecord.read(tmp_path / "spent.json").runs) == 1
 
 

@@ -58,11 +58,9 @@ def ask(votes=COUNTS, mechanism="gnmax", **changes):
     """One run at a target; its outcome."""
     asked = GIVEN | {"bound": "conditional", "max_queries": len(COUNTS)} | changes
     try:
-        done = pate.aggregate(votes, mechanism, **asked)
+        pate.aggregate(votes, mechanism, **asked)
     except RefusedError:
         return Outcome.REFUSED
-    if done.checkpoint is not None:
-        done.checkpoint.end()
     return Outcome.LABELLED
 
 

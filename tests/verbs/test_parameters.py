@@ -37,7 +37,7 @@ VERBS = (
     pate.explain,
 )
 LOOKING = [pate.aggregate, pate.quote, pate.cost, pate.compare, pate.smooth_sensitivity, pate.tune]
-SIGNED = (*VERBS, signatures.session_settings)
+SIGNED = (*VERBS, signatures.session)
 VOTES = np.array([[30, 10], [25, 15], [5, 35]])
 GIVEN = {"seed": 1, "sigma2": 15.0}
 OTHER = {
@@ -53,7 +53,7 @@ OTHER = {
     ("plan", "labels"),  # how many, and no file
     ("verify", "prior"),  # of several rounds several
     ("verify", "report"),  # its content, too
-    ("session_settings", "mechanism"),
+    ("session", "mechanism"),
 }
 """Parameters that mean something else than those of the same name, or that take less."""
 
@@ -73,16 +73,9 @@ def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
     }
     for name in COMMANDS:
         known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
-    names = {name for _, name in known}
-    assert set(table._SHARED) - names == set()
-    for verb, own in table._OWN.items():
-        alike = {verb, *(each for each, of in table._ALIKE.items() if of == verb)}
-        assert {name for name in own if not any((each, name) in known for each in alike)} == set()
-
-
-def test_every_group_has_its_place_in_the_help():
-    tables = (table._SHARED, *table._OWN.values())
-    assert {says.group for each in tables for says in each.values()} == set(table.HEADINGS)
+    known |= {(verb, off) for verb, name in known if (off := table.OFF.get(name))}
+    known |= {("", name) for _, name in known}
+    assert set(table.ENTRIES) - known == set()
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
@@ -109,7 +102,7 @@ def test_the_command_line_has_what_the_verb_has_but_for_what_is_python_alone():
     for name in COMMANDS:
         verb = getattr(signatures, name.replace("-", "_"), None)
         if verb is not None:
-            taken = {each for each, one in keywords_of(verb).items() if not one.says.hidden}
+            taken = {each for each, one in keywords_of(verb).items() if not one.hidden}
             assert taken <= set(keywords_of_command(load(name)))
 
 
@@ -119,7 +112,7 @@ def test_a_run_has_twenty_everyday_options_and_twenty_five_more():
     ]
     own = [one for one in options if one.says.group.startswith("For --")]
     everyday = [one for one in options if one.says.everyday]
-    offs = [one for one in options if one.says.off]
+    offs = [one for one in options if one.off]
     assert len(everyday) <= 21
     assert len(options) + len(offs) - len(everyday) - len(own) <= 25
 
@@ -132,17 +125,27 @@ def test_what_people_try_leads_to_a_parameter():
     assert {name: nearest_to(name, keywords).name for name in tried} == tried
 
 
-def test_what_is_refused_shows_the_line_of_the_caller_and_one_of_ours(monkeypatch):
+@pytest.mark.parametrize("asked", ["a run", "a session", "a query", "a report"])
+def test_what_is_refused_shows_the_line_of_the_caller_and_one_of_ours(asked, monkeypatch, tmp_path):
+    given = {"teachers": 40, "classes": 2, "mechanism": "gnmax", "target_epsilon": 1}
+    session = pate.Session(**given, record=tmp_path / "spent.json")
+    calls = {
+        "a run": lambda: pate.aggregate(VOTES, layout="labels"),
+        "a session": lambda: pate.Session(**given),
+        "a query": lambda: session.ask([1, 2, 3]),
+        "a report": session.report,
+    }
+
     def frames():
         with pytest.raises(pate.PateError) as refused:
-            pate.aggregate(VOTES, layout="labels")
+            calls[asked]()
         files = [frame.filename for frame in traceback.extract_tb(refused.value.__traceback__)]
         return [name for name in files if "pate_cli" in name]
 
     monkeypatch.delenv("PATE_DEBUG", raising=False)
     assert len(frames()) == 1
     monkeypatch.setenv("PATE_DEBUG", "1")
-    assert len(frames()) > 2
+    assert len(frames()) > 1
 
 
 def test_signatures_are_read_without_what_they_work_with():

@@ -359,7 +359,7 @@ def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):
     wider = dataclasses.replace(reports.made("upper")[0].rounds[0].sanitizer, sigma=80.0)
     for kind, name, change in (
         ("gnmax", "sigma2", {"mechanism": louder}),
-        ("upper", "release", {"sanitizer": wider}),
+        ("upper", "sanitizer", {"sanitizer": wider}),
         ("classes read off", "read_off", {"read_off": ()}),
         ("seeded", "private", {"private": True}),
         ("paper", "analysis", {"analysis": "tight"}),
@@ -458,7 +458,7 @@ def test_a_prior_cannot_be_kept_quiet(kind, tmp_path):
     mechanism = {name: one for name, one in report.mechanism.items() if name != "prior_weight"}
     forged = retold(report, mechanism=mechanism, prior=None)
     assert not failed(HERE(forged))
-    assert carried(forged, labels, tmp_path).startswith("the labels carry another prior_")
+    assert carried(forged, labels, tmp_path).startswith("the labels carry another prior")
 
 
 def test_the_guesses_are_known_by_their_hash(tmp_path):

@@ -418,7 +418,7 @@ def test_what_is_public_of_a_prior(votes):
     found = with_prior(votes, table, 5)
     assert found.guessed(4).facts.prior == PriorFacts(5, 2, content_of(table))
     assert found.guessed(2).facts.prior.guesses == 1
-    assert found.guessed(4).facts.prior.texts()["prior_guesses"] == "2"
+    assert found.guessed(4).facts.prior.guesses == 2
     assert "no guess for any of the 1 rows" in refusal(VoteError, found.guessed, 1)
     by_place = with_prior(votes, GUESSES, 5)
     assert (by_place.guessed(4).facts.prior.guesses, by_place.guessed(2).facts.prior.guesses) == (

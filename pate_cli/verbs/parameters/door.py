@@ -9,16 +9,34 @@ import textwrap
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 
-import numpy as np
-
 from pate_cli.core.errors import PateError, UsageError
 from pate_cli.core.gone import GONE
+from pate_cli.core.progress import progress
 from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of, nearest_to
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
 
 _WIDTH: Final = 96
+
+
+def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
+    """Raise from here what a function refuses, unless PATE_DEBUG is set.
+
+    A traceback then shows the caller's line and one of ours.
+    """
+
+    @functools.wraps(function)
+    def called(*args: _Given.args, **given: _Given.kwargs) -> _Result:
+        __tracebackhide__ = True
+        try:
+            return function(*args, **given)
+        except PateError as error:
+            if os.environ.get("PATE_DEBUG"):
+                raise
+            raise error.with_traceback(None) from None
+
+    return called
 
 
 def verb(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
@@ -52,9 +70,6 @@ def _behind_door(
 ) -> Callable[..., Any]:
     """Return a function that is called with every parameter of a model, once they are checked.
 
-    What is refused is raised from here: a traceback shows the caller's line and none of ours,
-    unless PATE_DEBUG is set.
-
     Args:
         function: what does the work.
         model: what has the signature.
@@ -64,25 +79,23 @@ def _behind_door(
     keywords, signature = keywords_of(model), inspect.signature(model)
     function.__doc__ = _told(function, keywords)
 
+    @brief
     @functools.wraps(function)
     def door(*args: Any, **given: Any) -> Any:
-        __tracebackhide__ = True
         own = args[:1] if bound else ()
-        try:
-            for name in given:
-                if name not in keywords:
-                    raise UsageError(unknown(called, name, keywords))
-            found = signature.bind(*args[len(own) :], **given)
-            for name, value in found.arguments.items():
-                if isinstance(value, np.generic):  # records and reports hold numbers of Python
-                    found.arguments[name] = value.item()
-            check_all(keywords, found.arguments)
-            found.apply_defaults()
+        for name in given:
+            if name not in keywords:
+                raise UsageError(unknown(called, name, keywords))
+        found = signature.bind(*args[len(own) :], **given)
+        for name, value in found.arguments.items():
+            if getattr(value, "ndim", None) == 0:  # records and reports hold numbers of Python
+                found.arguments[name] = value.item()
+        check_all(keywords, found.arguments)
+        found.apply_defaults()
+        if found.arguments.get("progress") is not True:
             return function(*own, **found.arguments)
-        except PateError as error:
-            if os.environ.get("PATE_DEBUG"):
-                raise
-            raise error.with_traceback(None) from None
+        with progress(called) as found.arguments["progress"]:
+            return function(*own, **found.arguments)
 
     door.__dict__["__signature__"] = signature
     return door
@@ -108,7 +121,9 @@ def _told(function: Callable[..., Any], keywords: Mapping[str, Keyword]) -> str:
 
 def _paragraph(keyword: Keyword) -> str:
     """Return what a docstring says of one parameter: its help, range and default."""
-    text = f"{keyword.name}: {keyword.says.help} {keyword.says.python}".rstrip()
+    text = f"{keyword.name}: {keyword.says.help}"
+    if keyword.off is not None:
+        text += f" False: {keyword.without}"
     if keyword.range:
         text += f" Must be {keyword.range}."
     if keyword.default not in (None, False, (), Keyword.required):

@@ -1,7 +1,7 @@
-"""Keywords: what the table says of a parameter, joined with what a verb's signature says.
+"""Keywords: what a verb's signature says of a parameter, joined with what the table says.
 
-A verb is an ordinary function: names, types and defaults stand in its signature. Help, range and
-group of a name stand in `table`, once for all verbs. Options, both helps, completion, checks, "did
+A verb is an ordinary function: names, types and defaults stand in its signature. `kinds` says what
+a type takes, `table` all else, once for all verbs. Options, both helps, completion, checks, "did
 you mean", docstrings and the reference page are made from `keywords_of(verb)`.
 """
 
@@ -15,23 +15,15 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from os import PathLike
 from typing import Any, Final
 
 from pate_cli.core import words
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.verbs.parameters.parameter import Parameter
-from pate_cli.verbs.parameters.table import anywhere, said_of
+from pate_cli.verbs.parameters import table
+from pate_cli.verbs.parameters.kinds import KINDS, METAVARS, Kind
+from pate_cli.verbs.parameters.table import HelpEntry
 
-_PLAIN: Final[dict[str, tuple[type, str]]] = {
-    "bool": (bool, "True or False"),
-    "int": (Integral, "a whole number"),
-    "float": (Real, "a number"),
-    "str": (str, "text"),
-    "PathLike[str]": (PathLike, "a path"),
-    "None": (type(None), "None"),
-}
-_NUMBERS: Final = {"int": (int, "a whole number", "N"), "float": (float, "a number", "X")}
+_NUMBERS: Final = {Integral: int, Real: float}
 
 
 @dataclass(frozen=True)
@@ -40,14 +32,14 @@ class Keyword:
 
     Attributes:
         name: the Python keyword.
-        says: its help, range and group.
-        kinds: the types that its annotation names, as they are written there.
+        says: its help and group.
+        names: the kinds in its annotation, as they are written there.
         default: its default; `Keyword.required` where it must be given.
     """
 
     name: str
-    says: Parameter
-    kinds: tuple[str, ...]
+    says: HelpEntry
+    names: tuple[str, ...]
     default: Any
 
     required = inspect.Parameter.empty
@@ -58,15 +50,46 @@ class Keyword:
         return _option(self.name, self.says)
 
     @property
+    def spelled(self) -> str:
+        """Return the option as help writes it, its short form first."""
+        return ", ".join(filter(None, (table.SHORT.get(self.name), self.option)))
+
+    @property
+    def argument(self) -> bool:
+        """Return whether the command line has it without an option in front."""
+        return self.says.group == table.ARGUMENTS
+
+    @property
+    def hidden(self) -> bool:
+        """Whether Python alone has it."""
+        return self.says.group == table.PYTHON
+
+    @property
     def flag(self) -> bool:
         """Whether the command line takes it without a value."""
-        return set(self.kinds) <= {"bool", "None"}
+        return set(self.names) <= {"bool", "None"}
+
+    @property
+    def several(self) -> bool:
+        """Whether the command line takes more than one, and the value is a list."""
+        return self.names[-1 - ("None" in self.names)].startswith("Sequence")
+
+    @property
+    def off(self) -> str | None:
+        """Return the name of the option that stands for False; None where there is none."""
+        return table.OFF.get(self.name) if "bool" in self.names else None
+
+    @property
+    def without(self) -> str:
+        """Return what is said of the option that stands for False."""
+        said = table.anywhere(self.off or "")
+        return "" if said is None else said.help
 
     @functools.cached_property
     def word(self) -> Any:
         """Return the enumeration of the words that it takes, if it takes words."""
-        found = (getattr(words, kind, None) for kind in self.kinds)
-        return next((kind for kind in found if isinstance(kind, enum.EnumMeta)), None)
+        found = (getattr(words, name, None) for name in self.names)
+        return next((each for each in found if isinstance(each, enum.EnumMeta)), None)
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -74,24 +97,23 @@ class Keyword:
         return () if self.word is None else tuple(word.value for word in self.word)
 
     @property
+    def kinds(self) -> list[Kind]:
+        """Return the kinds that are checked as they are given."""
+        return [KINDS[name] for name in self.names if name in KINDS]
+
+    @property
     def metavar(self) -> str:
         """Return how help writes the value; empty for a flag."""
         if self.flag:
             return ""
-        number = next((_NUMBERS[kind][2] for kind in self.kinds if kind in _NUMBERS), "TEXT")
-        return self.says.metavar or "|".join(self.choices) or number
+        by_kind = [METAVARS[name] for name in self.names if name in METAVARS]
+        own = table.METAVARS.get(self.name) or "".join(by_kind[:1]) or "|".join(self.choices)
+        return own or self.kinds[0].metavar
 
     @property
     def range(self) -> str:
         """Return the range in words, such as `above 0 and below 1`; empty if there is none."""
-        says = self.says
-        bounds = {
-            "above": says.above,
-            "at least": says.least,
-            "below": says.below,
-            "at most": says.most,
-        }
-        return " and ".join(f"{word} {end:g}" for word, end in bounds.items() if end is not None)
+        return "".join(kind.range for kind in self.kinds)
 
     def complete(self, incomplete: str) -> list[str]:
         """Return the words that begin so, for the shell."""
@@ -104,25 +126,24 @@ class Keyword:
             ParameterError: the text is no number where one is due.
             UsageError: the text says False of what is a name.
         """
-        if self.says.off is not None and text.lower() in ("false", "none"):
-            raise UsageError(f"{self.option} takes a name, and {self.says.off} keeps none")
-        if not self.strict or "str" in self.kinds:
+        if self.off is not None and text.lower() in ("false", "none"):
+            raise UsageError(f"{self.option} takes a name, and {dashed(self.off)} keeps none")
+        if not self.strict or "str" in self.names:
             return text
-        for kind, (number, wanted, _) in _NUMBERS.items():
-            if kind in self.kinds:
+        for kind in self.kinds:
+            if kind.type in _NUMBERS:
                 try:
-                    return number(text)
+                    return _NUMBERS[kind.type](text)
                 except ValueError:
-                    raise ParameterError(
-                        f"{self.option} takes {wanted}, got {quoted(text)}"
-                    ) from None
+                    wanted = f"{self.option} takes {kind.words}"
+                    raise ParameterError(f"{wanted}, got {quoted(text)}") from None
         return text
 
     @property
     def strict(self) -> bool:
         """Return True if its type is checked here: arrays and amounts check themselves."""
-        words = () if self.word is None else (self.word.__name__,)
-        return all(kind in _PLAIN or kind in words for kind in self.kinds)
+        own = () if self.word is None else (self.word.__name__,)
+        return set(self.names) <= {*KINDS, *own}
 
     def check(self, value: Any) -> None:
         """Refuse a value of the wrong type or outside the range.
@@ -130,30 +151,15 @@ class Keyword:
         Raises:
             ParameterError: the message names the parameter, what it takes, and the value.
         """
-        if value is None and "None" in self.kinds:
+        if value is None and "None" in self.names:
             return
         if self.word is not None and (self.strict or isinstance(value, str)):
             self.word(value)
-            return
-        if not self.strict:
-            return
-        number = isinstance(value, bool) and "bool" not in self.kinds
-        if number or not any(isinstance(value, _PLAIN[kind][0]) for kind in self.kinds):
-            wanted = " or ".join(_PLAIN[kind][1] for kind in self.kinds)
-        elif self.range and not self._within(value):
-            wanted = self.range
-        else:
-            return
-        raise ParameterError(f"`{self.name}` must be {wanted}, got {quoted(value)}")
-
-    def _within(self, value: float) -> bool:
-        says = self.says
-        return (
-            (says.above is None or value > says.above)
-            and (says.least is None or value >= says.least)
-            and (says.below is None or value < says.below)
-            and (says.most is None or value <= says.most)
-        )
+        elif self.strict:
+            taking = [kind for kind in self.kinds if kind.takes(value)]
+            if not any(kind.holds(value) for kind in taking):
+                wanted = self.range if taking else " or ".join(kind.words for kind in self.kinds)
+                raise ParameterError(f"`{self.name}` must be {wanted}, got {quoted(value)}")
 
 
 def keywords_of(
@@ -171,16 +177,14 @@ def keywords_of(
     """
     return {
         name: Keyword(
-            name, said_of(called or function.__name__, name), _kinds(each.annotation), each.default
+            name,
+            table.said_of(called or function.__name__, name),
+            tuple(re.split(r" \| (?![^\[]*\])", each.annotation)),
+            each.default,
         )
         for name, each in inspect.signature(function).parameters.items()
         if name not in without
     }
-
-
-def _kinds(annotation: str) -> tuple[str, ...]:
-    """Return the members of a union, as a signature has them."""
-    return tuple(re.split(r" \| (?![^\[]*\])", annotation))
 
 
 def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None:
@@ -194,7 +198,7 @@ def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None
         keywords[name].check(value)
     said = {name: value for name, value in given.items() if value is not keywords[name].default}
     for name in said:
-        for other in keywords[name].says.excludes:
+        for other in table.EXCLUDES.get(name, ()):
             if other in said:
                 both = " and ".join(
                     f"`{each}` False" if said[each] is False else f"`{each}`"
@@ -213,20 +217,25 @@ def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
 
     def option(found: re.Match[str]) -> str:
         name, off = found.groups()
-        says = keywords[name].says if name in keywords else anywhere(name)
-        if says is None or says.hidden:
+        says = keywords[name].says if name in keywords else table.anywhere(name)
+        if says is None or says.group == table.PYTHON:
             return found[0]
-        if off and says.off is not None:
-            return says.off
+        if off and name in table.OFF:
+            return dashed(table.OFF[name])
         return _option(name, says) + (off or "")
 
     return re.sub(r"`(\w+)`( False)?", option, message)
 
 
-def _option(name: str, says: Parameter) -> str:
-    if says.argument:
-        return (says.metavar or name.upper()).strip("[].")
-    return says.option or "--" + name.replace("_", "-")
+def _option(name: str, says: HelpEntry) -> str:
+    if says.group == table.ARGUMENTS:
+        return table.METAVARS.get(name) or name.upper()
+    return table.OPTIONS.get(name) or dashed(name)
+
+
+def dashed(name: str) -> str:
+    """Return the option of a name."""
+    return "--" + name.replace("_", "-")
 
 
 def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
@@ -234,6 +243,6 @@ def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
     known: dict[str, Keyword] = {}
     for each in keywords:
         option = each.option.lstrip("-").replace("-", "_")
-        known |= dict.fromkeys((each.name, option, *each.says.tried), each)
+        known |= dict.fromkeys((each.name, option, *table.TRIED.get(each.name, ())), each)
     found = difflib.get_close_matches(name, known, 1)
     return known[found[0]] if found else None

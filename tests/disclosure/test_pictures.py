@@ -10,7 +10,7 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import UsageError
-from pate_cli.planning.pictures import (
+from pate_cli.disclosure.pictures import (
     check_plot,
     draw_cost,
     draw_plan,
@@ -104,6 +104,25 @@ def test_the_same_picture_is_the_same_file_without_a_date(suffix, start, monkeyp
     assert b"Date" not in first
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "86400")
     assert encode_picture(plan(), f"y{suffix}") == first
+
+
+@pytest.mark.parametrize("given", [{}, {"target_epsilon": 2.0}, {"seed": 1}], ids=str)
+def test_a_report_shows_what_it_states_beside_what_it_is_measured_against(given):
+    pytest.importorskip("matplotlib")
+    votes = np.tile([250, 3, 2], (40, 1))
+    report = pate.aggregate(votes, "gnmax", layout="counts", sigma2=40.0, **given).report
+    (mine,) = new_axes("mine")
+    for axes in (report.plot(), report.plot(mine)):
+        named = [label.get_text() for label in axes.get_yticklabels()]
+        lengths = dict(zip(named, [bar.get_width() for bar in axes.patches], strict=True))
+        assert lengths == {
+            f"stated ({report.epsilon_kind})": report.epsilon,
+            "worst case, untested": report.data_independent.epsilon,
+            "textbook accountant": report.crosscheck.exact_epsilon,
+        }
+    assert axes is mine
+    title = report.plot().get_title(loc="left")
+    assert ("nothing is promised" in title) == ("seed" in given)
 
 
 def test_what_the_pictures_show():

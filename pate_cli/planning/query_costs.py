@@ -271,6 +271,7 @@ def exact_costs(
     *,
     rows: int,
     rough: bool = False,
+    searching: bool = False,
 ) -> QueryCosts:
     """Return the accountant's costs, at the orders and by the bound of a run.
 
@@ -280,6 +281,7 @@ def exact_costs(
         target: ε, δ, the price of failing and the bound that is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
         rough: whether less care will do, where each histogram takes long.
+        searching: whether still less will do, of made-up votes, for a choice among settings.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -300,7 +302,8 @@ def exact_costs(
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
     if bound is Bound.CONDITIONAL and dear and settings is not None:
         times = np.bincount(places, votes.row_weights.mean(axis=0)).astype(np.float64)
-        costs = _corrected(votes.some(first), settings, orders, found, times, rough)
+        care = _care(votes, rough=rough, searching=searching)
+        costs = _corrected(votes.some(first), settings, orders, found, times, care)
         costs = np.minimum(costs, worst[:, None, None])
     else:
         costs = np.stack([states.costs(order, found) for order in orders.tolist()])
@@ -313,7 +316,7 @@ def _corrected(
     orders: Floats,
     states: Ints,
     times: Floats,
-    rough: bool,
+    care: tuple[int, int, int],
 ) -> Floats:
     """Costs [orders, DISTANCES, rows] where pricing takes long: quick ones, times a ratio.
 
@@ -326,7 +329,7 @@ def _corrected(
         orders: λ.
         states: what the mechanism prices, [rows, numbers].
         times: how often each is asked.
-        rough: whether less care will do.
+        care: as `_care` has it.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CELLS if votes.classes > 2 else _CELLS_OF_TWO
@@ -334,7 +337,7 @@ def _corrected(
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
     if votes.classes == 2:  # there a histogram is its pair of counts
         return quick
-    number, near, far = _care(votes, rough)
+    number, near, far = care
     if not mechanism.slow_states:
         near, far = (DISTANCES if near else 0), DISTANCES
     chosen = _worth_pricing(times * quick[middle, 4], number)
@@ -363,7 +366,7 @@ def _corrected(
     return np.maximum.accumulate(found, axis=1)
 
 
-def _care(votes: VoteModel, rough: bool) -> tuple[int, int, int]:
+def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, int]:
     """How many histograms are priced, at how many distances, and at how many at the middle order.
 
     No distances at the other orders mean that their costs are as far above the quick ones as at the
@@ -371,11 +374,13 @@ def _care(votes: VoteModel, rough: bool) -> tuple[int, int, int]:
     large part of them, and where there are many they tell little.
     """
     many = votes.most_votes > _MANY_TEACHERS
+    if searching:
+        return (40, 0, 12) if many else (40, 0, 16)
     if not rough:
         return (120, 12, 12) if many else (120, 24, _FARTHEST)
-    if votes.is_file:
-        return (120, 0, 6) if many else (120, 12, 24)
-    return (40, 0, 12) if many else (40, 0, 16)
+    if many:
+        return (120, 0, 6) if votes.is_file else (120, 12, 12)
+    return 120, 12, 24
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.core.words import Bound, MechanismName, ReleaseKind
+from pate_cli.core.errors import UnreachableError
+from pate_cli.core.words import MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning import tune as tuning
 from pate_cli.planning.forecast import forecast
@@ -163,23 +163,6 @@ def test_an_interruption_leaves_the_best_so_far(monkeypatch, after):
     seen.clear()
     with pytest.raises(KeyboardInterrupt):
         tune(votes_of(), goals)
-
-
-@pytest.mark.parametrize(
-    ("words", "error"),
-    [
-        ({}, UsageError),
-        ({"epsilon": 1.0, "answers": 3}, UsageError),
-        ({"epsilon": 0.0}, ParameterError),
-        ({"answers": -1}, ParameterError),
-        ({"epsilon": 1.0, "min_agreement": 1.2}, ParameterError),
-        ({"epsilon": 1.0, "delta": 0.0}, ParameterError),
-        ({"epsilon": 1.0, "bound": Bound.CONDITIONAL}, UsageError),
-    ],
-)
-def test_a_goal_that_makes_no_sense_is_refused(words, error):
-    with pytest.raises(error):
-        Goal(NONE, **words)
 
 
 def _bowl(settings, _near):

@@ -17,7 +17,7 @@ from pate_cli.verbs.request import Request
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
 
-_ROUGH_BY: Final = 0.15
+_ROUGH_BY: Final = 0.06
 """How far a rough pass probability may be off."""
 
 
@@ -55,7 +55,7 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
     """Return what made-up teachers would give in a run with a release test; None without a test.
 
-    It looks at public numbers alone; `rough` is quicker, and off by up to 0.15.
+    It looks at public numbers alone; `rough` is quicker, and off by up to 0.06.
     """
     if settings.tested is None:
         return None

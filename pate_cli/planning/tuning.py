@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, Self
 
 from pate_cli.core.words import MechanismName
@@ -39,8 +39,10 @@ class Tuning:
         """Return the settings of Confident or GNMax; None for mechanisms with others."""
         if type(mechanism) not in (ConfidentGNMax, GNMax):
             return None
-        names = ("threshold", "sigma1", "sigma2", "prior_weight")
-        return cls(*(getattr(mechanism, name, None) for name in names))  # type: ignore[arg-type]
+        given: dict[str, Any] = {
+            each.name: getattr(mechanism, each.name, None) for each in fields(cls)
+        }
+        return cls(**given)
 
     @classmethod
     def settled(cls, mechanism: Mechanism) -> Self:
@@ -64,10 +66,10 @@ class Tuning:
     def times(self, **factors: float) -> Self:
         """Return settings with some parameters multiplied, each rounded to three digits."""
         values = self.parameters
-        moved = {
+        moved: dict[str, Any] = {
             name: three_digits(values[name] * by) for name, by in factors.items() if name in values
         }
-        return replace(self, **moved)  # type: ignore[arg-type]
+        return replace(self, **moved)
 
     def scaled(self, by: float) -> Self:
         """Return settings with threshold and noise multiplied by one number."""

@@ -160,7 +160,7 @@ class _CommandLine:
             if place is not None:
                 out.reserve(place, replaces=REPORT)
             publication = self.to.reserve(out, keeps_report=keeps_report, resumed=resumed)
-            with opened(verbs.aggregate, asked, self.view) as file:
+            with opened(asked, self.view) as file:
                 publication.check(file)
                 yield out, file, publication
 

@@ -26,6 +26,7 @@ def demo(*, folder: FileName | None = None) -> None:
     import pyarrow.parquet as pq
 
     import pate_cli as pate
+    from pate_cli.disclosure.record import RecordFile
     from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.summary import of_report
 
@@ -40,7 +41,7 @@ def demo(*, folder: FileName | None = None) -> None:
         out.reserve(labels)
         out.reserve(report)
         # What others spent on the sample is no part of it.
-        account = RecordPlace.at(spent, votes=votes.name)
+        account = RecordPlace(RecordFile(spent), votes=votes.name, named=True)
         done = pate.aggregate(_sample(votes.name), target_epsilon=_TARGET, record=account)
         out.write(votes, _sample(votes.name).read_bytes())
         with out.open(labels) as file:

@@ -26,7 +26,7 @@ def smooth_sensitivity(
     """
     with terminal.outputs(force=force) as out:
         promised(out, plot)
-        with opened(verbs.smooth_sensitivity, asked, view):
+        with opened(asked, view):
             found = verbs.smooth_sensitivity(**asked)
         drawn(out, plot, found.plot)
     view.show(found)

@@ -3,34 +3,30 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.view import View
 from pate_cli.core.words import MechanismName
-from pate_cli.verbs.parameters.keywords import keywords_of
 
 if TYPE_CHECKING:
     from pate_cli.votes.vote_file import VoteFile
 
 
 @contextlib.contextmanager
-def opened(verb: Callable[..., Any], asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
+def opened(asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
     """Open the votes, and leave them in `asked` in place of their name and of how they are read.
-
-    Numbers that are wrong whatever the votes are refused first.
 
     To a person at a terminal alone it says which votes count as missing: that is a secret of the
     votes, and what goes elsewhere may be kept or shown to others.
     """
     from pate_cli.mechanisms import mechanism_class
-    from pate_cli.verbs.request import check_numbers, reading
+    from pate_cli.verbs.request import reading
     from pate_cli.votes.opening import open_votes
 
     kind = mechanism_class(MechanismName(asked.get("mechanism", MechanismName.CONFIDENT)))
     given = reading(asked)
-    check_numbers({name: each.default for name, each in keywords_of(verb).items()} | asked)
     with contextlib.ExitStack() as stack:
         with view.progress("reading, bytes") as advance:
             file = stack.enter_context(

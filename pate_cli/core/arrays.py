@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, Self, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from pate_cli.core.errors import ParameterError
 
 _Number = TypeVar("_Number", bound=np.generic)
 
@@ -87,40 +86,11 @@ class SparseCounts:
             entries], int64, at least one entry and at most `classes`.
         counts: their votes, ≥ 1, and 0 as padding; of the same shape.
         classes: m, public.
-
-    Raises:
-        ParameterError: arrays that do not fit this description.
     """
 
     labels: Ints
     counts: Counts
     classes: int
-    voted: Ints = field(init=False, repr=False)
-    """How many classes have votes, [queries]."""
-
-    def __post_init__(self) -> None:
-        labels, counts = self.labels, self.counts
-        if labels.ndim != 2 or labels.shape != counts.shape:
-            raise ParameterError(
-                "labels and counts must be [queries, entries] both, got shapes "
-                f"{labels.shape} and {counts.shape}"
-            )
-        if not 1 <= labels.shape[1] <= self.classes:
-            raise ParameterError(
-                f"histograms of {self.classes} classes have 1 to {self.classes} entries, got "
-                f"{labels.shape[1]}"
-            )
-        there = labels < self.classes
-        steps = np.diff(labels, axis=1)
-        bad = (labels < 0).any(axis=1) | ((counts > 0) != there).any(axis=1)
-        bad |= ((steps <= 0) & there[:, 1:]).any(axis=1) | (steps < 0).any(axis=1)
-        bad |= (labels > self.classes).any(axis=1) | (counts < 0).any(axis=1)
-        if bad.any():
-            raise ParameterError(
-                f"row {int(np.argmax(bad))} is no sparse histogram: labels ascend, and every one "
-                "has a count of at least 1"
-            )
-        object.__setattr__(self, "voted", there.sum(axis=1))
 
     @classmethod
     def of(cls, counts: Counts) -> Self:
@@ -134,19 +104,9 @@ class SparseCounts:
 
         With `weights` [teachers], ≥ 1, a vote counts for that many.
         """
-        order = np.argsort(votes, axis=1, kind="stable")
-        ordered = np.take_along_axis(votes, order, axis=1)
-        each = np.ones_like(order) if weights is None else weights[order]
-        upto = np.pad(np.cumsum(each, axis=1), ((0, 0), (1, 0)))
-        first = ordered >= 0
-        first[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
-        rows, at = np.nonzero(first)
-        # Votes are ascending, so those of a label end where the next one of the row begins.
-        ends = np.append(at[1:], 0)
-        last = np.append(rows[1:] != rows[:-1], True)
-        ends[last] = votes.shape[1]
-        counts = upto[rows, ends[: rows.size]] - upto[rows, at]
-        return cls.of_entries(rows, ordered[rows, at], counts, (len(votes), classes))
+        rows, at = np.nonzero(votes >= 0)
+        each = np.ones_like(rows) if weights is None else weights[at]
+        return cls.of_entries(rows, votes[rows, at], each, (len(votes), classes))
 
     @classmethod
     def of_entries(cls, rows: Ints, labels: Ints, votes: Ints, shape: tuple[int, ...]) -> Self:
@@ -192,6 +152,11 @@ class SparseCounts:
 
     def __getitem__(self, rows: slice | NDArray[Any]) -> SparseCounts:
         return SparseCounts(self.labels[rows], self.counts[rows], self.classes)
+
+    @functools.cached_property
+    def voted(self) -> Ints:
+        """How many classes have votes, [queries]."""
+        return (self.labels < self.classes).sum(axis=1)
 
     @property
     def zeros(self) -> Ints:

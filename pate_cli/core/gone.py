@@ -9,7 +9,7 @@ GONE: Final = {
         "`analysis` paper charges a draw what it costs; for the figures that the paper printed run "
         "python -m pate_cli.paper table2"
     ),
-    "escape_formulas": "give spreadsheets Parquet; in Python `Destination` has it",
+    "escape_formulas": "give spreadsheets Parquet, which has no formulas",
     "exponential_scale": (
         "use `mechanism` lnmax with `laplace_scale`, which has the same epsilon an answer"
     ),

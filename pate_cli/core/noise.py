@@ -373,11 +373,4 @@ def _signed(magnitude: Draws, words: Words) -> Draws:
 
 
 def _sizes(shape: Shape) -> tuple[int, ...]:
-    sizes = shape if isinstance(shape, tuple) else (shape,)
-    try:
-        whole = tuple(operator.index(size) for size in sizes)
-    except TypeError:
-        raise ParameterError(f"shape must be whole numbers >= 0, not {shape!r}") from None
-    if any(size < 0 for size in whole):
-        raise ParameterError(f"shape must be whole numbers >= 0, not {shape!r}")
-    return whole
+    return tuple(map(operator.index, shape if isinstance(shape, tuple) else (shape,)))

@@ -87,36 +87,28 @@ def as_html(said: Said) -> str:
 def _pieces(each: Line | Pairs | Grid, console: Console) -> Iterator[list[tuple[str, str]]]:
     """Yield lines that have the width of a terminal, as pieces with their styles."""
     if isinstance(each, Line):
-        for line in _hanging(each.text, min(console.width, _PARAGRAPH)):
+        for line in _wrapped(each.text, min(console.width, _PARAGRAPH), "  ", "    "):
             yield [(line, "")]
     elif isinstance(each, Pairs):
         for name, text in each.rows:
-            for head, line in _beside(name, text, max(console.width, _LEAST_WIDTH)):
-                yield [(head, "bold"), (line, "")]
+            for line in _wrapped(text, max(console.width, _LEAST_WIDTH) - _NAMES):
+                yield [(f"{name:<{_NAMES}}", "bold"), (line, "")]
+                name = ""
     else:
         plain = console.is_dumb_terminal or not console.encoding.lower().startswith("utf")
         yield from ([line] for line in _lines(each, console.width, "-" if plain else "─"))
 
 
-def _hanging(text: str, width: int) -> list[str]:
-    """Return a paragraph in lines, the first one indented and the others more."""
+def _wrapped(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """Return a text in lines of a width, indented; no word and no number is cut."""
     return textwrap.wrap(
         printable(text),
         width,
-        initial_indent="  ",
-        subsequent_indent="    ",
+        initial_indent=first,
+        subsequent_indent=rest,
         break_long_words=False,
         break_on_hyphens=False,
     )
-
-
-def _beside(name: str, text: str, width: int) -> Iterator[tuple[str, str]]:
-    """Yield a name and the lines beside it in a column of their own."""
-    lines = textwrap.wrap(
-        printable(text), width - _NAMES, break_long_words=False, break_on_hyphens=False
-    )
-    for number, line in enumerate(lines):
-        yield f"{'' if number else name:<{_NAMES}}", line
 
 
 def _lines(grid: Grid, width: int, rule: str) -> Iterator[tuple[str, str]]:
@@ -127,7 +119,7 @@ def _lines(grid: Grid, width: int, rule: str) -> Iterator[tuple[str, str]]:
     cells = [list(map(printable, row)) for row in (grid.heads, *grid.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     yield "", ""
-    for line in textwrap.wrap(printable(grid.title), width):
+    for line in _wrapped(grid.title, width):
         yield line, "italic"
     for place, chosen in enumerate(_panels(widths, width)):
         if place:
@@ -168,7 +160,8 @@ def _html(each: Line | Pairs | Grid) -> str:
         return f"<tr>{''.join(f'<{tag}>{escape(cell)}</{tag}>' for cell in cells)}</tr>"
 
     if isinstance(each, Line):
-        return f"<p>{escape(each.first[0] + each.text)}</p>"
+        text = escape(each.first[0] + each.text)
+        return f"<p><b>{text}</b></p>" if each.style == "bold" else f"<p>{text}</p>"
     if isinstance(each, Pairs):
         return f"<table>{''.join(row('td', fact) for fact in each.rows)}</table>"
     rows = [row("th", each.heads), *(row("td", cells) for cells in each.rows)]

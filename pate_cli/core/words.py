@@ -81,13 +81,6 @@ class Layout(_Word, called="layout"):
         return self.value.startswith("multilabel")
 
 
-class LabelsAs(_Word, called="labels_as"):
-    """A row of labels, where a query has several, is all of them or one of them."""
-
-    LISTS = "lists"
-    PAIRS = "pairs"
-
-
 class Bound(_Word, called="bound"):
     """How a tested budget bounds what votes cost.
 

@@ -10,15 +10,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
 
 from pate_cli.core.errors import LedgerError, OutputError, UsageError, VoteError
-from pate_cli.disclosure.budget import Budget
-from pate_cli.disclosure.cost import Figure
-from pate_cli.disclosure.record import RecordFile, SpendRecord
+from pate_cli.disclosure.ledger import check_neighbours
+from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, held
-from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.disclosure.total import Spent, refuse_beyond, total_of
+from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
 from pate_cli.files.inputs import note
 
 
@@ -61,14 +58,9 @@ class Entry:
             )
         self._place, self._budget, self._refuse = place, budget, refuse
         self._run = run and replace(run, budget=budget, votes=place.votes)
-        self._beside = SpendRecord() if beside is None else beside
-        self._priced: tuple[list[Any], Figure] | None = None
-        self._fresh = False
+        self._beside, self._fresh = beside or SpendRecord(), False
         note("the record of what was spent", *place.paths)
-        if place.file is None:
-            self._beside.check_alike()
-        else:
-            self._check(place.file)
+        self._check()
 
     def enter(self) -> None:
         """Enter the run, for good: from now on the record tells of it, on disk.
@@ -86,16 +78,16 @@ class Entry:
         self._place.make_folder()
         try:
             with held([file, *earlier]):
-                self._check(file)
-                new = list(self._all.missing_in(file.record))
+                self._check()
+                new = self.record.missing_in(file.record)
                 if new:
                     self._fresh = self._run is not None and new[-1].id == self._run.id
+                    total = total_of(self.record.runs)
+                    last = replace(new[-1], total_epsilon=total.epsilon, total_delta=total.delta)
                     # A session that is kept elsewhere goes on there; it is paid for in full.
-                    others = [replace(run, session=None) for run in new[:-1]]
-                    file.enter(*others, self._after(new[-1]))
+                    file.enter(*(replace(run, session=None) for run in new[:-1]), last)
                 for other in earlier:
                     other.go_on_in(file)
-            self._place.remember()
         except OutputError as error:
             if not self._noted(error):
                 error.add_note("the record of what was spent lies there; name another place for it")
@@ -110,72 +102,47 @@ class Entry:
         """
         try:
             yield
-        except VoteError as error:
-            if not until_read or not self._withdrawn():
-                self._noted(error)
-            raise
         except BaseException as error:
-            self._noted(error)
+            if not (until_read and isinstance(error, VoteError) and self._withdrawn()):
+                self._noted(error)
             raise
 
     def settle(self, outcome: Outcome, *, answers: int | None = None) -> Spent | None:
         """Note the outcome, and return what all runs cost together; None without a record.
 
+        How a run ended stands as it was noted first, perhaps before it was resumed.
+
         Raises:
             OutputError: the record cannot be written, and the run is pending in it.
         """
-        if self._run is not None:
-            self._run = replace(self._run, outcome=outcome, answers=answers)
-        if self._place.file is None:
+        file = self._place.file
+        self._run = self._run and replace(self._run, outcome=outcome, answers=answers)
+        if file is None:
             return None
-        with held([self._place.file]):
+        with held([file]):
+            spent = Spent.of(self.record.runs)
             if self._run is not None:
-                self._place.file.settle(self._after(self._run))
-                # How it ended stands as it was noted first, perhaps before it was resumed.
-                self._run = self._place.file.record.known(self._run.id) or self._run
-            runs, total = self._all.runs, self._total()
-        self._place.remember()
-        return Spent.of(runs, total)
-
-    def account(self) -> SpendRecord:
-        """Return all that is known: the record as it stands, and what is told beside it."""
-        for file in self._place.files:
-            file.refresh()
-        return self._all
+                epsilon, delta = spent.epsilon, spent.delta
+                file.settle(replace(self._run, total_epsilon=epsilon, total_delta=delta))
+        return replace(spent, runs=tuple(run.public for run in self.record.runs))
 
     @property
-    def _all(self) -> SpendRecord:
-        """All that is known, this run among it as it is known here."""
-        return self._known if self._run is None else self._known.with_run(self._run)
+    def record(self) -> SpendRecord:
+        """All runs of the record as it was last read, and what is told beside it; this one, too."""
+        own = () if self._run is None else (self._run,)
+        return self._place.record | self._beside | SpendRecord(own)
 
-    @property
-    def _known(self) -> SpendRecord:
-        """All that is known of other runs, and of this one if it was entered before."""
-        return self._place.record | self._beside
-
-    def _check(self, file: RecordFile) -> None:
+    def _check(self) -> None:
         """Raise what speaks against the run, as things stand in the record."""
-        file.refuse_run()
-        self._refuse(self._known)
-        self._all.check_alike()
-        if self._budget is not None:
-            fresh = [] if self._run is None else [self._run]
-            others = [run for run in self._known.runs if run.id not in {one.id for one in fresh}]
-            refuse_beyond(self._budget, others, fresh, record=file.name)
-        self._total()
-
-    def _total(self) -> Figure:
-        """Return the total of all runs; found again only where a cost changed."""
-        runs = self._all.runs
-        costs = [(run.id, run.kind, run.counted, run.delta) for run in runs]
-        if self._priced is None or self._priced[0] != costs:
-            self._priced = costs, total_of(runs)
-        return self._priced[1]
-
-    def _after(self, run: Run) -> Run:
-        """Return a run with the total of all runs."""
-        total = self._total()
-        return replace(run, total_epsilon=total.epsilon, total_delta=total.delta)
+        file, own = self._place.file, self._run
+        if file is not None:
+            file.refuse_run()
+        self._refuse(self._place.record | self._beside)
+        runs = self.record.runs
+        check_neighbours(run.settings for run in runs if run.settings is not None)
+        if self._budget is not None and file is not None:
+            others = [run for run in runs if own is None or run.id != own.id]
+            self._budget.refuse(others, [] if own is None else [own], record=file.name)
 
     def _noted(self, error: BaseException) -> bool:
         """Add to an error that the run counts, and return whether it does."""
@@ -191,16 +158,13 @@ class Entry:
 
     def _withdrawn(self) -> bool:
         """Strike the run out if nobody went on with it; True where it counts nowhere."""
-        file = self._place.file
-        if file is None:
-            return True
-        if self._run is None or not self._fresh:
-            return False
+        file, own = self._place.file, self._run
+        if file is None or own is None or not self._fresh:
+            return file is None
         with contextlib.suppress(OSError, OutputError, LedgerError), held([file]):
-            known = file.record.known(self._run.id)
-            if known is not None and known.outcome is not Outcome.PENDING:
-                return False  # another process went on with the same run, and came to its end
-            if known is not None:
+            known = file.record.known(own.id)
+            # Another process may have gone on with the same run, and come to its end.
+            if known is not None and known.outcome is Outcome.PENDING:
                 file.strike(known)
-            return True
+                return True
         return False

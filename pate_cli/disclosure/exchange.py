@@ -25,14 +25,12 @@ What a tested target, a composition or a fixed seed yields has no such guarantee
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from os import PathLike
 from typing import Any, Final
 
 import numpy as np
 
 from pate_cli.accounting.conversion import significant_up
-from pate_cli.accounting.gnss import largest_order
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError, ParameterError, ReportError, UsageError
 from pate_cli.core.words import Adjacency
@@ -85,22 +83,17 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     wanted = check_orders(_ORDERS if orders is None else orders)
     if not np.all(np.diff(wanted) > 0.0):
         raise ParameterError("orders must be ascending, each given once")
-    below = min((largest_order(draw.beta) for draw in cost.draws), default=np.inf)
-    wanted = wanted[wanted < below * (1.0 - 1e-9)]
-    if wanted.size == 0:
-        raise UsageError(
-            f"the sanitized epsilon has no Renyi cost from order {below:g} on; give lower orders"
-        )
-    rdp = sum((rows.rdp(wanted) for rows in cost.rows), np.zeros(wanted.size))
-    for draw in cost.draws:
-        rdp += [draw.rdp(order) for order in wanted.tolist()]
+    rdp = np.array([cost.rdp_at(order) for order in wanted.tolist()])
+    known = np.isfinite(rdp)
+    if not known.any():
+        raise UsageError("the sanitized epsilon has no Renyi cost at these orders; give lower ones")
     # A bound at a larger order is one at a smaller; searches leave bounds of their own sharpness.
-    rdp = np.minimum.accumulate(rdp[::-1])[::-1]
+    rdp = np.minimum.accumulate(rdp[known][::-1])[::-1]
     return Stated(
         Adjacency.REPLACE_ONE,
         covers=covered,
         least_delta=Cost(rows=cost.rows).least_delta,
-        orders=tuple(wanted.tolist()),
+        orders=tuple(wanted[known].tolist()),
         rdp=tuple(significant_up(value) for value in rdp.tolist()),
     )
 
@@ -156,33 +149,27 @@ def _released(report: Described) -> tuple[Cost, str]:
     Raises:
         UsageError, ReportError: as for `rdp_curve`.
     """
-    if isinstance(report, Quote):
-        if not report.sound:
-            raise UsageError(report.warnings[0])
-        cost, several = Cost.of(replace(report.settings, target=None)), ""
-        paired = report.target is not None or cost.pairs
-        covered = covers(ReportFacts(rounds=(Round.of(report.settings, answers=0),), drawn=0.0))
+    read = read_report(report) if isinstance(report, str | PathLike) else report
+    if isinstance(read, Quote):
+        facts = ReportFacts(rounds=(Round.of(read.settings, answers=0),), drawn=0.0)
+        cost, why = Cost.of(read.settings), None if read.sound else read.warnings[0]
     else:
-        found = report if isinstance(report, Report) else read_report(report)
-        check_size(found.rounds)
+        check_size(read.rounds)
         try:
-            report = report_of(found.facts)  # a file may claim anything
+            facts = read = report_of(read.facts)  # a file may claim anything
         except (LedgerError, ParameterError, ReportError) as error:
             raise ReportError(f"{report} is damaged: {error}") from None
-        if not report.claims("all-votes"):
-            raise UsageError(f"there is no curve that holds whatever the votes: {report.summary}")
-        if report.external:
-            raise UsageError(
-                "the report holds external parts, which come from curves of their own; export "
-                "what is released without `external`"
-            )
-        cost, covered = report.cost, covers(report)
-        paired = report.tested is not None or cost.pairs
-        several = "" if len(report.rounds) == 1 else ", if all rounds were fixed beforehand"
-    if paired:
+        cost, why = read.cost, None
+        if not read.claims("all-votes"):
+            why = f"there is no curve that holds whatever the votes: {read.summary}"
+        elif read.external:
+            why = "the report holds external parts; export what is released without `external`"
+    if why is not None:
+        raise UsageError(why)
+    if cost.pairs or facts.passed is not None:
         raise UsageError(
             f"there is no Renyi curve of this, but an (epsilon, delta); state it to others as "
-            f'{{"epsilon": {report.epsilon!r}, "delta": {report.delta!r}, '
-            '"adjacency": "replace-one"}'
+            f'{{"epsilon": {read.epsilon!r}, "delta": {read.delta!r}, "adjacency": "replace-one"}}'
         )
-    return cost, covered + several
+    premise = "" if len(facts.rounds) == 1 else ", if all rounds were fixed beforehand"
+    return cost, covers(facts) + premise

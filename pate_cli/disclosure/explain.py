@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import printable, quoted
-from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
@@ -107,16 +106,12 @@ class Explanation(Result):
             signature=_SIGNATURE if self.promised else "",
         )
 
-    def write(
-        self, file: IO[bytes], path: str | PathLike[str], *, escape_formulas: bool = False
-    ) -> None:
+    def write(self, file: IO[bytes], path: str | PathLike[str]) -> None:
         """Write the content of a file named `path`: the page if it ends in .html or .htm."""
-        if not _is_page(path):
-            super().write(file, path, escape_formulas=escape_formulas)
-            return
-        if escape_formulas:
-            refuse_escapes("HTML")
-        file.write(self.to_html().encode())
+        if _is_page(path):
+            file.write(self.to_html().encode())
+        else:
+            super().write(file, path)
 
     def _replaces(self, path: str) -> Replaces:
         """Return which files of this name make way for it under `force`."""

@@ -18,8 +18,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Final, Self, TypeAlias
@@ -33,13 +33,20 @@ from pate_cli.core.checks import LARGEST
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
 from pate_cli.files.beside import stem_of
-from pate_cli.files.document import SPARING, Refusal, decoded, encoded, parsed, picked
+from pate_cli.files.document import SPARING, Refusal, decoded, encoded, parsed
 from pate_cli.files.reading import reading
 
 _FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}
 _LARGEST_FILE: Final = 1 << 20
 _MOST_ORDERS: Final = 10_000
 _LONGEST_TEXT: Final = 200
+_PLAIN: Final[dict[str, Callable[[Any], Any]]] = {
+    "adjacency": Adjacency,
+    "name": lambda text: shortened(printable(text), _LONGEST_TEXT),
+    "covers": lambda text: shortened(printable(text), _LONGEST_TEXT),
+    "orders": lambda numbers: tuple(map(float, numbers)),
+    "rdp": lambda numbers: tuple(map(float, numbers)),
+}
 _REFUSED: Final = Refusal(
     LedgerError,
     "no external cost: ",
@@ -90,23 +97,20 @@ class Stated:
     delta: float | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
-        plain: dict[str, Any] = {"adjacency": Adjacency(self.adjacency)}
-        for text in ("name", "covers"):
-            said = getattr(self, text)
-            plain[text] = None if said is None else shortened(printable(said), _LONGEST_TEXT)
-        for numbers in ("orders", "rdp"):
-            given = getattr(self, numbers)
-            plain[numbers] = None if given is None else tuple(map(float, given))
-        for name, value in plain.items():
-            object.__setattr__(self, name, value)
-        if not 0.0 <= self.least_delta < 1.0:
-            raise ParameterError("least_delta must be at least 0 and below 1")
+        for name, plain in _PLAIN.items():
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, plain(getattr(self, name)))
         forms = [(self.orders, self.rdp), (self.epsilon, self.delta)]
         if sorted(sum(part is not None for part in form) for form in forms) != [0, 2]:
             raise _REFUSED.of('it must state either "orders" and "rdp", or "epsilon" and "delta"')
         if self.orders is not None and not 0 < len(self.orders) <= _MOST_ORDERS:
             raise ParameterError(f"orders must be a list of 1 to {_MOST_ORDERS} numbers")
-        _ = self.curve, self.pair
+        for name, value, most in (("epsilon", self.epsilon, LARGEST), ("delta", self.delta, 1.0)):
+            if value is not None and not 0.0 <= value < most:
+                raise ParameterError(f"{name} must be at least 0 and below {most:g}, got {value:g}")
+        if not (0.0 <= self.least_delta < 1.0 and self.pair[1] < 1.0):
+            raise ParameterError("delta of one record replaced, and least_delta, must be below 1")
+        _ = self.curve
 
     @property
     def twice(self) -> bool:
@@ -120,25 +124,15 @@ class Stated:
             return None
         return RdpCurve(np.array(self.orders), np.array(self.rdp))
 
-    @cached_property
+    @property
     def pair(self) -> tuple[float, float]:
         """(ε, δ) for one record replaced; of a curve (∞, 0)."""
         epsilon, delta = self.epsilon, self.delta
         if epsilon is None or delta is None:
             return math.inf, 0.0
-        if not 0.0 <= epsilon <= LARGEST or not 0.0 <= delta < 1.0:
-            raise ParameterError(
-                f"epsilon must be between 0 and {LARGEST:g} and delta at least 0 and below 1, got "
-                f"{epsilon:g} and {delta:g}"
-            )
         if not self.twice:
             return epsilon, delta
         again = math.exp(min(epsilon + math.log(delta), 0.0)) if delta > 0.0 else 0.0
-        if delta + again >= 1.0:
-            raise ParameterError(
-                f"epsilon {epsilon:g} at delta {delta:g} for {self.adjacency} says nothing of a "
-                "record replaced; state what holds for replace-one"
-            )
         return 2.0 * epsilon, delta + again
 
     @property
@@ -163,8 +157,8 @@ class Stated:
     @property
     def digest(self) -> str:
         """32 hexadecimal digits that follow from what is stated, whatever it is called."""
-        plain = {name: value for name, value in encoded(self).items() if name != "name"}
-        return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()[:32]
+        plain = json.dumps(encoded(replace(self, name=None)), sort_keys=True)
+        return hashlib.sha256(plain.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
         """Return what a file of it holds."""
@@ -186,17 +180,11 @@ class Stated:
             if not isinstance(data, dict):
                 raise _REFUSED.of("it must be a JSON object")
             for name, ours in _FILE.items():
-                theirs = data.get(name, ours)
-                if type(theirs) is not type(ours) or theirs != ours:
-                    raise _REFUSED.of(f"its {name} is {quoted(theirs)}, this tool reads {ours}")
-            word = data.get("adjacency")
-            spelt = word.lower().replace("_", "-") if isinstance(word, str) else ""
-            if spelt not in list(Adjacency):
-                raise LedgerError(
-                    f'"adjacency" must say what its cost compares: {" or ".join(Adjacency)}, got '
-                    f"{quoted(word)}"
-                )
-            said = {"name": stem_of(str(path))} | picked(cls, data) | {"adjacency": spelt}
+                if data.get(name, ours) != ours:
+                    raise _REFUSED.of(f"its {name} is {quoted(data[name])}, this tool reads {ours}")
+            word = str(data.get("adjacency")).lower().replace("_", "-")
+            said = {"name": stem_of(str(path)), **data, "adjacency": word}
+            said = {name: said[name] for name in said if name in cls.__dataclass_fields__}
             return decoded(cls, said, _REFUSED)
 
 

@@ -34,10 +34,9 @@ from pate_cli.disclosure.report import (
     Sanitized,
     Tested,
 )
-from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.runs import Outcome, Run, in_full
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import in_full
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.votes.facts import Group
 

@@ -2,13 +2,12 @@
 
 The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, and publishing
 them would itself cost privacy; `release` is the only way from a ledger to a number fit for
-publishing. Ledgers of rounds, parts or workers add up: `+` is commutative and associative, with
-`Ledger.zero` as identity.
+publishing. Ledgers of rounds add up: `+` is commutative and associative.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from typing import Any, Final
@@ -63,8 +62,8 @@ class Ledger(Result):
         >>> first.ledger + second.ledger
         <Ledger: 2 round(s), tight analysis at order 8; SECRET>
         >>> first.ledger.save("first.json")
-        >>> pate.Ledger.read("first.json").queries
-        100
+        >>> pate.Ledger.read("first.json")
+        <Ledger: 1 round(s), tight analysis at order 8; SECRET>
 
     Attributes:
         rounds: one entry a run, sorted by id; all of one analysis, one δ and alike neighbours.
@@ -84,23 +83,16 @@ class Ledger(Result):
 
     def __post_init__(self) -> None:
         check_orders(self.orders)
-        fault = next(self._faults(), None)
-        if fault is not None:
-            raise LedgerError(fault)
-        check_alike(self.rounds)
-
-    def _faults(self) -> Iterator[str]:
-        """Yield what is damaged, or is no sum of rounds."""
-        alike = self.rdp.shape == self.ceiling.shape == self.orders.shape
-        if not alike or self.sensitivity.shape[:1] != self.orders.shape:
-            yield "the ledger is damaged: its curves do not match its orders"
-        for values in (self.rdp, self.sensitivity, self.ceiling):
-            if not np.all(np.isfinite(values) & (values >= 0.0)):
-                yield "the ledger is damaged: a cost is negative or not finite"
+        curves, shape = (self.rdp, self.ceiling, self.sensitivity), self.orders.shape
+        if not self.rdp.shape == self.ceiling.shape == self.sensitivity.shape[:-1] == shape:
+            raise LedgerError("the ledger is damaged: its curves do not match its orders")
+        if not all(np.all(np.isfinite(curve) & (curve >= 0.0)) for curve in curves):
+            raise LedgerError("the ledger is damaged: a cost is negative or not finite")
         if not self.rounds:
-            yield "the ledger is damaged: it holds no round; restore it from a copy"
+            raise LedgerError("the ledger is damaged: it holds no round; restore it from a copy")
         if len({done.id for done in self.rounds}) < len(self.rounds):
-            yield "a round is given twice; give every ledger once"
+            raise LedgerError("a round is given twice; give every ledger once")
+        check_alike(self.rounds)
 
     @property
     def analysis(self) -> str:
@@ -111,21 +103,6 @@ class Ledger(Result):
     def delta(self) -> float:
         """δ that the rounds were run for, in (0, 1)."""
         return self.rounds[0].delta
-
-    @property
-    def private(self) -> bool:
-        """False where some labels were drawn from a fixed seed."""
-        return all(done.private for done in self.rounds)
-
-    @property
-    def queries(self) -> int:
-        """Rows asked in all rounds."""
-        return sum(done.queries for done in self.rounds)
-
-    @property
-    def answers(self) -> int:
-        """Labels released in all rounds."""
-        return sum(done.answers for done in self.rounds)
 
     def __add__(self, other: Ledger) -> Ledger:
         """Return the ledger of both: costs and sensitivities add at each order.
@@ -217,9 +194,14 @@ def check_alike(rounds: Sequence[Round]) -> None:
             raise LedgerError(
                 f"ledgers can be added only with the same {what}, got {held[0]} and {held[1]}"
             )
+    check_neighbours(rounds)
+
+
+def check_neighbours(runs: Iterable[Settings]) -> None:
+    """LedgerError where some runs protect others than the rest do: they have no total."""
     # What one record costs at k teachers says nothing of what it costs at another k.
-    if len({done.protected for done in rounds}) > 1:
+    if len({run.protected for run in runs}) > 1:
         raise LedgerError(
-            "rounds charged for other `teachers_per_record` or `groups` have no common neighbours; "
-            "release each by itself"
+            "runs charged for other `teachers_per_record` or `groups` have no common neighbours. "
+            "Charge all runs on the same teachers alike; others have a record of their own"
         )

@@ -2,7 +2,7 @@
 
 A run is entered before its votes are looked at, as pending, which counts in full; its outcome is
 noted before it is told, and nothing is ever struck out that could follow from the votes. So whoever
-holds the record can say what all runs cost together (`disclosure.total`).
+holds the record can say what all runs cost together (`disclosure.runs`).
 
 On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` how it
 ended, `ask` queries of a session with what came out, `strike` a run whose file turned out to hold
@@ -20,13 +20,11 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.disclosure.seen import Sighting
 from pate_cli.disclosure.settings import Settings
 from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import Journal
@@ -53,15 +51,8 @@ class SpendRecord:
     runs: tuple[Run, ...] = ()
 
     def __post_init__(self) -> None:
-        names = [run.id for run in self.runs]
-        if len(set(names)) < len(names):
+        if len({run.id for run in self.runs}) < len(self.runs):
             raise LedgerError("a run stands in the record twice")
-
-    def with_run(self, run: Run) -> SpendRecord:
-        """Return the record with a run, in place of what it held under the same id."""
-        if all(known.id != run.id for known in self.runs):
-            return SpendRecord((*self.runs, run))
-        return SpendRecord(tuple(run if known.id == run.id else known for known in self.runs))
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
         """Return the runs that another record does not know, by any of their names."""
@@ -72,15 +63,6 @@ class SpendRecord:
         """Return the run of this id; None where the record does not know it."""
         return next((run for run in self.runs if run.id == name), None)
 
-    def check_alike(self) -> None:
-        """LedgerError where some runs protect others than the rest do: they have no total."""
-        if len({run.settings.protected for run in self.runs if run.settings is not None}) > 1:
-            raise LedgerError(
-                "the record holds runs charged for other `teachers_per_record` or `groups`, "
-                "with which this one has no common neighbours. If the teachers are the same, or "
-                "their records, charge all runs alike; only others get a record of their own"
-            )
-
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
         """Return the releases that drew from rounds of this ledger, without the rounds' own."""
         mine = {done.id for done in ledger.rounds}
@@ -89,27 +71,21 @@ class SpendRecord:
     @classmethod
     def of(cls, ledger: Ledger) -> SpendRecord:
         """Return the runs that a ledger tells of: its rounds, each with what it drew."""
-        return cls(
-            tuple(
-                Run.of(
-                    # The name of a round is its ledger's alone, and this one may be published.
-                    id=hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32],
-                    outcome=Outcome.LABELLED,
-                    time=None,
-                    settings=Settings.of(done),
-                    answers=done.answers,
-                    round=done.id,
-                )
-                for done in ledger.rounds
-            )
-        )
+
+        def run(done: Round) -> Run:
+            # The name of a round is its ledger's alone, and this one may be published.
+            name = hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32]
+            told = {"answers": done.answers, "round": done.id}
+            settings, outcome = Settings.of(done), Outcome.LABELLED
+            return Run.of(id=name, outcome=outcome, time=None, settings=settings, **told)
+
+        return cls(tuple(map(run, ledger.rounds)))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
         """Return the runs of either, each once, and as ended if either tells how it ended."""
-        ended = {run.id: run for run in other.runs if run.outcome is not Outcome.PENDING}
-        mine = (
-            ended.get(run.id, run) if run.outcome is Outcome.PENDING else run for run in self.runs
-        )
+        both = (*other.runs, *self.runs)
+        ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
+        mine = (ended.get(run.id, run) for run in self.runs)
         return SpendRecord((*mine, *other.missing_in(self)))
 
     @classmethod
@@ -122,28 +98,41 @@ class SpendRecord:
         return RecordFile(path).record
 
 
+@dataclass(frozen=True)
+class Sighting:
+    """A record as it was last seen.
+
+    Attributes:
+        record: its file, an absolute path.
+        lines: how many events it told of.
+        chain: the hash of all of them.
+    """
+
+    record: str
+    lines: int
+    chain: str
+
+
 class RecordFile:
     """The record in one file, as far as this process has read it.
 
     Attributes:
         name: what messages call the file.
+        path: where it is, behind links.
         goes_on_in: the name of the record that took over its runs; None where it takes runs itself.
+        keys: under which the user finds it again, beside those of its path. SECRET.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
         """Read the file, if it is there; LedgerError where it is damaged or something else."""
         self._journal = Journal(path, KIND)
-        self.name = self._journal.name
+        self.name, self.path = self._journal.name, self._journal.path
         self.goes_on_in: str | None = None
+        self.keys: tuple[str, ...] = ()
         self._read = 0
         self._runs: dict[str, Run] = {}
         self._asked: dict[str, list[dict[str, Any]]] = {}
         self._follow()
-
-    @property
-    def path(self) -> Path:
-        """Path of the file, behind links."""
-        return self._journal.path
 
     @property
     def empty(self) -> bool:
@@ -183,13 +172,12 @@ class RecordFile:
                 "`record`, or its `ensemble`"
             )
 
-    def refresh(self) -> None:
-        """Read what others appended; LedgerError where what was read before is gone."""
-        self._journal.refresh()
-        self._follow()
-
     def catch_up(self) -> None:
-        """Read what others appended, and see that it is on disk; under the lock."""
+        """Read what others appended, and see that it is on disk; under the lock.
+
+        Raises:
+            LedgerError: what was read before is gone, or what follows is damaged.
+        """
         self._journal.catch_up()
         self._follow()
 
@@ -205,12 +193,9 @@ class RecordFile:
         """Append how a run ended, unless that is known; under the lock."""
         known = self._runs.get(run.id)
         if known is not None and known.outcome is Outcome.PENDING:
-            ended = {
-                "outcome": run.outcome.value,
-                "answers": run.answers,
-                "total": [run.total_epsilon, run.total_delta],
-            }
-            self._append({"settle": run.id, **ended})
+            ended = {"outcome": run.outcome.value, "answers": run.answers}
+            total = [run.total_epsilon, run.total_delta]
+            self._append({"settle": run.id, **ended, "total": total})
 
     def strike(self, run: Run) -> None:
         """Append that a run is struck out; under the lock."""
@@ -265,12 +250,8 @@ class RecordFile:
                 del self._runs[name]
             case {"goes_on_in": str(name)}:
                 self.goes_on_in = name
-            case {"ask": str(name), "asks": list(asks)}:
-                if self._runs[name].session is None:
-                    raise ValueError(name)
-                if not all(isinstance(ask, dict) for ask in asks):
-                    raise ValueError(name)
-                self._asked.setdefault(name, []).extend(asks)
+            case {"ask": str(name), "asks": list(asks)} if self._runs[name].session is not None:
+                self._asked.setdefault(name, []).extend({**ask} for ask in asks)
             case _:
                 raise ValueError(event)
 
@@ -284,12 +265,8 @@ def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round
     """
     prior, asked = settings.prior, len(asks)
     if prior is not None:
-        lines = [
-            f"{number} {json.dumps(ask['prior'])}\n"
-            for number, ask in enumerate(asks, 1)
-            if "prior" in ask
-        ]
-        digest = hashlib.sha256("".join(lines).encode()).hexdigest()
-        prior = PriorFacts(prior.weight, len(lines), digest)
+        guesses = [(n, ask["prior"]) for n, ask in enumerate(asks, 1) if "prior" in ask]
+        lines = "".join(f"{number} {json.dumps(guess)}\n" for number, guess in guesses)
+        prior = PriorFacts(prior.weight, len(guesses), hashlib.sha256(lines.encode()).hexdigest())
     answers = sum(ask.get("label") is not None for ask in asks)
     return Round.of(settings, queries=asked, max_answers=asked, prior=prior, answers=answers)

@@ -1,8 +1,10 @@
 """The place of a record: one file, which is found again wherever votes and record go.
 
-A record lies beside its votes unless another is named. What the user saw of it last
-(`disclosure.seen`) tells where it is once votes were moved, copied or linked, and that it is gone
-or was rolled back while its votes remain.
+A record lies beside its votes unless another is named. How the user saw it last tells where it is
+once votes were moved, copied or linked, and that it is gone or was rolled back while its votes
+remain. That is kept in the user's state directory, in files of mode 0600, under a quick fingerprint
+of the votes: nothing public holds a hash of votes. It is a help to who forgets, and no proof: where
+the directory cannot be read or written nothing is known, and runs go on.
 
 Votes have one record. Where another is named it takes over all runs of the one that they had, which
 from then on says where it goes on, and takes no further run.
@@ -11,31 +13,32 @@ from then on says where it goes on, and takes no further run.
 from __future__ import annotations
 
 import contextlib
+import functools
+import hashlib
+import json
+import operator
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import urlsplit
 from urllib.request import url2pathname
 
-from pate_cli.core.errors import LedgerError, OutputError, ParameterError, UsageError, quoted
-from pate_cli.disclosure.record import RecordFile, SpendRecord
-from pate_cli.disclosure.seen import (
-    Sighting,
-    key_of_record,
-    keys_of_votes,
-    recall,
-    remember,
-    state_folder,
-)
+from pate_cli.core.errors import LedgerError, ParameterError, UsageError, quoted
+from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
 from pate_cli.files.addresses import is_address, public_name, refuse_address
+from pate_cli.files.document import Refusal, decoded, encoded
+from pate_cli.files.inputs import places_of
 from pate_cli.files.journal import locked
-from pate_cli.files.places import make_folder
-from pate_cli.files.reading import named
+from pate_cli.files.places import make_folder, writing
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_BLOCK: Final = 1 << 16
+_BLOCKS: Final = 16
+_MOST_MEMBERS: Final = 1000
+_LARGEST: Final = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -46,14 +49,12 @@ class RecordPlace:
         file: the record.
         earlier: records that the votes had, and that `file` takes over.
         votes: what the holder calls the votes.
-        keys: fingerprints of the votes, for this user alone. SECRET.
         named: somebody named the record, or the ensemble.
     """
 
     file: RecordFile | None = None
     earlier: tuple[RecordFile, ...] = ()
     votes: str | None = None
-    keys: tuple[str, ...] = field(default=(), repr=False)
     named: bool = False
 
     @classmethod
@@ -84,13 +85,12 @@ class RecordPlace:
         if isinstance(record, RecordPlace):
             return record
         name, path = _on_disk(votes)
+        if record is False or seeded:
+            path = None  # what the votes have is left alone
+        known = [] if path is None else [record_beside(path)]
+        keys = () if path is None else keys_of_votes(path)
         told = told_record(record, ensemble)
-        if record is False or (told is None and (seeded or path is None)):
-            return cls(votes=name)
-        if seeded or path is None:
-            return cls.found(told, votes=name, accept_lost=accept_lost)
-        beside, keys = record_beside(path), keys_of_votes(path)
-        return cls.found(told, [beside], keys=keys, votes=name, accept_lost=accept_lost)
+        return cls.found(told, known, keys=keys, votes=name, accept_lost=accept_lost)
 
     @classmethod
     def found(
@@ -98,7 +98,7 @@ class RecordPlace:
         told: Path | None,
         known: Sequence[Path] = (),
         *,
-        keys: tuple[str, ...] = (),
+        keys: Sequence[str] = (),
         votes: str | None = None,
         together: bool = False,
         accept_lost: bool = False,
@@ -109,7 +109,7 @@ class RecordPlace:
             told: the record that is named, if one is.
             known: where else records of the same teachers may lie; the first of them is begun where
                 there is none.
-            keys: fingerprints of the votes.
+            keys: fingerprints of the votes. SECRET.
             votes: what the holder calls them.
             together: somebody gave all that is known as of the same teachers, so that of several
                 records the first goes on.
@@ -120,35 +120,23 @@ class RecordPlace:
                 them is named; or it goes on in another that is not known here.
         """
         seen = list(recall(keys))
-        places = [*([] if told is None else [told]), *known, *(Path(one.record) for one in seen)]
+        named = [*([] if told is None else [told]), *known]
+        places = [*named, *(Path(one.record) for one in seen)]
         for path in places:  # which grow: a record that was taken over leads to the next
-            for one in recall([key_of_record(path)]):
-                seen.append(one)
-                places += [] if Path(one.record) in places else [Path(one.record)]
-        files: list[RecordFile] = []
-        for path in places:  # links to a file are no other record
-            if (path == told and not files) or _is_other(path, files):
-                files.append(RecordFile(path))
-        going_on = [each for each in files if each.goes_on_in is None]
-        file = None if told is None else files[0]
-        if file is None:
-            file = _longest(going_on, first=together) or next(iter(files), None)
-        if file is None and known:
-            file = RecordFile(known[0])
+            more = list(recall([key_of_record(path)]))
+            seen += more
+            places += [other for one in more if (other := Path(one.record)) not in places]
+        files = _files(places)
+        there = [file for file in files if file.goes_on_in is None and not file.empty]
+        chosen = next(iter(files), None)
+        if told is None:
+            chosen = _longest(there, first=together) or chosen
         if not accept_lost:
-            _refuse_lost(seen, files, file)
-        earlier = tuple(each for each in going_on if each is not file)
-        return cls(file, earlier, votes, keys, named=told is not None)
-
-    @classmethod
-    def at(cls, path: str | os.PathLike[str], *, votes: str | None = None) -> Self:
-        """Return the place of a record by its file, whatever is known of it elsewhere."""
-        return cls(RecordFile(path), votes=votes, named=True)
-
-    @property
-    def paths(self) -> tuple[Path, ...]:
-        """Files that no output may replace."""
-        return tuple(file.path for file in (*self.files, *self.earlier))
+            _refuse_lost(seen, files, chosen)
+        earlier = tuple(file for file in there if file is not chosen)
+        if chosen is not None:
+            chosen.keys = (*keys, *(key_of_record(file.path) for file in earlier))
+        return cls(chosen, earlier, votes, named=told is not None)
 
     @property
     def files(self) -> tuple[RecordFile, ...]:
@@ -156,31 +144,33 @@ class RecordPlace:
         return () if self.file is None else (self.file,)
 
     @property
+    def paths(self) -> tuple[Path, ...]:
+        """Files that no output may replace."""
+        return tuple(file.path for file in (*self.files, *self.earlier))
+
+    @property
     def record(self) -> SpendRecord:
         """All runs that are known: those of the record, and those that it takes over."""
-        known = SpendRecord()
-        for file in (*self.files, *self.earlier):
-            known |= file.record
-        return known
+        known = (file.record for file in (*self.files, *self.earlier))
+        return functools.reduce(operator.or_, known, SpendRecord())
 
     @property
     def joined(self) -> str | None:
         """Say which record a run joins that nobody named, or which one is taken over; else None."""
         if self.file is None:
             return None
-        taken = " and ".join(file.name for file in self.earlier)
-        if taken:
+        if self.earlier:
+            taken = " and ".join(file.name for file in self.earlier)
             return f"the record {self.file.name} takes over {taken}, which takes no further runs"
         return None if self.named or self.file.empty else f"joins the record {self.file.name}"
 
-    def twin(self, teachers: int, *, flag: str) -> str | None:
+    def twin(self, teachers: int) -> str | None:
         """Say how to join another record in the folder of a new one, of as many teachers.
 
         Two records of the same teachers would each tell of a part of what was spent.
 
         Args:
             teachers: how many vote.
-            flag: how the caller names an ensemble.
 
         Returns:
             One line; None where the record is named or there already, or no other is like it.
@@ -195,29 +185,23 @@ class RecordPlace:
                     return (
                         f"{path.name} begins a new record, and {other.name} beside it is of "
                         f"{teachers} teachers, too. If they are the same, name them for both with "
-                        f"{flag}: their runs then add up"
+                        "`ensemble`: their runs then add up"
                     )
         return None
 
     def make_folder(self) -> None:
         """Make the folder of an ensemble; any other is there or is not."""
         folder = Path(os.path.realpath(state_folder()))
-        try:
-            if self.file is not None and self.file.path.parent == folder:
+        if self.file is not None and self.file.path.parent == folder:
+            with writing(str(folder)):
                 make_folder(folder, 0o700)
-        except OSError as error:
-            raise OutputError(f"cannot make {folder}: {error.strerror}") from None
-
-    def remember(self) -> None:
-        """Keep for the next run where the record of these votes is, and how much it tells of."""
-        if self.file is not None:
-            taken = (key_of_record(file.path) for file in self.earlier)
-            remember([*self.keys, *taken], self.file.sighting)
 
 
 @contextlib.contextmanager
 def held(files: Sequence[RecordFile]) -> Iterator[None]:
     """Let nobody else append to these records while the block runs; they are read to their ends.
+
+    How they are then is kept, for the next run to find them so.
 
     Raises:
         LedgerError: one of them lost what was read of it before.
@@ -226,11 +210,10 @@ def held(files: Sequence[RecordFile]) -> Iterator[None]:
     with locked([file.path for file in files]):
         for file in files:
             file.catch_up()
-        before = [file.sighting for file in files]
         yield
-        for file, known in zip(files, before, strict=True):
-            if file.sighting != known:
-                remember([key_of_record(file.path)], file.sighting)
+        for file in reversed(files):  # the first one last: it takes over the others
+            if not file.empty:
+                remember([key_of_record(file.path), *file.keys], file.sighting)
 
 
 def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | None) -> Path | None:
@@ -240,17 +223,13 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
         ParameterError: no path.
         UsageError: two names, or one that no file has.
     """
-    if not isinstance(record, str | os.PathLike | bool | None):
-        raise ParameterError(f"`record` must be a path or False, got {quoted(record)}")
-    if isinstance(record, bool):
-        if record or ensemble is not None:
-            raise UsageError("`record` is a file, or False for none")
-        return None
     if record is not None and ensemble is not None:
         raise UsageError("`record` and `ensemble` both name the record; give one of them")
-    if record is not None:
+    if isinstance(record, str | os.PathLike):
         refuse_address(record, "runs at once take turns at a record, by a lock")
         return Path(record)
+    if record is not None and record is not False:
+        raise ParameterError(f"`record` must be a path, or False for none, got {quoted(record)}")
     if ensemble is not None and not _ENSEMBLE.fullmatch(ensemble):
         raise UsageError(
             "`ensemble` is a name of up to 100 letters, digits, '.', '_' and '-', the first one a "
@@ -260,24 +239,27 @@ def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | No
 
 
 def record_beside(votes: str | os.PathLike[str]) -> Path:
-    """Return the record that belongs beside votes or a ledger, `<name>.spent.json`.
+    """Return the record that belongs beside votes or a ledger on disk, `<name>.spent.json`.
 
     Links are followed, so that every name of the file has the same record.
-
-    Raises:
-        LedgerError: a pipe or a device, beside which nothing can be kept.
     """
-    path = Path(votes)
-    with named(path):
-        if path.exists() and not (path.is_file() or path.is_dir()):
-            raise LedgerError("no regular file, so no record of releases goes beside it")
-        try:
-            at = path.resolve()
-        except (RuntimeError, ValueError):  # links in a circle; a null
-            raise LedgerError("is no name of a file") from None
-        if at.is_symlink():  # in a circle, from Python 3.13 on
-            raise LedgerError("is no name of a file")
-    return at.with_name(f"{at.name}.spent.json")
+    at = Path(os.path.realpath(votes))
+    return at.parent / f"{at.name}.spent.json"
+
+
+def _files(places: Sequence[Path]) -> list[RecordFile]:
+    """Return the records at some places: the first, there or not, and all others that are there.
+
+    A link to a file is no other record.
+    """
+    files: list[RecordFile] = []
+    known = set[Any]()
+    for path in places:
+        at = places_of(path)
+        if not files or (at and known.isdisjoint(at) and os.access(path, os.F_OK)):
+            files.append(RecordFile(path))
+            known |= at
+    return files
 
 
 def _refuse_lost(
@@ -291,8 +273,8 @@ def _refuse_lost(
                 "lines that it had; restore it from a copy. To begin anew all the same, as if "
                 "nothing had been spent, say `accept_lost_record`"
             )
+    known = (None, *(each.path.name for each in files))
     for file in files:
-        known = (None, *(each.path.name for each in files))
         if file is not chosen and file.goes_on_in not in known:
             file.refuse_run()
 
@@ -314,16 +296,6 @@ def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
     return longest
 
 
-def _is_other(path: Path, files: Sequence[RecordFile]) -> bool:
-    """Return whether a file is there, under a name of its own or not, that is none of these."""
-    try:
-        return path.exists() and not any(
-            file.path.exists() and file.path.samefile(path) for file in files
-        )
-    except (OSError, ValueError):
-        return False
-
-
 def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
     """Return the name of the votes, and where they lie if they are on disk."""
     if not isinstance(votes, str | os.PathLike) or os.fspath(votes) == "-":
@@ -336,3 +308,75 @@ def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
     except (OSError, ValueError):
         there = False
     return shown, Path(path) if there else None
+
+
+# --- what the user saw last ----------------------------------------------------------------------
+
+
+def state_folder() -> Path:
+    """Return the folder of the user's own for what pate keeps.
+
+    `$PATE_HOME`; else `pate` in `$XDG_STATE_HOME`, in `~/.local/state`, or in `%LOCALAPPDATA%`.
+
+    Raises:
+        UsageError: there is no home folder.
+    """
+    if own := os.environ.get("PATE_HOME"):
+        return Path(own)
+    home = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
+    try:
+        return (Path(home) if home else Path.home() / ".local" / "state") / "pate"
+    except RuntimeError:
+        raise UsageError("there is no home folder to keep records in; name a file") from None
+
+
+def keys_of_votes(path: Path) -> tuple[str, ...]:
+    """Return fingerprints of a file of votes, or of every file in a folder: size and some blocks.
+
+    Small files are read whole. Nothing where they cannot be read.
+    """
+    try:
+        members = [path] if path.is_file() else sorted(path.iterdir())[:_MOST_MEMBERS]
+        return tuple(_fingerprint(each) for each in members if each.is_file())
+    except OSError:
+        return ()
+
+
+def key_of_record(path: Path) -> str:
+    """Return the name under which a record is known by its own place."""
+    return hashlib.sha256(b"record " + os.fsencode(os.path.realpath(path))).hexdigest()
+
+
+def recall(keys: Iterable[str]) -> Iterator[Sighting]:
+    """Yield how records were last seen, under keys of votes or of the records."""
+    with contextlib.suppress(UsageError):
+        folder = state_folder() / "seen"
+        for key in keys:
+            with contextlib.suppress(OSError, ValueError, RecursionError, LedgerError):
+                with (folder / key).open("rb") as file:
+                    data = json.loads(file.read(_LARGEST))
+                yield decoded(Sighting, data, Refusal(LedgerError, "no sighting: "))
+
+
+def remember(keys: Iterable[str], seen: Sighting) -> None:
+    """Keep under these keys how a record was seen, in the place of what was known."""
+    with contextlib.suppress(OSError, UsageError):
+        folder = state_folder() / "seen"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for key in keys:
+            draft = folder / f"{key}.{os.getpid()}"
+            draft.touch(0o600)
+            draft.write_text(json.dumps(encoded(seen)))
+            draft.replace(folder / key)
+
+
+def _fingerprint(path: Path) -> str:
+    """Return a hash of the size of a file, its first and its last block, and some between."""
+    size = path.stat().st_size
+    step = max(_BLOCK, (size - _BLOCK) // (_BLOCKS - 1))
+    digest = hashlib.sha256(b"votes %d " % size)
+    with path.open("rb") as file:
+        for at in (*range(0, size, step), max(size - _BLOCK, 0)):
+            file.seek(at)
+            digest.update(file.read(_BLOCK))
+    return digest.hexdigest()

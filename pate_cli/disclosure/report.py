@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
+from pate_cli.core.said import Pairs, Said
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure.checked import (
@@ -34,8 +35,8 @@ from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.plan import Draw, ReleasePlan
+from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import Spent
 from pate_cli.files.addresses import public_name
 from pate_cli.files.document import SPARING, encoded, schema_of
 from pate_cli.files.reading import Digest, digest_of
@@ -368,16 +369,17 @@ class Report(ReportFacts, Result):
             for name in ("id", "holds", "text")
         }
 
-    def preview(self) -> list[tuple[object, ...]]:
+    def said(self) -> Said:
         """Return the promise, who is protected, the worst case and the warnings, by title."""
         worst = f"epsilon {nats(self.data_independent.epsilon)}"
-        return [
+        told = [
             ("guarantee", self.summary),
             ("protected", self.adjacency),
             ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
             *(() if self.prior is None else (("presupposed", self.prior.presupposed),)),
             *(("warning", warning) for warning in self.warnings),
         ]
+        return [Pairs(told)]
 
     def plot(self, axes: Any = None) -> Any:
         """Draw the stated ε beside the worst case and the textbook's on matplotlib Axes. Public.

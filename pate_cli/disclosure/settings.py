@@ -132,6 +132,8 @@ class Settings:
             yield f"{prior.guesses} guesses of its prior for {queries} queries"
         if prior is not None and not _SHA256.fullmatch(prior.sha256):
             yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
+        if self.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
+            yield "a record moves votes of several teachers, it was charged for those of one"
         if self.groups:
             k, moved = self.teachers_per_record, max(one.votes_per_record for one in self.groups)
             if moved != k:

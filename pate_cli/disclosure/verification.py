@@ -32,7 +32,7 @@ from pate_cli.disclosure.run_checks import (
     runs_of,
     spent_faults,
 )
-from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.runs import Spent
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import scored_from_parameters
 

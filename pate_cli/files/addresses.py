@@ -9,14 +9,12 @@ import contextlib
 import os
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 from pate_cli.core.credentials import without_credentials
 from pate_cli.core.errors import PateError, UsageError
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
-_STORE = re.compile(r"(?!file:)([A-Za-z][A-Za-z0-9+.-]+):/")
 
 
 def is_address(text: str) -> bool:
@@ -30,12 +28,8 @@ _NO_MODE: Final = "an object store has no file mode, which keeps a secret"
 def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
     """UsageError for what must stay on disk, and is named by the address of a store."""
     name = os.fspath(path)
-    found = _STORE.match(name)
-    # A path has lost the second slash; a folder may have such a name.
-    if found is None or Path(found[0]).exists():
-        return
-    shown = public_name(f"{found[1]}://{name[found.end() :].lstrip('/')}")
-    raise UsageError(f"{shown} must be on disk: {why}; name a path")
+    if is_address(name) and not name.startswith("file:"):
+        raise UsageError(f"{public_name(name)} must be on disk: {why}; name a path")
 
 
 def public_name(path: str | os.PathLike[str]) -> str:

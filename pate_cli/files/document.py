@@ -64,14 +64,6 @@ class Refusal:
         return self.error(f"{self.before}{fault}{self.after}")
 
 
-class _FaultError(Exception):
-    """Raised within this module for a fault, with the error of the constructor that found it."""
-
-    def __init__(self, text: str, found: PateError | None = None) -> None:
-        super().__init__(text)
-        self.found = found
-
-
 @dataclass(frozen=True)
 class Form:
     """One kind of file.
@@ -155,37 +147,39 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
         refusal: what it raises otherwise.
         most: bytes that a file of its kind has at most.
     """
+
+    def whole(digits: str) -> int:
+        # Of thousands of digits Python would not say which number they are.
+        if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
+            raise refusal.of("it holds a whole number that is too large")
+        return int(digits)
+
+    def finite(digits: str) -> float:
+        # Python would read NaN and 1e999, which no file here has.
+        if not math.isfinite(float(digits)):
+            raise refusal.of("it holds a number that is not finite")
+        return float(digits)
+
+    def said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        # Readers would differ in which of two fields of one name counts.
+        if len(dict(pairs)) < len(pairs):
+            raise refusal.of("it states something twice")
+        return dict(pairs)
+
     if len(text) > most:
         raise refusal.of(f"it has over {most >> 20} MB, more than any file of its kind")
     try:
         data = json.loads(
             text,
-            parse_int=_whole,
-            parse_float=_finite,
-            parse_constant=_finite,
-            object_pairs_hook=_said_once,
+            parse_int=whole,
+            parse_float=finite,
+            parse_constant=finite,
+            object_pairs_hook=said_once,
         )
         json.dumps(data, ensure_ascii=False).encode()  # no half of a surrogate pair
     except (ValueError, RecursionError):
         raise refusal.of("it is not valid JSON") from None
-    except _FaultError as fault:
-        raise refusal.of(fault) from None
     return data
-
-
-def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
-    """Return the dataclass that a JSON value describes.
-
-    Raises:
-        PateError: the refusal's, naming the field; what a constructor says in that class stands.
-    """
-    try:
-        found: _T = _decoded(kind, data, "")
-    except _FaultError as fault:
-        if isinstance(fault.found, refusal.error):
-            raise fault.found from None
-        raise refusal.of(fault) from None
-    return found
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
@@ -219,35 +213,6 @@ def _object_schema(kind: Any) -> dict[str, Any]:
     }
 
 
-def picked(kind: Any, data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those entries of a JSON object that are fields of the dataclass."""
-    known = _names(kind)
-    return {name: value for name, value in data.items() if name in known}
-
-
-def _whole(digits: str) -> int:
-    # Of thousands of digits Python would not say which number they are.
-    if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
-        raise _FaultError("it holds a whole number that is too large")
-    return int(digits)
-
-
-def _finite(text: str) -> float:
-    """A number as it is written; Python would read NaN and 1e999, which no file here has."""
-    number = float(text)
-    if not math.isfinite(number):
-        raise _FaultError("it holds a number that is not finite")
-    return number
-
-
-def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object in which no field stands twice: readers would differ in which one counts."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise _FaultError("it states something twice")
-    return found
-
-
 @functools.cache
 def _names(kind: Any) -> dict[str, Any]:
     """Fields of a dataclass by what documents call them."""
@@ -257,11 +222,21 @@ def _names(kind: Any) -> dict[str, Any]:
 _hints = functools.cache(get_type_hints)
 
 
-def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
-    """The value of an annotation, of those that documents here have."""
+def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
+    """Return the dataclass that a JSON value describes.
+
+    Raises:
+        PateError: the refusal's, naming the field; what a constructor says in that class stands.
+    """
+    found: _T = _decoded(kind, data, refusal)
+    return found
+
+
+def _decoded(kind: Any, data: Any, refusal: Refusal, at: str = "", or_null: str = "") -> Any:
+    """Return the value of an annotation, of those that documents here have."""
 
     def refuse(wanted: str) -> NoReturn:
-        raise _FaultError(f"{at or 'it'} must be {wanted}{or_null}")
+        raise refusal.of(f"{at or 'it'} must be {wanted}{or_null}")
 
     origin = get_origin(kind)
     # numpy calls its arrays by an alias since Python has such.
@@ -270,7 +245,7 @@ def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
         return data
     if origin is types.UnionType:
         (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
-        return None if data is None else _decoded(inner, data, at, ", or null")
+        return None if data is None else _decoded(inner, data, refusal, at, ", or null")
     if kind in _PLAIN:
         return data if type(data) is kind else refuse(_PLAIN[kind][0])
     if kind is float:
@@ -280,19 +255,20 @@ def _decoded(kind: Any, data: Any, at: str, or_null: str = "") -> Any:
         numbers = _reals(data) if isinstance(data, list) else None
         return refuse("a list of finite numbers, or of such lists") if numbers is None else numbers
     if origin is tuple:
-        items = data if isinstance(data, list) else refuse("a list")
-        return tuple(_decoded(get_args(kind)[0], item, f"{at}.{n}") for n, item in enumerate(items))
+        items = enumerate(data if isinstance(data, list) else refuse("a list"))
+        each = get_args(kind)[0]
+        return tuple(_decoded(each, item, refusal, f"{at}.{place}") for place, item in items)
     if origin is None and issubclass(kind, enum.Enum):
         known = {word.value: word for word in kind}
         fits = isinstance(data, str) and data in known
         return known[data] if fits else refuse(f"one of {', '.join(known)}")
     if not isinstance(data, dict):
         refuse("an object")
-    return _built(kind, data, at) if is_dataclass(kind) else data
+    return _built(kind, data, refusal, at) if is_dataclass(kind) else data
 
 
 def _reals(data: Any) -> Floats | None:
-    """Numbers, a list of them, or lists of one length, as float64; None for anything else."""
+    """Return a number, a list of them, or lists of one length, as float64; None for all else."""
     nested = isinstance(data, list) and data and all(isinstance(row, list) for row in data)
     for row in data if nested else [data]:
         if not {type(item) for item in (row if isinstance(row, list) else [row])} <= _NUMBERS:
@@ -304,19 +280,21 @@ def _reals(data: Any) -> Floats | None:
     return found if np.isfinite(found).all() else None
 
 
-def _built(kind: Any, data: dict[str, Any], at: str) -> Any:
-    """A dataclass of the fields that an object gives, all of which it knows."""
+def _built(kind: Any, data: dict[str, Any], refusal: Refusal, at: str) -> Any:
+    """Return a dataclass of the fields that an object gives, all of which it knows."""
     known, hints, values = _names(kind), _hints(kind), {}
     for name in data:
         if name not in known:
-            raise _FaultError(f"{at or 'it'} has a field {quoted(name)} that is not known")
+            raise refusal.of(f"{at or 'it'} has a field {quoted(name)} that is not known")
     for name, each in known.items():
         if name in data:
             place = f"{at}.{name}" if at else name
-            values[each.name] = _decoded(hints[each.name], data[name], place)
+            values[each.name] = _decoded(hints[each.name], data[name], refusal, place)
         elif _SPARING not in each.metadata:
-            raise _FaultError(f"{at or 'it'} has no field {quoted(name)}")
+            raise refusal.of(f"{at or 'it'} has no field {quoted(name)}")
     try:
         return kind(**values)
+    except refusal.error:
+        raise
     except PateError as error:
-        raise _FaultError(f"{at}: {error}" if at else str(error), error) from None
+        raise refusal.of(f"{at}: {error}" if at else error) from None

@@ -7,6 +7,8 @@ replaced.
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import os
 import re
@@ -14,10 +16,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
+from pate_cli.core.words import LabelFormat
+
 Replaces: TypeAlias = Callable[[IO[bytes]], bool]
 """Tells whether an open file, of at least one byte, begins as the new one will."""
 
 _HEAD: Final = 1 << 16
+_LONGEST_LINE: Final = 1 << 16
 _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|checkpoint)"')
 
 
@@ -35,6 +40,28 @@ PAGE: Final = beginning(rb"<!doctype html")
 """Replaces pages."""
 PICTURE: Final = beginning(rb"%PDF-|\x89PNG\r\n|<\?xml|<svg")
 """Replaces pictures, which no votes are."""
+
+
+def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
+    """Replace tables in a format that begin with these columns."""
+    return lambda file: column_names(file, kind)[: len(columns)] == columns
+
+
+def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
+    """Return the names of the columns of an open table; none of a file of another format."""
+    try:
+        if kind is LabelFormat.CSV:
+            line = file.readline(_LONGEST_LINE).decode()
+            return tuple(next(csv.reader(io.StringIO(line, newline=""))))
+        if kind is LabelFormat.JSONL:
+            return tuple(json.loads(file.readline(_LONGEST_LINE)))
+        from pyarrow import ipc, parquet
+
+        if kind is LabelFormat.PARQUET:
+            return tuple(parquet.read_schema(file).names)
+        return tuple(ipc.open_file(file).schema.names)
+    except Exception:  # whatever a library raises of a file of another kind
+        return ()
 
 
 def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str | None:

@@ -87,8 +87,6 @@ class Outputs:
                 that no output replaces.
         """
         name = os.fspath(path)
-        if not name:
-            raise UsageError("an output needs a name; the path is empty")
         output = output_at(name, mode)
         if any(output.places & other.places for other in self._outputs.values()):
             raise UsageError(f"two outputs go to the same place, {output.name}; give each its own")
@@ -153,7 +151,9 @@ class Outputs:
 
     def digest(self, path: str | os.PathLike[str]) -> Digest:
         """Return the hash of an output that is written and has no place yet."""
-        return Digest.of(self._outputs[os.fspath(path)].chunks())
+        draft = self._outputs[os.fspath(path)].draft
+        draft.seek(0)
+        return Digest.of(draft)
 
     def publish(self) -> None:
         """Give all outputs that are written their places; leaving the block does so.

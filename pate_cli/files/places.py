@@ -36,7 +36,7 @@ _STANDARD: Final = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 _CHUNK: Final = 1 << 20
 NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
-_NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NAMELESS: Final = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir() else 0
 _FLAT: Final = {"s3", "gcs", "abfs"}
 """Stores where a move replaces what is there."""
@@ -170,13 +170,7 @@ class File(Output):
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
         self.refuse_there()
-        try:
-            self.draft = os.fdopen(self._begun(folder), "w+b")
-        except OSError as error:
-            raise OutputError(
-                f"cannot write {self.name}: no file can be made in {public_name(folder)} "
-                f"({error.strerror})"
-            ) from error
+        self.draft = os.fdopen(self._begun(folder), "w+b")
 
     def finish(self) -> None:
         """Put the draft on disk; errors as `Output.finish`."""
@@ -210,7 +204,7 @@ class File(Output):
             # What else keeps a file from being made keeps the one with a name from it, too.
             with contextlib.suppress(OSError):
                 return os.open(folder, _NAMELESS | os.O_RDWR, self._mode)
-        return os.open(self._hide(), _NEW, self._mode)
+        return os.open(self._hide(), NEW, self._mode)
 
     def _hide(self) -> Path:
         """Choose a hidden name beside the file, which `close` frees again."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from os import PathLike, fspath
 from pathlib import Path
-from typing import IO, Final, NamedTuple
+from typing import IO, Any, Final, NamedTuple
 
 from pate_cli.core.errors import LedgerError, PateError, VoteError
 from pate_cli.files.addresses import filesystem_of, is_address, public_name, reachable
@@ -16,7 +15,6 @@ from pate_cli.files.inputs import note
 
 LARGEST: Final = 1 << 28
 """Bytes of a document at most; whoever reads one more can tell a device that never ends."""
-_CHUNK: Final = 1 << 20
 
 
 @contextlib.contextmanager
@@ -74,16 +72,12 @@ class Digest(NamedTuple):
     size: int
 
     @classmethod
-    def of(cls, chunks: Iterable[bytes]) -> Digest:
-        """Hash content that comes in pieces."""
-        found, size = hashlib.sha256(), 0
-        for chunk in chunks:
-            found.update(chunk)
-            size += len(chunk)
-        return cls(found.hexdigest(), size)
+    def of(cls, file: Any) -> Digest:
+        """Hash an open file, which is at its beginning."""
+        return cls(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())
 
 
 def digest_of(path: str | PathLike[str]) -> Digest:
     """Return the hash of a file on disk or on a store; VoteError where it cannot be read."""
     with reading(path, "the labels that are checked", VoteError) as file:
-        return Digest.of(iter(functools.partial(file.read, _CHUNK), b""))
+        return Digest.of(file)

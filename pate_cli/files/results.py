@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 import importlib
+import io
 import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import PurePath
 from typing import IO, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.errors import UsageError
-from pate_cli.core.formulas import refuse_escapes
 from pate_cli.core.said import Line, Said, as_html
-from pate_cli.core.table import arrow_table, column_names, encode_columns
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import Replaces, beginning
-
-
-def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
-    """Replace tables in a format that begin with these columns."""
-    return lambda file: column_names(file, kind)[: len(columns)] == columns
+from pate_cli.files.existing import Replaces, beginning, columns_in
 
 
 class Result(ABC):
@@ -58,7 +53,10 @@ class Result(ABC):
 
     def to_arrow(self) -> Any:
         """Return the table as a pyarrow.Table, with null for what is missing."""
-        return arrow_table(self.columns())
+        import pyarrow as pa
+
+        columns = {name: np.asarray(column) for name, column in self.columns().items()}
+        return pa.table({name: pa.array(each, from_pandas=True) for name, each in columns.items()})
 
     def to_pandas(self) -> Any:
         """Return the table as a pandas.DataFrame.
@@ -78,24 +76,17 @@ class Result(ABC):
             types_mapper=lambda kind: whole if is_integer(kind) else None
         )
 
-    def save(
-        self,
-        path: str | os.PathLike[str],
-        *,
-        force: bool = False,
-        escape_formulas: bool = False,
-    ) -> None:
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write a file, whole or not at all: facts, or the table in the format that its name says.
 
         Args:
             path: where to: facts end in .json, tables in .parquet, .csv, .jsonl or .arrow. Mode
                 0600 unless the result may be published, and only then an address of a store.
             force: replace a file that holds such a result, and no other.
-            escape_formulas: in CSV, an apostrophe before texts that begin as formulas do.
 
         Raises:
             OutputError: the file exists already, or cannot be written.
-            UsageError: another suffix, or `escape_formulas` without CSV.
+            UsageError: another suffix.
         """
         from pate_cli.files.outputs import Outputs  # most results are looked at and not kept
 
@@ -103,7 +94,7 @@ class Result(ABC):
             replaces = self._replaces(public_name(os.fspath(path)))
             out.reserve(path, mode=0o600 if self.secret else 0o644, replaces=replaces)
             with out.open(path) as file:
-                self.write(file, public_name(os.fspath(path)), escape_formulas=escape_formulas)
+                self.write(file, public_name(os.fspath(path)))
 
     def _replaces(self, path: str) -> Replaces:
         """Return which files of this name make way for it under `force`: those that begin alike."""
@@ -112,39 +103,48 @@ class Result(ABC):
             return beginning(re.escape(self.to_json().partition(":")[0].encode()))
         return columns_in(LabelFormat.from_path(path), *self.columns())
 
-    def write(
-        self, file: IO[bytes], path: str | os.PathLike[str], *, escape_formulas: bool = False
-    ) -> None:
+    def write(self, file: IO[bytes], path: str | os.PathLike[str]) -> None:
         """Write the content of a file named `path` to the binary file object `file`; see `save`."""
         if PurePath(path).suffix.lower() == ".json":
-            if escape_formulas:
-                refuse_escapes("JSON")
             file.write(self.to_json().encode())
         else:
             kind = LabelFormat.from_path(os.fspath(path))
-            file.write(encode_columns(self.columns(), kind, escape_formulas=escape_formulas))
+            file.write(encoded_table(self.to_arrow(), kind))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self.headline()}{'; SECRET' if self.secret else ''}>"
 
     def said(self) -> Said:
-        """Return what a person reads of it, at a terminal and in a notebook."""
-        return [Line(self.headline())]
-
-    def preview(self) -> Iterable[tuple[object, ...]]:
-        """Return a few rows of cells for a notebook, below the headline."""
+        """Return what a person reads below the headline, at a terminal and in a notebook."""
         return ()
 
     def _repr_html_(self) -> str:
         # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
-        from html import escape  # with every name of a letter there is: not for those without one
+        return as_html([Line(repr(self)[1:-1], "bold"), *(() if self.secret else self.said())])
 
-        def row(cells: tuple[object, ...]) -> str:
-            shown = (f"<td style='text-align:left'>{escape(str(cell))}</td>" for cell in cells)
-            return f"<tr>{''.join(shown)}</tr>"
 
-        head = f"<p><b>{escape(repr(self)[1:-1])}</b></p>"
-        if self.secret:
-            return head
-        rows = "".join(map(row, self.preview()))
-        return head + (f"<table>{rows}</table>" if rows else as_html(self.said()))
+def encoded_table(table: Any, table_format: LabelFormat) -> bytes:
+    """Return the content of a file of a pyarrow.Table.
+
+    UsageError for a format that cannot hold named columns, as NPY.
+    """
+    if table_format is LabelFormat.JSONL:
+        rows = table.to_pylist()
+        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
+    from pyarrow import csv as arrow_csv
+    from pyarrow import ipc, parquet
+
+    sink = io.BytesIO()
+    if table_format is LabelFormat.CSV:
+        arrow_csv.write_csv(table, sink)
+    elif table_format is LabelFormat.ARROW:
+        with ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif table_format is LabelFormat.PARQUET:
+        parquet.write_table(table, sink, write_page_checksum=True)
+    else:
+        raise UsageError(
+            f"a table with named columns cannot be {table_format}; use .parquet, .arrow, .csv or"
+            " .jsonl"
+        )
+    return sink.getvalue()

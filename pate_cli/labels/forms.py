@@ -11,7 +11,6 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import IO, Any, Final, NamedTuple
 
 import numpy as np
@@ -20,11 +19,8 @@ import pyarrow as pa
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.arrow import column_of, filled
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.formulas import as_text, refuse_escapes
-from pate_cli.core.label_set import LabelSet
-from pate_cli.core.table import column_names
-from pate_cli.core.words import LabelFormat, LabelsAs
-from pate_cli.files.existing import Replaces, beginning
+from pate_cli.core.words import LabelFormat
+from pate_cli.files.existing import Replaces, beginning, column_names
 
 _COLUMNS: Final = (("label", "source"), ("label", "yes", "source"), ("labels", "unanswered"))
 BEHIND_IDS: Final = frozenset().union(*_COLUMNS)
@@ -39,58 +35,17 @@ _TEXT_ROWS: Final = 1 << 16  # rows that are turned into text at a time
 _NEEDS_QUOTES: Final = re.compile(r'[",\r\n]')
 
 
-@dataclass(frozen=True)
-class LabelForm:
-    """The form of a file of labels.
-
-    Attributes:
-        label_format: the format of the file.
-        labels_as: with several labels a query, whether a row is a query (lists) or a query and a
-            label (pairs); None for lists, or for pairs where the format holds no lists.
-        escape_formulas: in CSV, whether texts that begin as formulas do get an apostrophe.
-    """
-
-    label_format: LabelFormat
-    labels_as: LabelsAs | None = None
-    escape_formulas: bool = False
-
-    @property
-    def lists(self) -> bool:
-        """Whether rows that are written are queries, with lists of what their labels are called."""
-        holds = FORMATS[self.label_format]
-        return holds.lists and holds.texts and self.labels_as is not LabelsAs.PAIRS
-
-    def check(self, label_set: LabelSet | None, *, unlisted: bool = False) -> None:
-        """Raise UsageError if labels of these queries have no such form.
-
-        Args:
-            label_set: the labels of a query, where it has several.
-            unlisted: whether nobody listed the classes, so that labels are texts.
-        """
-        name, holds = self.label_format, FORMATS[self.label_format]
-        if self.escape_formulas:
-            refuse_escapes(name)
-        if label_set is None and self.labels_as is not None:
-            raise UsageError("`labels_as` goes with several labels a query; these have one")
-        if self.labels_as is LabelsAs.LISTS and not holds.lists:
-            others = f"give `labels_as` pairs, or `label_format` {'|'.join(formats_with('lists'))}"
-            raise UsageError(f"{name} has no lists of labels; {others}")
-        if unlisted and not holds.texts:
-            others = f"give `label_format` {'|'.join(formats_with('texts'))}"
-            raise UsageError(f"{name} holds no names, and nobody listed those of labels; {others}")
-
-
 class Outline(NamedTuple):
     """The columns and the size of a file of labels, known before its first row.
 
     Attributes:
-        form: the form of the file.
+        label_format: the format of the file.
         schema: the columns in Arrow.
         several: how many labels a query has; None where it has one.
         rows: how many rows of labels there will be.
     """
 
-    form: LabelForm
+    label_format: LabelFormat
     schema: pa.Schema
     several: int | None
     rows: int
@@ -105,7 +60,8 @@ class FileFormat(NamedTuple):
             whatever error a library raises says that the file is damaged.
         least_bytes: how many bytes a row of labels has at least.
         part_rows: how many labels are written at a time.
-        lists: whether a row may be a query, with all of its labels.
+        lists: with several labels a query, whether a row is a query, with lists of what its labels
+            are called, and not a query and a label.
         texts: whether ids and names of classes are in it.
         metadata: whether the public parameters of the mechanism are in it.
     """
@@ -124,7 +80,7 @@ def write_form(rows: Iterable[pa.RecordBatch], outline: Outline, file: IO[bytes]
 
     At most a part of them is held back. ParameterError for another number of rows than promised.
     """
-    kind = FORMATS[outline.form.label_format]
+    kind = FORMATS[outline.label_format]
     kind.write(_recut(rows, outline, kind.part_rows), outline, file)
 
 
@@ -201,8 +157,7 @@ def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
         # [RFC 4180, section 2, rules 5 to 7]
         if not isinstance(value, str):
             return "" if value is None else str(value).lower()  # false and true, as JSON has them
-        text = as_text(value) if outline.form.escape_formulas else value
-        return '"' + text.replace('"', '""') + '"' if _NEEDS_QUOTES.search(text) else text
+        return '"' + value.replace('"', '""') + '"' if _NEEDS_QUOTES.search(value) else value
 
     names = outline.schema.names
     file.write((",".join(map(field, names)) + "\n").encode())
@@ -235,7 +190,7 @@ def read_jsonl(file: Any) -> pa.Table:
 FORMATS: Final[dict[LabelFormat, FileFormat]] = {
     LabelFormat.PARQUET: FileFormat(write_parquet, read_parquet, 0, _ROW_GROUP, metadata=True),
     LabelFormat.ARROW: FileFormat(write_arrow, read_arrow, 12, _ROW_GROUP, metadata=True),
-    LabelFormat.NPY: FileFormat(write_npy, read_npy, 1, texts=False),
+    LabelFormat.NPY: FileFormat(write_npy, read_npy, 1, lists=False, texts=False),
     LabelFormat.CSV: FileFormat(write_csv, read_csv, 8, lists=False),
     LabelFormat.JSONL: FileFormat(write_jsonl, read_jsonl, 30),
 }
@@ -249,8 +204,17 @@ def labels_in(kind: LabelFormat) -> Replaces:
     return lambda file: column_names(file, kind)[1:] in _COLUMNS
 
 
+def refuse_names(kind: LabelFormat) -> None:
+    """UsageError for a format without texts, where labels are names that nobody listed."""
+    if not FORMATS[kind].texts:
+        raise UsageError(
+            f"{kind} holds no names, and nobody listed those of labels; give `label_format` "
+            f"{'|'.join(formats_with('texts'))}"
+        )
+
+
 def formats_with(what: str) -> list[LabelFormat]:
-    """Return the formats that hold lists, texts or metadata."""
+    """Return the formats that hold texts or metadata."""
     return [name for name, kind in FORMATS.items() if getattr(kind, what)]
 
 
@@ -286,7 +250,7 @@ def _recut(
     ParameterError, before the file is ended, if there are not as many as the outline says.
     """
     per_query = outline.several or 1
-    per_row = per_query if outline.form.lists else 1
+    per_row = per_query if FORMATS[outline.label_format].lists else 1
     size = max(labels // per_query, 1) * per_query // per_row
     held: list[pa.RecordBatch] = []
     room, taken = size, 0

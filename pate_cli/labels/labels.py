@@ -19,10 +19,11 @@ from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.arrow import column_of, texts_of
 from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
+from pate_cli.core.said import Grid, Said
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.existing import Replaces
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import BEHIND_IDS, LabelForm, Outline, labels_in, write_form
+from pate_cli.labels.forms import BEHIND_IDS, FORMATS, Outline, labels_in, write_form
 
 _NOBODY, _NOT_ASKED = map(SOURCES.index, ("none", "not asked"))
 _LARGEST: Final = 2**31 - 1
@@ -180,15 +181,14 @@ class Labels(Result):
         counted = {"queries": self.asked, **dict(zip(SOURCES, counts, strict=True))}
         return {**counted, **self.metadata, **names}
 
-    def preview(self) -> Iterator[tuple[object, ...]]:
-        """Yield the first rows of the table; with several labels a query, those of the first."""
+    def said(self) -> Said:
+        """Return the first rows of the table; with several labels a query, those of the first."""
         shown = _PREVIEWED if self.label_set is None else self.label_set.count
         columns = self[:shown].columns()
-        yield tuple(columns)
-        for cells in zip(*columns.values(), strict=True):
-            yield tuple("" if cell is None else cell for cell in cells)
-        if len(self) > shown:
-            yield ("…",) * len(columns)
+        cells = zip(*columns.values(), strict=True)
+        rows = [["" if cell is None else str(cell) for cell in row] for row in cells]
+        more = [["…"] * len(columns)] if len(self) > shown else []
+        return [Grid("The first of them", list(columns), [*rows, *more])]
 
     def to_arrow(self) -> Any:
         """Return the ids, label (null: no answer) and source as a pyarrow.Table.
@@ -210,13 +210,9 @@ class Labels(Result):
         frame.index = frame[self.id_column].to_list()
         return frame
 
-    def write(
-        self, file: IO[bytes], path: str | os.PathLike[str], *, escape_formulas: bool = False
-    ) -> None:
+    def write(self, file: IO[bytes], path: str | os.PathLike[str]) -> None:
         """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
-        kind = LabelFormat.from_path(os.fspath(path))
-        form = LabelForm(kind, escape_formulas=escape_formulas)
-        write_labels([self], file, form, rows=len(self))
+        write_labels([self], file, LabelFormat.from_path(os.fspath(path)), rows=len(self))
 
     def _replaces(self, path: str) -> Replaces:
         """Return which files of this name make way for the labels under `force`."""
@@ -269,26 +265,26 @@ class Labels(Result):
         return {"label": label, "yes": yes, "source": sources}
 
 
-def write_labels(chunks: Iterable[Labels], file: IO[bytes], form: LabelForm, *, rows: int) -> None:
+def write_labels(
+    chunks: Iterable[Labels], file: IO[bytes], kind: LabelFormat, *, rows: int
+) -> None:
     """Write the labels of one run to an open file as they come; see `write_form`.
 
     Args:
         chunks: all labels in order, at least one chunk.
         file: a binary file object, written from where it stands and left open.
-        form: the form of the file.
+        kind: the format of the file.
         rows: how many rows all chunks have.
 
     Raises:
-        UsageError: labels of such queries have no such form.
         ParameterError: the chunks have more rows, or fewer.
     """
-    several = iter(chunks)
+    several, lists = iter(chunks), FORMATS[kind].lists
     head = next(several)
-    form.check(head.label_set)
-    schema = head[:0].batch(lists=form.lists).schema
+    schema = head[:0].batch(lists=lists).schema
     count = None if head.label_set is None else head.label_set.count
-    drawn = (chunk.batch(lists=form.lists) for chunk in itertools.chain([head], several))
-    write_form(drawn, Outline(form, schema, count, rows), file)
+    drawn = (chunk.batch(lists=lists) for chunk in itertools.chain([head], several))
+    write_form(drawn, Outline(kind, schema, count, rows), file)
 
 
 def not_asked(ids: NDArray[Any], like: Labels) -> Labels:

@@ -17,7 +17,6 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.core.errors import UsageError, ValidityError
 from pate_cli.core.words import Analysis, MechanismName, OrderChoice
-from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.paper.conditions import check_conditions
@@ -188,16 +187,6 @@ class PublishedAccount(LedgerAccount):
         """Expected cost and sensitivity so far; the last distance is the ceiling."""
         distances = np.arange(self._curve.size)
         return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
-
-    def ledger(self, done: Round) -> Ledger:
-        """Return the ledger of all rows, which holds expectations."""
-        return Ledger(
-            orders=np.array([self._plan.order]),
-            rdp=np.array([self._rdp]),
-            sensitivity=self._curve[np.newaxis],
-            ceiling=self._curve[-1:],
-            rounds=(done,),
-        )
 
 
 class PublishedAnalysis:

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Histograms
 from pate_cli.core.said import Said
-from pate_cli.core.table import row_columns
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
@@ -73,7 +72,11 @@ class Compared(Result):
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return one row a mechanism; NaN where there is no ε for these votes."""
-        return row_columns(self.rows)
+        rows = [asdict(row) for row in self.rows]
+        return {
+            name: np.array([np.nan if row[name] is None else row[name] for row in rows])
+            for name in rows[0]
+        }
 
     def said(self) -> Said:
         """Return its lines and tables."""

@@ -1,20 +1,20 @@
 """A release test before labels are drawn, and a ledger that is kept with them.
 
 Most runs keep nothing of the votes and state what their settings cost whatever the votes, perhaps
-after a test (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan sanitize it:
-of a tally of scores (`TightAccount`), or of what the published analysis keeps. SECRET.
+after a test (`release_test`). A run that keeps a ledger (`LedgerAccount`) has a plan sanitize what
+it keeps of the votes. SECRET.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pate_cli.accounting.cost_table import Tally, TallySum
+from pate_cli.accounting.cost_table import CostTable, Price, Tally, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Histograms
 from pate_cli.core.errors import VoteError
@@ -31,52 +31,38 @@ Keep: TypeAlias = Callable[[Any, Histograms], Any]
 """What an account keeps of histograms and the mechanism bound to their rows; it pickles. SECRET."""
 
 
-class LedgerAccount(ABC):
-    """Keeps what a ledger needs of the votes, of which a plan sanitizes a part. SECRET."""
+class LedgerAccount:
+    """Tallies the scores of votes at the order of a plan, which a ledger is made of. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
         """Start at nothing; `plan` is fixed before any vote is seen."""
         self._mechanism, self._plan = mechanism, plan
-
-    @property
-    @abstractmethod
-    def keep(self) -> Keep:
-        """Return what is applied to every batch, wherever that is labelled."""
-
-    @abstractmethod
-    def add(self, kept: Any) -> None:
-        """Charge what was kept of a batch; batches come in order."""
-
-    @abstractmethod
-    def ledger(self, done: Round) -> Ledger:
-        """Return the ledger of all rows."""
-
-
-class TightAccount(LedgerAccount):
-    """Scores tallied at the plan's order; their exact cost is sanitized by the plan. SECRET."""
-
-    def __init__(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> None:
-        """Start at nothing; `plan` is fixed before any vote is seen."""
-        super().__init__(mechanism, plan)
-        self._table = mechanism.cost_table(plan.order)
         self._tally = TallySum()
 
+    @functools.cached_property
+    def _table(self) -> CostTable:
+        return self._mechanism.cost_table(self._plan.order)
+
     @property
     def keep(self) -> Keep:
-        """Return what counts the cells of queries."""
+        """Return what is applied to every batch, wherever that is labelled."""
         return TallyCells(self._table.grid)
 
-    def add(self, kept: Tally) -> None:
-        """Add the tally of a batch."""
+    def add(self, kept: Any) -> None:
+        """Charge what was kept of a batch; batches come in order."""
         self._tally.add(kept)
 
+    @property
+    def price(self) -> Price:
+        """Return the cost so far, at as many distances as the plan's β asks for."""
+        distances = np.arange(distances_for(self._plan.beta, teachers=self._mechanism.teachers))
+        return self._table.price(self._tally.total, distances)
+
     def ledger(self, done: Round) -> Ledger:
-        """Return the cost of the tally, at as many distances as the plan's β asks for."""
-        plan, teachers = self._plan, self._mechanism.teachers
-        distances = np.arange(distances_for(plan.beta, teachers=teachers))
-        price = self._table.price(self._tally.total, distances)
+        """Return the ledger of all rows."""
+        price = self.price
         return Ledger(
-            orders=np.array([plan.order]),
+            orders=np.array([self._plan.order]),
             rdp=np.array([price.rdp]),
             sensitivity=price.curve[None],
             ceiling=np.array([price.ceiling]),
@@ -92,21 +78,6 @@ class _TallyStates:
 
     def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> Tally:
         return Tally.of(self.states.of(mechanism, batch.counts))
-
-
-def _in_rows(progress: Callable[[int], None], rows: int, *, parts: int) -> Callable[[float], None]:
-    """Return what tells shares of each of several parts, as whole rows of so many."""
-    done, told = 0.0, 0
-
-    def tell(share: float) -> None:
-        nonlocal done, told
-        done += share / parts
-        fresh = min(int(done * rows + 1e-6), rows) - told
-        told += fresh
-        if fresh:
-            progress(fresh)
-
-    return tell
 
 
 def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
@@ -127,9 +98,15 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
     ceiling = mechanism.worst_rdp(queries=queries, answers=settings.max_answers, orders=orders)
     for tally in rows.over(mechanism, _TallyStates(states)):
         counted.add(tally)
-    votes = counted.total
+    votes, priced = counted.total, 0.0
     if votes.queries != queries:
         raise VoteError(f"expected {queries} queries, the votes hold {votes.queries}")
-    told = _in_rows(rows.progress, queries, parts=orders.size)
+
+    def told(share: float) -> None:
+        """Tell of a share of one order's work as so many rows."""
+        nonlocal priced
+        before, priced = priced, priced + share * queries / orders.size
+        rows.progress(int(priced + 1e-6) - int(before + 1e-6))
+
     coin = target.coin(lambda order: states.profile(votes, order, told), ceiling, orders=orders)
     return not key.aside("coin").comes_up(coin.log_refuse)

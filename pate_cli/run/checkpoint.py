@@ -8,12 +8,10 @@ owner's alone, and goes when the run has ended.
 
 from __future__ import annotations
 
-import contextlib
 import hmac
 import os
 import pickle
 import stat
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -24,12 +22,11 @@ from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
 from pate_cli.files.document import Form
 from pate_cli.files.outputs import Outputs
-from pate_cli.files.places import cause
+from pate_cli.files.places import NEW, writing
 
 _FORM: Final = Form("pate-checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"
 _SEAL: Final = 32
-_NEW: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 
 
 @dataclass(frozen=True)
@@ -59,23 +56,29 @@ class Checkpoint:
             OutputError: it is not empty and no checkpoint, is open to others, or cannot be made.
         """
         refuse_address(folder)
-        place = Path(folder)
-        with _writable(place):
+        place, begun, name = Path(folder), Path(folder, _RUN), public_name(folder)
+        with writing(name):
             place.mkdir(mode=0o700, exist_ok=True)
-            _refuse_shared(place)
-            begun = place / _RUN
+            found = place.stat()
+            if hasattr(os, "getuid") and (
+                stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.getuid()
+            ):
+                raise OutputError(
+                    f"{name} is open to others, and a checkpoint holds the run's key; make it "
+                    f"yours alone (chmod 700 {name})"
+                )
             if begun.exists():
                 return cls(place, _decoded(begun.read_bytes(), run, place))
             if any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
                 raise OutputError(
-                    f"{public_name(place)} is not empty and no checkpoint; give a folder of its own"
+                    f"{name} is not empty and no checkpoint; give a folder of its own"
                 )
-            key = RunKey.of(seed)
-            known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")
-            with Outputs() as out:
-                out.reserve(begun, mode=0o600)
-                out.write(begun, _FORM.text(known).encode())
-            return cls(place, key)
+        key = RunKey.of(seed)
+        known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")
+        with Outputs() as out:
+            out.reserve(begun, mode=0o600)
+            out.write(begun, _FORM.text(known).encode())
+        return cls(place, key)
 
     def has(self, start: int) -> bool:
         """Return whether anything is kept of the range that starts at a row."""
@@ -98,10 +101,10 @@ class Checkpoint:
         OutputError where that cannot be written.
         """
         content, path = pickle.dumps(found), self._path(start)
-        with _writable(path):
+        with writing(public_name(path)):
             # Two processes that go on with one run never share a draft.
             draft = path.with_suffix(f".{random_name(8)}.tmp")
-            with os.fdopen(os.open(draft, _NEW, 0o600), "wb") as file:
+            with os.fdopen(os.open(draft, NEW, 0o600), "wb") as file:
                 file.write(self._sealed(start, content))
                 file.write(content)
             draft.replace(path)
@@ -174,23 +177,3 @@ def _decoded(content: bytes, run: str, place: Path) -> RunKey:
             "go on with those, or give another folder"
         )
     return key
-
-
-def _refuse_shared(place: Path) -> None:
-    """Raise OutputError unless the folder is its owner's alone."""
-    found = place.stat()
-    shared = stat.S_IMODE(found.st_mode) & 0o077
-    if hasattr(os, "getuid") and (shared or found.st_uid != os.getuid()):
-        name = public_name(place)
-        raise OutputError(
-            f"{name} is open to others, and a checkpoint holds the run's key; make it yours alone "
-            f"(chmod 700 {name})"
-        )
-
-
-@contextlib.contextmanager
-def _writable(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(cause(public_name(path), error)) from None

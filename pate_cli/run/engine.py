@@ -223,31 +223,31 @@ def _client(where: str, workers: int) -> Iterator[Any]:
     # What Dask has to say comes as one error; its own log would fill the terminal.
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
     given: Any = distributed
-    place = f"at {without_credentials(where)}"
+    own = where == "dask"
+    place = "of this machine's own" if own else f"at {without_credentials(where)}"
     with contextlib.ExitStack() as held:
         try:
-            if where == "dask":
-                place = "of this machine's own"
+            if own:
                 with dask.config.set(_MEMORY):
-                    cluster = given.LocalCluster(
-                        n_workers=workers,
-                        threads_per_worker=1,
-                        dashboard_address="127.0.0.1:0",  # None is port 8787, for everyone to see
-                        silence_logs=logging.CRITICAL,
+                    where = held.enter_context(
+                        given.LocalCluster(
+                            n_workers=workers,
+                            threads_per_worker=1,
+                            dashboard_address="127.0.0.1:0",  # None is port 8787, for all to see
+                            silence_logs=logging.CRITICAL,
+                        )
                     )
-                    where = held.enter_context(cluster)
             client = given.Client(where, timeout=_PATIENCE, set_as_default=False)
             held.enter_context(client)
             client.wait_for_workers(1, timeout=_PATIENCE)
-        except (OSError, ValueError, RuntimeError):  # whose text may quote a password
-            raise EngineError(
-                f"no scheduler with a worker answers {place} within {_PATIENCE} seconds; is it "
-                "running?"
-            ) from None
-        try:
             client.run(_refuse_version, __version__)
         except ModuleNotFoundError:
             raise EngineError(
                 f"a worker has no pate; install version {__version__} there"
+            ) from None
+        except (OSError, ValueError, RuntimeError):  # whose text may quote a password
+            raise EngineError(
+                f"no scheduler with a worker answers {place} within {_PATIENCE} seconds; is it "
+                "running?"
             ) from None
         yield client

@@ -7,7 +7,7 @@ done. So are labels, whose noise belongs to rows.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Generic, TypeVar
 
@@ -22,7 +22,6 @@ from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.engine import Engine, Processes, here
 from pate_cli.votes.vote_file import VoteBatch, VoteFile
 
-_Item = TypeVar("_Item")
 _Found = TypeVar("_Found")
 
 PerBatch = Callable[[Any, VoteBatch], _Found]
@@ -107,10 +106,6 @@ class AskedRows:
                     kept.keep(rows[0], found)
             yield from found
             self.progress(rows[1] - rows[0])
-
-    def share(self, task: Callable[[_Item], _Found], items: Sequence[_Item]) -> Iterator[_Found]:
-        """Work on what readings found, where they were done; yield results in order."""
-        return self._engine(task, items)
 
     @property
     def digest(self) -> str:

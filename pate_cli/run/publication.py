@@ -13,7 +13,7 @@ import numpy as np
 
 from pate_cli.core.arrays import NO_LABEL, each_once
 from pate_cli.core.errors import ParameterError, UsageError, quoted
-from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.files.addresses import public_name
@@ -21,7 +21,7 @@ from pate_cli.files.beside import report_beside
 from pate_cli.files.existing import REPORT
 from pate_cli.files.inputs import current, note, watched
 from pate_cli.files.outputs import Outputs
-from pate_cli.labels.forms import FORMATS, LabelForm, labels_in
+from pate_cli.labels.forms import FORMATS, labels_in, refuse_names
 from pate_cli.labels.labels import (
     NOTHING,
     QUERY_ID,
@@ -45,28 +45,22 @@ class Destination:
         report: the public report; beside the labels if left out.
         ledger: the account of the votes (mode 0600); none is written if left out. SECRET.
         label_format: by the suffix of `labels` if left out.
-        labels_as: what a row is where a query has several labels: lists of them, or pairs of a
-            query and a label, one a row. Lists if left out, pairs in CSV.
-        escape_formulas: in CSV, an apostrophe before ids and names of classes that begin as
-            formulas of a spreadsheet do: =, +, -, @, a tab or a carriage return.
         force: replace what is there if it begins as the new file does, and nobody's input.
 
     Raises:
         UsageError: nothing tells the format, or labels and report both go to standard output.
-        ParameterError: an unknown format, or `labels_as`.
+        ParameterError: an unknown format.
     """
 
     labels: str | PathLike[str]
     report: str | PathLike[str] | None = None
     ledger: str | PathLike[str] | None = None
     label_format: LabelFormat | str | None = None
-    labels_as: LabelsAs | str | None = None
-    escape_formulas: bool = False
     force: bool = False
 
     def __post_init__(self) -> None:
         labels = fspath(self.labels)
-        object.__setattr__(self, "label_format", self.form.label_format)
+        _ = self.kind
         if labels == "-" and self.report in (None, "-"):
             raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
         if self.report is None:
@@ -77,11 +71,10 @@ class Destination:
         return f"<Destination: labels go to {public_name(self.labels)}>"
 
     @property
-    def form(self) -> LabelForm:
-        """The form of the file of labels."""
-        kind = self.label_format or LabelFormat.from_path(public_name(fspath(self.labels)))
-        shown = None if self.labels_as is None else LabelsAs(self.labels_as)
-        return LabelForm(LabelFormat(kind), shown, escape_formulas=self.escape_formulas)
+    def kind(self) -> LabelFormat:
+        """The format of the file of labels."""
+        told = self.label_format or LabelFormat.from_path(public_name(fspath(self.labels)))
+        return LabelFormat(told)
 
     def reserve(
         self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False
@@ -100,55 +93,59 @@ class Destination:
             out.reserve(self.ledger, mode=0o600, resumed=resumed)
         if keeps_report and self.report is not None:
             out.reserve(self.report, replaces=REPORT, resumed=resumed)
-        like = labels_in(self.form.label_format)
-        out.reserve(self.labels, replaces=like, resumed=resumed)
+        out.reserve(self.labels, replaces=labels_in(self.kind), resumed=resumed)
         return Publication(self, out)
 
 
 class Publication:
-    """Labels, report and ledger of one run on their way to their places; or labels in memory."""
+    """Labels, report and ledger of one run on their way to their places; or labels in memory.
+
+    Attributes:
+        ledger: where the ledger goes; None where none is wanted.
+        labels: the labels, where they go to no file.
+        written: the file of labels as a report tells of it, once it is whole.
+    """
+
+    ledger: str | PathLike[str] | None = None
+    labels = NOTHING
+    written: LabelFile | None = None
+    _report: str | PathLike[str] | None = None
+    _file = ""
+    _kind = LabelFormat.PARQUET
+    # What the classes are called, where nobody listed them. SECRET.
+    _vocabulary: ClassNames | None = None
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
         """Take outputs that are reserved already; without any, labels stay in memory."""
-        self._to, self._out = to, out
-        self._vocabulary: ClassNames | None = None
-        self.labels = NOTHING
-        """The labels, where they go to no file."""
-        self.written: LabelFile | None = None
-        """The file of labels as a report tells of it, once it is whole."""
-
-    @property
-    def ledger(self) -> str | PathLike[str] | None:
-        """Return where the ledger goes; None where none is wanted."""
-        return None if self._to is None else self._to.ledger
+        self._out = out or Outputs()
+        if to is not None:
+            self.ledger, self._report, self._file = to.ledger, to.report, fspath(to.labels)
+            self._kind = to.kind
 
     def check(self, file: VoteFile) -> None:
         """UsageError or ParameterError where it does not go with these votes or replaces them."""
         check_id_column(file.facts.id_column or QUERY_ID)
-        # What the classes are called, where nobody listed them. SECRET.
-        self._vocabulary = file.names if file.unlisted else None
-        if self._to is not None:
-            self._to.form.check(file.facts.label_set, unlisted=file.unlisted)
+        if file.unlisted:
+            self._vocabulary = file.names
+            refuse_names(self._kind)
+        if self._file:
             current().add(file.inputs.read)
 
     def try_out(self, rows: int) -> None:
         """OutputError where labels of so many rows cannot be written; asked before paying."""
-        if self._to is not None and self._out is not None:
-            size = rows * FORMATS[self._to.form.label_format].least_bytes
-            self._out.try_out({fspath(self._to.labels): size})
+        self._out.try_out({self._file: rows * FORMATS[self._kind].least_bytes})
 
     def fill(self, tables: Iterator[Labels], *, rows: int) -> None:
         """Take in the labels of all rows of votes, which come in tables of consecutive rows."""
-        if self._to is None or self._out is None:
-            self.labels = _named(list(tables), self._vocabulary)
+        if not self._file or self._vocabulary is not None:
+            # Which names came out is known once all labels are drawn.
+            tables = iter([_named(list(tables), self._vocabulary)])
+        if not self._file:
+            self.labels = next(tables)
             return
-        form = self._to.form
-        with self._out.open(self._to.labels) as file:
-            if self._vocabulary is not None:
-                # Which names came out is known once all labels are drawn.
-                tables = iter([_named(list(tables), self._vocabulary)])
-            write_labels(tables, file, form, rows=rows)
-        self.written = LabelFile.of(self._out.digest(self._to.labels), form.label_format)
+        with self._out.open(self._file) as file:
+            write_labels(tables, file, self._kind, rows=rows)
+        self.written = LabelFile.of(self._out.digest(self._file), self._kind)
 
     def publish(self, report: Report, ledger: Ledger | None = None) -> None:
         """Write the report, and the ledger if one is wanted, and put all of it in place.
@@ -156,12 +153,10 @@ class Publication:
         Raises:
             OutputError: something cannot be written, or be put in its place.
         """
-        if self._to is None or self._out is None:
-            return
-        if ledger is not None and self._to.ledger is not None:
-            self._out.write(self._to.ledger, ledger.to_json().encode())
-        if self._to.report is not None:
-            self._out.write(self._to.report, report.to_json().encode())
+        if ledger is not None and self.ledger is not None:
+            self._out.write(self.ledger, ledger.to_json().encode())
+        if self._report is not None:
+            self._out.write(self._report, report.to_json().encode())
         self._out.publish()
 
 
@@ -189,31 +184,26 @@ def publishing(
     if into is None or isinstance(into, Publication):
         yield into or Publication()
         return
-    if isinstance(into, str | PathLike):
-        into = Destination(into)
-    if not isinstance(into, Destination):
+    if not isinstance(into, str | PathLike | Destination):
         raise ParameterError(
             f"`into` is a path, an address, a Destination or None, got {quoted(into)}"
         )
+    to = into if isinstance(into, Destination) else Destination(into)
     # What is read in the block is known to the outputs, which replace none of it.
-    with watched(), Outputs(force=into.force) as out:
+    with watched(), Outputs(force=to.force) as out:
         note("the record of what was spent", *records)
-        yield into.reserve(out, resumed=resumed)
+        yield to.reserve(out, resumed=resumed)
 
 
 def _named(drawn: Sequence[Labels], vocabulary: ClassNames | None) -> Labels:
-    """All labels in one table, under the names that came out where nobody listed the names."""
+    """Return all labels in one table, under the names that came out where nobody listed them."""
     found = joined(drawn)
     if vocabulary is None:
         return found
     given = found.labels != NO_LABEL
     # Labels are renumbered, for the place of a name among all that were said tells of the others.
     places = each_once(found.labels[given])
-    return replace(
-        found,
-        labels=np.where(given, np.searchsorted(places, found.labels), NO_LABEL),
-        sources=found.source_codes,
-        label_names=tuple(
-            vocabulary.names[place] if vocabulary.names else str(place) for place in places.tolist()
-        ),
-    )
+    labels = np.where(given, np.searchsorted(places, found.labels), NO_LABEL)
+    known = vocabulary.names or range(places.max(initial=-1) + 1)
+    names = tuple(str(known[place]) for place in places.tolist())
+    return replace(found, labels=labels, sources=found.source_codes, label_names=names)

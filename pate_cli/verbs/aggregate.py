@@ -22,8 +22,14 @@ from pate_cli.run.checkpoint import Checkpoint, reached
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import publishing
-from pate_cli.verbs.limits import refuse_dear, refuse_hopeless
-from pate_cli.verbs.promise import budget_of, priced, record_of, run_of
+from pate_cli.verbs.promise import (
+    budget_of,
+    priced,
+    record_of,
+    refuse_dear,
+    refuse_hopeless,
+    run_of,
+)
 from pate_cli.verbs.request import Progress, Request
 
 
@@ -75,7 +81,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         key, kept = _key(asked, request, settings, record)
         settings = replace(settings, private=key.private)
         entry = Entry(record, run_of(settings, key, began), budget=budget)
-        twin = record.twin(request.mechanism.teachers, flag="`ensemble`")
+        twin = record.twin(request.mechanism.teachers)
         if twin is not None:
             warnings.warn(twin, stacklevel=4)
         place.try_out(request.file.queries)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pate_cli.paper.analysis import PublishedAnalysis
     from pate_cli.planning.cost import CostAnalysis
     from pate_cli.planning.sensitivity import Sensitivity
-    from pate_cli.run.accounts import TightAccount
+    from pate_cli.run.accounts import LedgerAccount
     from pate_cli.run.fold import AskedRows
 
 
@@ -35,11 +35,11 @@ class TightAnalysis:
         """Return a sound plan as it is: a draw has one charge."""
         return plan
 
-    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> TightAccount:
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> LedgerAccount:
         """Return what a run keeps of the votes: a tally of scores."""
-        from pate_cli.run.accounts import TightAccount
+        from pate_cli.run.accounts import LedgerAccount
 
-        return TightAccount(mechanism, plan)
+        return LedgerAccount(mechanism, plan)
 
     def orders(self, choice: OrderChoice) -> Floats:
         """Rényi orders to try, so many that ε is found to a few digits; or those of the moments."""

@@ -30,66 +30,26 @@ from __future__ import annotations
 import hashlib
 import operator
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST, MOST_CLASSES, SMALLEST
 from pate_cli.core.errors import ParameterError, quoted
 
-Floats: TypeAlias = NDArray[np.float64]
-
 _PURPOSE: Final = b"pate coordinated 1"
 _NUMBER, _TEXT = b"#", b"$"
-_LENGTH_BYTES: Final = 8
 _WORD_BYTES: Final = 8
 _BLOCK_WORDS: Final = 256
 _LARGEST_LOG: Final = 1e6
 """A logit beyond it is none, and its digits would no longer hold what a clock adds."""
 _AT_ONCE: Final = 1 << 21  # probabilities: temporaries of 16 MB, whatever the number of teachers
-
-
-@dataclass(frozen=True, kw_only=True)
-class PublicClocks:
-    """The clocks of one ask: independent exponentials of mean 1, one a token.
-
-    Attributes:
-        seed: a whole number ≥ 0 or a text; the same for all teachers and asks.
-        position: the same of the ask, which no other ask of this seed has.
-    """
-
-    seed: int | str
-    position: int | str
-
-    def __post_init__(self) -> None:
-        _spelled("seed", self.seed)
-        _spelled("position", self.position)
-
-    def first(self, count: int) -> Floats:
-        """Clocks of the tokens 0, …, count − 1, [count]."""
-        blocks = range(-(-count // _BLOCK_WORDS))
-        return _exponentials(np.concatenate([self._block(block) for block in blocks])[:count])
-
-    def of(self, tokens: Sequence[int] | Sequence[str]) -> Floats:
-        """Clocks of tokens, all of them numbers from 0 or all of them texts; at least one."""
-        if isinstance(tokens[0], str):
-            words = [self._shake(_TEXT + _utf8(str(token)), _WORD_BYTES) for token in tokens]
-            return _exponentials(np.frombuffer(b"".join(words), dtype="<u8"))
-        places = np.array(tokens, dtype=np.int64)
-        numbers, block_of = np.unique(places // _BLOCK_WORDS, return_inverse=True)
-        blocks = np.stack([self._block(int(number)) for number in numbers])
-        return _exponentials(blocks[block_of, places % _BLOCK_WORDS])
-
-    def _block(self, number: int) -> NDArray[np.uint64]:
-        place = _NUMBER + number.to_bytes(_LENGTH_BYTES, "little")
-        return np.frombuffer(self._shake(place, _WORD_BYTES * _BLOCK_WORDS), dtype="<u8")
-
-    def _shake(self, what: bytes, length: int) -> bytes:
-        # No two of these can be spelled alike: what has no fixed length comes last or tells it.
-        ask = _spelled("seed", self.seed) + _spelled("position", self.position)
-        return hashlib.shake_256(_PURPOSE + ask + what).digest(length)
+_RULES: Final = {
+    False: f"probabilities: finite, at least 0, with a sum from {SMALLEST:g} to {LARGEST:g}",
+    True: f"log-probabilities: not NaN, the largest from {-_LARGEST_LOG:g} to {_LARGEST_LOG:g}",
+}
 
 
 def coordinated_choice(
@@ -124,15 +84,38 @@ def coordinated_choice(
     Raises:
         ParameterError: no such number; or what a row has are no probabilities.
     """
-    clocks = PublicClocks(seed=seed, position=position)
+    ask = _spelled("seed", seed) + _spelled("position", position)
     if isinstance(probabilities, Mapping):
-        return _of_mappings([probabilities], clocks, log)[0]
+        return _of_mappings([probabilities], ask, log)[0]
     if isinstance(probabilities, Sequence) and isinstance(next(iter(probabilities), None), Mapping):
-        return _of_mappings(probabilities, clocks, log)
-    return _of_rows(probabilities, clocks, log)
+        return _of_mappings(probabilities, ask, log)
+    return _of_rows(probabilities, ask, log)
 
 
-def _of_rows(probabilities: Any, clocks: PublicClocks, log: bool) -> int | NDArray[np.int64]:
+def clocks_of(ask: bytes, tokens: Any) -> Floats:
+    """Return the public clocks of one ask, independent exponentials of mean 1.
+
+    Args:
+        ask: seed and position, spelled; no other ask of this seed has the position.
+        tokens: at least one: all of them whole numbers from 0, or all of them texts.
+    """
+
+    def shake(what: bytes, words: int) -> NDArray[np.uint64]:
+        # No two of these can be spelled alike: what has no fixed length comes last or tells it.
+        found = hashlib.shake_256(_PURPOSE + ask + what).digest(_WORD_BYTES * words)
+        return np.frombuffer(found, dtype="<u8")
+
+    if isinstance(tokens[0], str):
+        return _exponentials(np.concatenate([shake(_TEXT + _utf8(text), 1) for text in tokens]))
+    places = np.array(tokens, dtype=np.int64)
+    numbers, block_of = np.unique(places // _BLOCK_WORDS, return_inverse=True)
+    spelled = (_NUMBER + number.to_bytes(_WORD_BYTES, "little") for number in numbers.tolist())
+    blocks = np.stack([shake(place, _BLOCK_WORDS) for place in spelled])
+    return _exponentials(blocks[block_of, places % _BLOCK_WORDS])
+
+
+def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int64]:
+    """Return the choices of an array, [tokens] or [teachers, tokens], part by part."""
     try:
         table = np.asarray(probabilities)
     except (TypeError, ValueError):
@@ -142,80 +125,69 @@ def _of_rows(probabilities: Any, clocks: PublicClocks, log: bool) -> int | NDArr
             "probabilities must be numbers [tokens] or [teachers, tokens], or mappings of tokens, "
             f"got {table.dtype} of shape {table.shape}"
         )
-    if not 1 <= table.shape[-1] <= MOST_CLASSES:
-        raise ParameterError(f"tokens must be 1 to {MOST_CLASSES}, got {table.shape[-1]}")
-    rows = np.atleast_2d(table)
-    shared = clocks.first(rows.shape[1])
+    tokens = table.shape[-1]
+    if not 1 <= tokens <= MOST_CLASSES:
+        raise ParameterError(f"tokens must be 1 to {MOST_CLASSES}, got {tokens}")
+    rows, clocks = np.atleast_2d(table), clocks_of(ask, range(tokens))
     chosen = np.empty(len(rows), dtype=np.int64)
-    step = max(1, _AT_ONCE // rows.shape[1])
+    step = max(1, _AT_ONCE // tokens)
     for start in range(0, len(rows), step):
         part = rows[start : start + step].astype(np.float64)
-        chosen[start : start + step] = _ring_first(part, shared, log, first_row=start)
+        chosen[start : start + step] = _first(part, clocks, log, start)
     return chosen if table.ndim == 2 else int(chosen[0])
 
 
-def _of_mappings(
-    mappings: Sequence[Mapping[Any, Any]], clocks: PublicClocks, log: bool
-) -> list[Any]:
-    rows = [_weights(mapping, row) for row, mapping in enumerate(mappings)]
+def _of_mappings(mappings: Sequence[Mapping[Any, Any]], ask: bytes, log: bool) -> list[Any]:
+    """Return the choice of each mapping {token: probability}."""
+    rows = [_known(mapping, row) for row, mapping in enumerate(mappings)]
     tokens: list[Any] = list(dict.fromkeys(token for row in rows for token in row))
     if len({type(token) for token in tokens}) > 1:
         raise ParameterError("tokens must all be whole numbers or all be texts")
-    known = dict(zip(tokens, clocks.of(tokens).tolist(), strict=True))
-    chosen = []
+    clocks, chosen = dict(zip(tokens, clocks_of(ask, tokens).tolist(), strict=True)), []
     for number, row in enumerate(rows):
         # In order of tokens, so that of two that ring together the same one wins as in an array.
         own = sorted(row)
         weights = np.array([[row[token] for token in own]])
-        shared = np.array([known[token] for token in own])
-        chosen.append(own[int(_ring_first(weights, shared, log, first_row=number)[0])])
+        place = _first(weights, np.array([clocks[token] for token in own]), log, number)[0]
+        chosen.append(own[place])
     return chosen
 
 
-def _weights(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:
+def _known(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:
+    """Return a mapping with plain tokens and numbers; ParameterError where it has others."""
     if not isinstance(mapping, Mapping) or not mapping:
         raise ParameterError(f"row {row} must be a mapping of one token or more")
+    places = range(MOST_CLASSES)
     try:
-        return {_token(token): float(value) for token, value in mapping.items()}
+        return {
+            str(token) if isinstance(token, str) else places.index(operator.index(token)): float(p)
+            for token, p in mapping.items()
+        }
     except (TypeError, ValueError, OverflowError):
         raise ParameterError(
             f"row {row} must map texts, or whole numbers from 0 to {MOST_CLASSES - 1}, to numbers"
         ) from None
 
 
-def _token(token: Any) -> int | str:
-    if isinstance(token, str):
-        return str(token)
-    number = operator.index(token)
-    if not 0 <= number < MOST_CLASSES:
-        raise ValueError
-    return number
+def _first(weights: Floats, clocks: Floats, log: bool, first_row: int) -> NDArray[np.intp]:
+    """Return the place of the token that rings first, per row; weights are overwritten.
 
-
-def _ring_first(weights: Floats, clocks: Floats, log: bool, *, first_row: int) -> NDArray[np.intp]:
-    """Place of the token that rings first, per row; `weights` [rows, tokens] are overwritten."""
-    _check(weights, log, first_row)
-    if log:
-        np.subtract(weights, np.log(clocks), out=weights)
-    else:
-        # Not after E/p, which may overflow: the largest p/E is the same token.
-        np.divide(weights, clocks, out=weights)
-    return weights.argmax(axis=1)
-
-
-def _check(weights: Floats, log: bool, first_row: int) -> None:
+    Args:
+        weights: [rows, tokens], probabilities or their logarithms.
+        clocks: [tokens].
+        log: whether weights are logarithms.
+        first_row: the number of the first of these rows, for messages.
+    """
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = weights.max(axis=1) if log else weights.sum(axis=1)
     # A NaN makes the least or the largest NaN, which is in no range.
-    if log:
-        most = weights.max(axis=1)
-        good = (most >= -_LARGEST_LOG) & (most <= _LARGEST_LOG)
-        rule = f"log-probabilities: not NaN, the largest from {-_LARGEST_LOG:g} to {_LARGEST_LOG:g}"
-    else:
-        with np.errstate(over="ignore", invalid="ignore"):
-            total = weights.sum(axis=1)
-        good = (weights.min(axis=1) >= 0.0) & (total >= SMALLEST) & (total <= LARGEST)
-        rule = f"probabilities: finite, at least 0, with a sum from {SMALLEST:g} to {LARGEST:g}"
+    least, most = (-_LARGEST_LOG, _LARGEST_LOG) if log else (SMALLEST, LARGEST)
+    good = (size >= least) & (size <= most) & (log | (weights.min(axis=1) >= 0.0))
     if not good.all():
-        raise ParameterError(f"row {first_row + int(np.argmin(good))} must have {rule}")
+        raise ParameterError(f"row {first_row + int(np.argmin(good))} must have {_RULES[log]}")
+    # Not after E/p, which may overflow: the largest p/E is the same token.
+    race = np.subtract if log else np.divide
+    return race(weights, np.log(clocks) if log else clocks, out=weights).argmax(axis=1)
 
 
 def _exponentials(words: NDArray[np.uint64]) -> Floats:
@@ -239,7 +211,7 @@ def _spelled(name: str, value: int | str) -> bytes:
                 f"{name} must be a whole number >= 0 or a text, not {quoted(value)}"
             )
         kind, raw = _NUMBER, number.to_bytes(-(-number.bit_length() // 8), "little")
-    return kind + len(raw).to_bytes(_LENGTH_BYTES, "little") + raw
+    return kind + len(raw).to_bytes(_WORD_BYTES, "little") + raw
 
 
 def _utf8(text: str) -> bytes:

@@ -23,6 +23,7 @@ from pate_cli.planning.cost import TargetOnVotes, VoteCost, measure_cost, measur
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.verbs.analyses import analysis_of
+from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import (
     Request,
     mechanism_of,
@@ -37,15 +38,7 @@ _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
     """Return what votes would cost; `asked` as `signatures.cost` has it. SECRET."""
-    plan, delta, analysis = None, asked["delta"], Analysis(asked["analysis"])
-    target, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
-    if target is not None:
-        bound = Bound(asked["bound"])
-        plan = TargetPlan.of(target, delta=delta, refusal_epsilon=refusal, bound=bound)
-        if analysis is not Analysis.TIGHT:
-            raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
-    elif refusal is not None:
-        raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
+    plan, analysis = stated_target(asked), Analysis(asked["analysis"])
     with requested(asked) as request:
         if plan is not None:
             request = request.by_rule(plan, rows_given=asked["max_queries"] is not None)
@@ -53,7 +46,7 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
             request.rows,
             request.scored,
             orders=_orders(asked["orders"], analysis),
-            delta=delta,
+            delta=request.delta,
             max_answers=request.max_answers,
             analysis=analysis_of(analysis).cost,
             target=None if plan is None else _on_target(request, plan),

@@ -1,4 +1,8 @@
-"""Settings of a run, and so its promise: from keywords and public rules, before any vote."""
+"""Settings of a run, and so its promise: from keywords and public rules, before any vote.
+
+A run or a session that could cost too much, or would hardly give labels, is refused here, by public
+numbers alone, before anything is drawn or spent.
+"""
 
 from __future__ import annotations
 
@@ -6,28 +10,32 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
+from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError, UsageError
 from pate_cli.core.noise import RunKey
-from pate_cli.core.words import Analysis, Bound, ReleaseKind
-from pate_cli.disclosure.budget import Budget
+from pate_cli.core.words import CEILING, Analysis, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.record_place import RecordPlace
-from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.runs import Budget, Run
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import left_of
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.run.accounts import LedgerAccount
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.request import Request, Votes, mechanism_of, requested
+
+if TYPE_CHECKING:
+    from pate_cli.planning.forecast import Forecast
+    from pate_cli.run.accounts import LedgerAccount
 
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")
 """Keywords beside which a budget alone does not say what a run is to be."""
+_ROUGH_BY: Final = 0.06
+"""How far a rough pass probability may be off."""
 
 
 def budget_of(asked: Mapping[str, Any]) -> Budget | None:
@@ -91,38 +99,44 @@ def _target(
     """Return the target: as stated, or all that is left of a budget where that alone is stated.
 
     None without a target, and where nothing is left: the budget then refuses the run.
-
-    Raises:
-        ParameterError, UsageError: a target out of range, or what makes no sense without one or
-            beside one.
     """
-    epsilon, analysis = asked["target_epsilon"], Analysis(asked["analysis"])
+    epsilon, tight = asked["target_epsilon"], Analysis(asked["analysis"]) is Analysis.TIGHT
     if epsilon is None and budget is not None and record.file is not None:
         choice = mechanism_of(asked)
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
-        told = any(asked.get(name) for name in _SAYS_MORE)
-        if plain and not told and analysis is Analysis.TIGHT:
-            left = Decimal(repr(left_of(budget, record.record.runs)[0]))
+        if plain and tight and not any(asked.get(name) for name in _SAYS_MORE):
+            left = Decimal(repr(budget.left(budget.spent(record.record.runs)[-1])[0]))
             epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
+    return stated_target({**asked, "target_epsilon": epsilon})
+
+
+def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
+    """Return the target that keywords of a verb state; None where they state none.
+
+    Raises:
+        ParameterError: a number out of range.
+        UsageError: what makes no sense without a target, or beside one.
+    """
+    epsilon, refusal = asked["target_epsilon"], asked["refusal_epsilon"]
     if epsilon is None:
-        if asked["refusal_epsilon"] is not None:
+        if refusal is not None:
             raise UsageError("`refusal_epsilon` goes with `target_epsilon`")
         return None
     for name in ("release", *_DRAW):
-        if asked[name] not in (None, ReleaseKind.TARGET):
+        if asked.get(name) not in (None, ReleaseKind.TARGET):
             raise UsageError(
                 f"`{name}` does not go with `target_epsilon`: nothing is sanitized; the target "
                 "itself is published"
             )
+    analysis, bound = Analysis(asked["analysis"]), Bound(asked["bound"])
     if analysis is not Analysis.TIGHT:
         raise UsageError(f"`analysis` {analysis} does not go with `target_epsilon`")
-    if asked["keep_ledger"]:
+    if asked.get("keep_ledger"):
         raise UsageError(
             "a ledger does not go with `target_epsilon`: the law of tested labels includes their "
             "test, so they add to other rounds as (epsilon, delta) and not by a ledger"
         )
-    delta, refusal, bound = asked["delta"], asked["refusal_epsilon"], Bound(asked["bound"])
-    return TargetPlan.of(epsilon, delta=delta, refusal_epsilon=refusal, bound=bound)
+    return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
 
 
 def _settings(request: Request, asked: Mapping[str, Any], target: TargetPlan | None) -> Settings:
@@ -222,3 +236,81 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
         sigma=asked["sigma_release"],
     )
     return analysis_of(analysis).plan(plan)
+
+
+def refuse_dear(settings: Settings, most: float | None) -> None:
+    """Refuse what could cost more than `max_epsilon`, which is `CEILING` if left out.
+
+    Seeded tests, and runs that publish a sanitized ε beside their worst case, have no such default.
+
+    Args:
+        settings: what a run or a session is told.
+        most: `max_epsilon`, nats; None where it is left out.
+
+    Raises:
+        UnreachableError: it could cost more than `max_epsilon`.
+        CeilingError: it promises practically nothing, and nobody asked for it so.
+    """
+    epsilon, plan = Cost.of(settings).own.epsilon, settings.sanitizer
+    named = shown(epsilon)
+    costs = f"this would cost epsilon {named} at delta {settings.delta:g}, whatever the votes"
+    cheaper = (
+        "nothing was drawn or spent. Lower `max_queries`, take more noise, or state a smaller "
+        "`target_epsilon`"
+    )
+    if most is not None and epsilon > most:
+        raise UnreachableError(f"{costs}, above `max_epsilon` {most:g}; {cheaper}")
+    exempt = not settings.private or (plan is not None and plan.publishes_draw)
+    if most is None and not exempt and epsilon > CEILING:
+        raise CeilingError(
+            f"{costs}, and above {CEILING:g} practically nothing is promised; {cheaper}. "
+            f"To have it all the same, ask for it by name: `max_epsilon` {named}",
+            epsilon=float(named),
+        )
+
+
+def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
+    """Return what made-up teachers would give in a run with a release test; None without a test.
+
+    It looks at public numbers alone; `rough` is quicker, and off by up to 0.06.
+    """
+    if settings.tested is None:
+        return None
+    from pate_cli.planning.forecast import public_forecast
+
+    shape = {"rows": settings.queries, "max_answers": settings.max_answers}
+    return public_forecast(request.scored, settings.tested, **shape, rough=rough)
+
+
+def refuse_hopeless(request: Request, settings: Settings, least: float) -> None:
+    """Refuse a run that would hardly pass its release test, however well the teachers agree.
+
+    Args:
+        request: what is asked.
+        settings: what the run is told.
+        least: the pass probability below which a run is not started, at the most favourable level
+            of agreement; 0 starts every run.
+
+    Raises:
+        UnreachableError: the probability is smaller; it says what would pass.
+    """
+    target = settings.tested
+    if target is None or least == 0.0:
+        return
+    from pate_cli.planning.forecast import what_would_pass
+
+    best = 0.0
+    for rough in (True, False):
+        found = foreseen(request, settings, rough=rough)
+        best = 0.0 if found is None else found.best_chance
+        if best >= least + (_ROUGH_BY if rough else 0.0):
+            return
+    fewer, larger = what_would_pass(request.scored, target, rows=settings.queries, least=least)
+    advice = f"Take more noise, or a `target_epsilon` of about {larger:.2g}"
+    if fewer:
+        advice = f"Ask at most `max_queries` {fewer}"
+    raise UnreachableError(
+        f"this run would pass its release test with probability {best:.2g} at most, below "
+        f"`min_pass` {least:g}; nothing was drawn or spent. {advice}; `min_pass` 0 starts it all "
+        "the same"
+    )

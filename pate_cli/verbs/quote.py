@@ -15,8 +15,7 @@ from pate_cli.disclosure.quote import Outlook, Quote, quote_of
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.limits import foreseen, refuse_dear
-from pate_cli.verbs.promise import budget_of, priced, record_of, run_of
+from pate_cli.verbs.promise import budget_of, foreseen, priced, record_of, refuse_dear, run_of
 from pate_cli.verbs.request import Progress, Request
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _HOPELESS: Final = "The run itself would not start: it passes with probability {
 def quoted_for(asked: Mapping[str, Any]) -> Quote:
     """Return what a run would cost at most; `asked` as `signatures.aggregate` has it."""
     progress: Progress = asked["progress"] or nothing_seen
-    budget = budget_of(asked)
+    budget, key = budget_of(asked), RunKey.of(asked["seed"])
     # Nobody asks what is left where there is no budget.
     record = RecordPlace() if budget is None else record_of(asked["votes"], asked, seeded=False)
     with priced(asked, budget, record) as (request, settings, _):
@@ -39,7 +38,7 @@ def quoted_for(asked: Mapping[str, Any]) -> Quote:
         except CeilingError as error:
             beware.append(_NAMED.format(shown(error.epsilon)))
         if budget is not None:
-            Entry(record, run_of(settings, RunKey.fresh(), now()), budget=budget)
+            Entry(record, run_of(settings, key, now()), budget=budget)
         progress(0, request.queries)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))

@@ -19,11 +19,9 @@ from pate_cli.disclosure.external import Stated, refuse_short
 from pate_cli.disclosure.facts import report_of, run_of, stated
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace, record_beside, told_record
+from pate_cli.disclosure.record_place import RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.report import Report, ReportFacts
-from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.disclosure.seen import keys_of_votes
-from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.runs import Outcome, Run, Spent
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.analyses import analysis_of
@@ -89,12 +87,12 @@ def released(asked: Mapping[str, Any]) -> Released:
     entry.enter()
     with entry.standing(until_read=False):
         if alone is None:
-            facts = _of_all(entry.account(), facts, unverified=unverified)
+            facts = _of_all(entry.record, facts, unverified=unverified)
         else:
-            facts = _drawn(alone, facts, key, earlier(entry.account()))
+            facts = _drawn(alone, facts, key, earlier(entry.record))
             facts = replace(facts, spent=entry.settle(Outcome.RELEASED))
     joined = place.joined if place.earlier else None
-    return Released(report_of(facts), total, entry.account(), joined)
+    return Released(report_of(facts), total, entry.record, joined)
 
 
 def _record_of(inputs: Sequence[tuple[Held, Path | None]], asked: Mapping[str, Any]) -> RecordPlace:
@@ -169,7 +167,7 @@ def _draw_of(total: Ledger, facts: ReportFacts, key: RunKey) -> Run | None:
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
     """Return the facts with what was drawn before, and with one draw more if it is asked for."""
-    past = tuple(draw for run in earlier for draw in run.draws)
+    past = tuple(run.draw for run in earlier if run.draw is not None)
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
         return facts

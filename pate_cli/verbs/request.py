@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.core.noise import RunKey
 from pate_cli.core.version import __version__
 from pate_cli.core.words import PRIOR_SHARE, MechanismName
 from pate_cli.disclosure.settings import Settings
@@ -204,27 +203,6 @@ def _refuse_useless(mechanism: ScoredMechanism, plan: TargetPlan) -> None:
         f"answer is right with probability {right:.2f} only; nothing was drawn or spent. Take a "
         "larger `target_epsilon`; settings that are given are run all the same"
     )
-
-
-def check_numbers(asked: Mapping[str, Any]) -> None:
-    """ParameterError for a number of a run that is wrong whatever the votes.
-
-    Said before a file is touched; `asked` has every parameter of a verb that looks at votes.
-    """
-    given = {**asked, "predictions": None}  # which come in a file
-    if isinstance(asked["mechanism"], str):
-        chosen(asked["mechanism"], given).check()
-    target, refusal = asked.get("target_epsilon"), asked.get("refusal_epsilon")
-    if target is not None:
-        TargetPlan.of(target, delta=asked["delta"], refusal_epsilon=refusal)
-    drawn = {name: asked.get(name) for name in ("order", "beta", "sigma_release")}
-    if any(value is not None for value in drawn.values()):
-        from pate_cli.planning.sanitized import check_given
-
-        order, beta, sigma = drawn.values()
-        check_given(delta=asked["delta"], order=order, beta=beta, sigma=sigma)
-    if asked.get("seed") is not None:
-        RunKey.from_seed(asked["seed"])
 
 
 def mechanism_of(asked: Mapping[str, Any]) -> Mechanism | MechanismChoice:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Self
 
 import numpy as np
@@ -28,9 +28,8 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.runs import Run
+from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import StopRule
-from pate_cli.disclosure.total import Spent
 from pate_cli.files.inputs import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism
@@ -213,9 +212,12 @@ class Session:
                 raise UsageError(f"the session {gone}; open it again")
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
             fresh = self._answers.fresh(ask.id for ask in asks)
-            drawn = self._drawn([self._looked_at(asks[place], place) for place in fresh])
+            looked_at = [self._looked_at(asks[place], place) for place in fresh]
+            drawn = self._drawn([ballot for ballot, _ in looked_at])
+            # As far as the session goes, which may be less than all of them.
             mine: dict[Any, Answer] = dict(zip(fresh, drawn, strict=False))
-            self._pay([self._line(asks[place], label) for place, label in mine.items()])
+            paid = zip(looked_at, drawn, strict=False)
+            self._pay([{**line, "label": label} for (_, line), label in paid])
             found: list[str | int | None] = []
             for place, ask in enumerate(asks):
                 name, known = (place, mine) if ask.id is None else (ask.id, self._answers.known)
@@ -247,15 +249,10 @@ class Session:
         with self._lock:
             if not self.asked:
                 raise UsageError("nothing was asked yet, so there is nothing to report")
-            run, file = self._run, self._file
-            facts = run_facts(
-                self._so_far,
-                spent=None if file is None else Spent.of(file.record.runs),
-                label_names=self._opening.names or None,
-                run=run.id,
-                time=run.time,
-            )
-            return report_of(facts)
+            spent = None if self._file is None else Spent.of(self._file.record.runs)
+            names, run = self._opening.names or None, self._run
+            facts = run_facts(self._so_far, spent=spent, label_names=names)
+            return report_of(replace(facts, run=run.id, time=run.time))
 
     def close(self) -> None:
         """End this sitting; what was asked stays in the record, and the session can go on."""
@@ -292,17 +289,16 @@ class Session:
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
         """Hold the record, from what others asked to what is asked now."""
-        with contextlib.nullcontext() if self._file is None else held([self._file]):
-            self._learn()
+        if self._file is None:
+            yield
+            return
+        with held([self._file]):
+            self._answers.learn(self._file.asked(self._run)[self.asked :])
             yield
 
-    def _learn(self) -> None:
-        """Learn what this session, in whatever sitting, asked since."""
-        if self._file is not None:
-            self._answers.learn(self._file.asked(self._run)[self.asked :])
-
-    def _looked_at(self, ask: Ask, place: int) -> Ballot:
-        """Return the votes of one query, its guess among them."""
+    def _looked_at(self, ask: Ask, place: int) -> tuple[Ballot, dict[str, Any]]:
+        """Return the votes of a query, its guess among them, and its line but for the label."""
+        line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
         ballots, weight = self._opening.ballots, self.mechanism.prior_weight
         try:
             ballot = ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
@@ -311,10 +307,11 @@ class Session:
             raise VoteError(f"query {called}: {error}") from None
         self._unmatched.add(ballot.said.items())
         if ask.prior is None:
-            return ballot
+            return ballot, line
         if not weight:
             raise UsageError("a guess has no votes: say `prior_weight` when the session is opened")
-        return ballot.with_guess(ballots.place(ask.prior), weight)
+        line["prior"] = ballots.place(ask.prior)
+        return ballot.with_guess(line["prior"], weight), line
 
     def _drawn(self, ballots: Sequence[Ballot]) -> list[Answer]:
         """Return what comes out, as far as the rule allows, whatever comes out."""
@@ -351,14 +348,6 @@ class Session:
             self.close()  # what is on disk may not be known here
             raise
         self._answers.learn(lines)
-
-    def _line(self, ask: Ask, label: Answer) -> dict[str, Any]:
-        """Return one query with its answer as the record has it."""
-        line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
-        line["label"] = label
-        if ask.prior is not None:
-            line["prior"] = self._opening.ballots.place(ask.prior)
-        return line
 
     def _named(self, label: Answer) -> str | int | None:
         """Return an answer by the name of its class, if that has one."""

@@ -20,8 +20,7 @@ from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.verbs.limits import refuse_dear
-from pate_cli.verbs.promise import run_of
+from pate_cli.verbs.promise import refuse_dear, run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import BallotReader
 from pate_cli.votes.facts import PriorFacts

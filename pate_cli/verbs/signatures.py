@@ -471,16 +471,11 @@ def spent(
         ReportError: no report, or a damaged one.
         UsageError: neither a record nor an ensemble, or both.
     """
+    from pate_cli.disclosure.runs import Budget
     from pate_cli.verbs.spent import record_cost
 
-    return record_cost(
-        record,
-        ensemble=ensemble,
-        budget=budget,
-        budget_delta=budget_delta,
-        budget_order=budget_order,
-        reports=reports,
-    )
+    limit = Budget.of(budget, delta=budget_delta, order=budget_order)
+    return record_cost(record, ensemble=ensemble, budget=limit, reports=reports)
 
 
 @verb

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
 from os import PathLike, fspath
 from pathlib import Path
 from typing import Any
@@ -15,19 +14,20 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.said import Grid, Line, Said
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, told_record
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.total import Spent, however_chosen, left_of
+from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
 from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import public_name
 from pate_cli.files.document import encoded
 from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
+
+_WORDS = ("run", "time", "votes", "mechanism", "published")
+_NUMBERS = ("epsilon", "delta", "total", "left")
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,6 +39,8 @@ class RecordCost(Result):
         runs: in order.
         total: of all of them; None where there are none yet.
         budget: the one asked about, or that of the last run that had one; None without any.
+        running: (ε, δ) of no run, of the first, of the first two and so on, however they were
+            chosen, by the rule of the budget.
         reports: a check a report that was given; None where none was.
     """
 
@@ -46,17 +48,13 @@ class RecordCost(Result):
     runs: tuple[Run, ...]
     total: Spent | None
     budget: Budget | None
+    running: Sequence[tuple[float, float]]
     reports: tuple[Check, ...] | None = None
-
-    @cached_property
-    def running(self) -> list[tuple[float, float]]:
-        """(ε, δ) of all runs up to each one, however they were chosen."""
-        return list(however_chosen(self.runs, self.budget))
 
     @property
     def left(self) -> tuple[float, float] | None:
         """(ε, δ) that are left of the budget, each at least 0; None without a budget."""
-        return None if self.budget is None else left_of(self.budget, self.runs)
+        return None if self.budget is None else self.budget.left(self.running[-1])
 
     @property
     def however_chosen(self) -> tuple[float, float] | None:
@@ -75,76 +73,56 @@ class RecordCost(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the total, the budget with what is left of it, and every run."""
-        total = {"epsilon": 0.0, "delta": 0.0} if self.total is None else encoded(self.total)
-        chosen = self.however_chosen
-        budget, (left, delta_left) = self.budget, self.left or (None, None)
         checked = {} if self.reports is None else {"reports": [asdict(one) for one in self.reports]}
         return {
             "releasable": True,
             "record": self.record,
-            **total,
-            "however_chosen": {} if chosen is None else {"epsilon": chosen[0], "delta": chosen[1]},
-            "budget": None if budget is None else budget.epsilon,
-            "budget_delta": None if budget is None else budget.delta,
-            "budget_order": None if budget is None else budget.order,
-            "budget_left": left,
-            "budget_delta_left": delta_left,
+            **({"epsilon": 0.0, "delta": 0.0} if self.total is None else encoded(self.total)),
+            "however_chosen": dict(zip(_NUMBERS, self.however_chosen or (), strict=False)),
+            "budget": self.budget and self.budget.epsilon,
+            "budget_delta": self.budget and self.budget.delta,
+            "budget_order": self.budget and self.budget.order,
+            "budget_left": self.left and self.left[0],
+            "budget_delta_left": self.left and self.left[1],
             "runs": [{"kind": run.kind.value} | encoded(run) for run in self.runs],
             **checked,
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return a row a run, in words and numbers."""
-        rows = list(self.rows())
+        rows = self.rows()
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in rows])
             for name in (rows[0] if rows else {})
         }
 
-    def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield a row a run, with None where there is nothing to tell."""
-        for run, gone in zip(self.runs, self.running, strict=True):
-            asked, external = run.settings, run.external
-            mechanism = {} if asked is None else asked.mechanism
-            name = "" if external is None else external.name or external.covers or ""
-            yield {
-                "run": run.id,
-                "time": run.time or "",
-                "votes": run.votes or name,
-                "teachers": mechanism.get("teachers"),
-                "classes": mechanism.get("classes"),
-                "mechanism": mechanism.get("name", ""),
-                "kind": run.kind.value,
-                "outcome": run.outcome.value,
-                "queries": None if asked is None else asked.queries,
-                "answers": run.answers,
-                "epsilon": run.counted,
-                "delta": run.delta,
-                "total_epsilon": run.total_epsilon,
-                "total_delta": run.total_delta,
-                "budget_left": None if self.budget is None else self.budget.left(gone)[0],
-            }
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row a run, with None where there is nothing to tell."""
+        return [
+            _row(run, None if self.budget is None else self.budget.left(gone)[0])
+            for run, gone in zip(self.runs, self.running[1:], strict=True)
+        ]
 
     def said(self) -> Said:
         """Yield the total, what is left of a budget, every run, and the reports given."""
         yield Line(self.headline(), "bold")
-        found, budget = self.however_chosen, self.budget
-        if found is not None and len(self.runs) > 1:
+        budget, (epsilon, delta) = self.budget, self.running[-1]
+        if len(self.runs) > 1:
             yield Line(
                 "that supposes that all runs were chosen beforehand; if you chose later runs after "
-                f"seeing earlier results: epsilon {nats(found[0])} at delta {shown(found[1])}"
+                f"seeing earlier results: epsilon {nats(epsilon)} at delta {shown(delta)}"
             )
-        if budget is not None and self.left is not None:
+        if budget is not None:
             order = "" if budget.order is None else f", by RDP costs at order {budget.order:g}"
+            epsilon, delta = budget.left(self.running[-1])
             yield Line(
-                f"budget {budget.epsilon:g} at delta {budget.delta:g}{order}: "
-                f"{_down(self.left[0])} at delta {self.left[1]:.3g} left"
+                f"budget {budget.epsilon:g} at delta {budget.delta:g}{order}: {_down(epsilon)} at "
+                f"delta {delta:.3g} left"
             )
         if self.runs:
-            heads = ("run", "time", "votes", "mechanism", "published")
-            numbers = ("epsilon", "delta", "total", "left")
-            rows = [_cells(row) for row in self.rows()]
-            yield Grid("Runs, the first one first", (*heads, *numbers), rows, words=len(heads))
+            cells = [_cells(row) for row in self.rows()]
+            title = "Runs, the first one first"
+            yield Grid(title, (*_WORDS, *_NUMBERS), cells, words=len(_WORDS))
         for check in self.reports or ():
             yield Line(f"{check.outcome}: {check.name}: {check.detail}", whole=True)
 
@@ -157,7 +135,7 @@ class RecordCost(Result):
         from pate_cli.disclosure.pictures import draw_spent
 
         limit = None if self.budget is None else self.budget.epsilon
-        return draw_spent(list(self.rows()), budget=limit, axes=axes)
+        return draw_spent(self.rows(), budget=limit, axes=axes)
 
     def headline(self) -> str:
         """Return how many runs there are, and what they cost."""
@@ -167,23 +145,75 @@ class RecordCost(Result):
         return f"{runs}, {pair(self.total.epsilon, self.total.delta)} together"
 
 
+def record_cost(
+    record: SpendRecord | str | PathLike[str] | None,
+    *,
+    ensemble: str | None,
+    budget: Budget | None,
+    reports: Sequence[Report | str | PathLike[str]] | None,
+) -> RecordCost:
+    """Return all runs of a record with their total; see `signatures.spent`."""
+    if (record is None) == (ensemble is None):
+        raise UsageError("give a record, or the `ensemble` whose it is")
+    name = None
+    if not isinstance(record, SpendRecord):
+        file = _record_at(record, ensemble)
+        file.refuse_run()
+        record, name = file.record, file.name
+    runs = record.runs
+    budget = budget or next((run.budget for run in runs[::-1] if run.budget is not None), None)
+    return RecordCost(
+        name,
+        runs,
+        Spent.of(runs) if runs else None,
+        budget,
+        plain_sums(runs) if budget is None else budget.spent(runs),
+        None if reports is None else tuple(_checked(record, one) for one in reports),
+    )
+
+
+def _row(run: Run, left: float | None) -> dict[str, Any]:
+    """Return a run in words and numbers, with what was left of a budget after it."""
+    asked, external = run.settings, run.external
+    mechanism = {} if asked is None else asked.mechanism
+    name = "" if external is None else external.name or external.covers or ""
+    return {
+        "run": run.id,
+        "time": run.time or "",
+        "votes": run.votes or name,
+        "teachers": mechanism.get("teachers"),
+        "classes": mechanism.get("classes"),
+        "mechanism": mechanism.get("name", ""),
+        "kind": run.kind.value,
+        "outcome": run.outcome.value,
+        "queries": None if asked is None else asked.queries,
+        "answers": run.answers,
+        "epsilon": run.counted,
+        "delta": run.delta,
+        "total_epsilon": run.total_epsilon,
+        "total_delta": run.total_delta,
+        "budget_left": left,
+    }
+
+
 def _cells(row: dict[str, Any]) -> tuple[str, ...]:
     """Return a run as the cells of a table."""
     published = row["outcome"]
-    if published == "labelled" and row["answers"] is not None:
+    if row["answers"] is not None:
         published = f"{row['answers']} of {row['queries']} labels"
     charged = "" if row["kind"] == "worst-case" else f" ({row['kind']})"
     shape = f" {row['teachers']}x{row['classes']}" if row["teachers"] else ""
+    total, left = row["total_epsilon"], row["budget_left"]
     return (
         row["run"][:8],
         row["time"].replace("T", " ").rstrip("Z"),
         f"{row['votes']}{shape}",
         f"{row['mechanism']}{charged}".strip(),
         published,
-        "" if row["epsilon"] is None else nats(row["epsilon"]),
-        "" if row["delta"] is None else shown(row["delta"]),
-        "" if row["total_epsilon"] is None else nats(row["total_epsilon"]),
-        "" if row["budget_left"] is None else _down(row["budget_left"]),
+        nats(row["epsilon"]),
+        shown(row["delta"]),
+        "" if total is None else nats(total),
+        "" if left is None else _down(left),
     )
 
 
@@ -192,52 +222,22 @@ def _down(left: float) -> str:
     return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
 
 
-def record_cost(
-    record: SpendRecord | str | PathLike[str] | None,
-    *,
-    ensemble: str | None,
-    budget: float | None,
-    budget_delta: float | None,
-    budget_order: float | None,
-    reports: Sequence[Report | str | PathLike[str]] | None,
-) -> RecordCost:
-    """Return all runs of a record with their total; see `signatures.spent`."""
-    if (record is None) == (ensemble is None):
-        raise UsageError("give a record, or the `ensemble` whose it is")
-    asked, name = Budget.of(budget, delta=budget_delta, order=budget_order), None
-    if isinstance(record, SpendRecord):
-        found = record
-    else:
-        file = _record_at(record, ensemble)
-        file.refuse_run()
-        name, found = file.name, file.record
-    budgets = [run.budget for run in found.runs if run.budget is not None]
-    return RecordCost(
-        name,
-        found.runs,
-        Spent.of(found.runs) if found.runs else None,
-        asked or next(iter(budgets[::-1]), None),
-        None if reports is None else tuple(_checked(found, one) for one in reports),
-    )
-
-
 def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> RecordFile:
     """Return the record, which is there: a file of its own, or the one that votes have."""
     path = told_record(record, ensemble) or Path()
-    shown = public_name(fspath(path))
     with named(path):
         there = path.is_file()
     if there:
         with reading(path, "the record of what was spent") as file:
-            there = f'"{KIND}"'.encode() in file.read(100)
-    found = RecordPlace() if there or record is None else RecordPlace.of(record, record=None)
-    if found.file is not None and not found.file.empty:
-        return found.file
-    if not there and (path.is_dir() or (path.exists() and path.suffix != ".json")):
-        raise LedgerError(f"{shown}: no record of these votes is known")
-    if not path.exists():
-        raise LedgerError(f"{shown}: there is no such record")
-    return RecordFile(path)
+            if f'"{KIND}"'.encode() in file.read(100):
+                return RecordFile(path)
+    found = RecordPlace.of(record, record=None).file
+    if found is not None and not found.empty:
+        return found
+    if there and path.suffix == ".json":  # perhaps one whose first line was cut short
+        return RecordFile(path)
+    fault = "no record of it is known" if path.exists() else "there is no such record"
+    raise LedgerError(f"{public_name(path)}: {fault}")
 
 
 def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
@@ -247,16 +247,10 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     else:
         report, name = read_report(given), public_name(fspath(given))
     own = None if report.run is None else record.known(report.run)
-    if own is not None:
-        failed = (check for check in checks_of(report, record) if check.outcome == FAILED)
-        faults = [check.detail for check in failed if check.name != PROMISE]
-        if faults:
-            return Check(name, FAILED, faults[0])
-        return Check(name, OK, f"run {own.id}, {own.outcome}")
-    known = {run.id for run in record.runs}
-    told = () if report.spent is None else report.spent.runs
-    if report.labels is None and told and all(run.id in known for run in told):
-        return Check(name, OK, f"a total of {len(told)} runs, all in the record")
-    if not report.private:
+    if own is None and not report.private:
         return Check(name, OK, "drawn from a seed, which promises nothing and costs nothing")
-    return Check(name, FAILED, "the record does not tell of it: it is charged nowhere here")
+    failed = (check for check in checks_of(report, record) if check.outcome == FAILED)
+    faults = (check.detail for check in failed if check.name != PROMISE)
+    told = 0 if report.spent is None else report.spent.count
+    found = f"a total of {told} runs, all in the record"
+    return Check.of(name, faults, found if own is None else f"run {own.id}, {own.outcome}")

@@ -110,7 +110,8 @@ def test_the_ledger_is_secret_and_says_so(pate, votes, folder):
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert json.loads(path.read_text())["releasable"] is False
     ledger, report = Ledger.from_json(path.read_text()), json.loads(result.stdout)
-    assert (ledger.queries, ledger.answers) == (60, report["answers"])
+    (done,) = ledger.rounds
+    assert (done.queries, done.answers) == (60, report["answers"])
     # Nothing secret of the ledger is in the report: not its curves, not even its name of the run.
     assert ledger.rounds[0].id not in result.stdout
     assert repr(float(ledger.rdp[0])) not in result.stdout

@@ -114,11 +114,16 @@ class Place:
 def parameters(callback):
     """Each parameter of a command with its keyword and how it is spelled; None for a word."""
     for name, keyword in keywords_of_command(callback).items():
-        yield name, keyword, None if keyword.says.argument else keyword.option
+        yield name, keyword, None if keyword.argument else keyword.option
 
 
 def takes_text(keyword):
-    return not keyword.flag and not keyword.choices and keyword.metavar not in ("N", "X", "E")
+    return (
+        bool(keyword.kinds)
+        and not keyword.flag
+        and not keyword.choices
+        and keyword.metavar not in ("N", "X", "E")
+    )
 
 
 CALLBACKS = {name: commands.load(name) for name in commands.COMMANDS}

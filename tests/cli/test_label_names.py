@@ -154,26 +154,3 @@ def test_the_trap_of_a_file_turned_round(pate, tmp_path, refused, numbers):
     words[1] = "labels-by-teacher"
     right = json.loads(pate("aggregate", tmp_path / "turned.npy", *words).stdout)
     assert (told["queries"], right["queries"]) == (40, 60)
-
-
-def test_formulas_in_a_spreadsheet(pate, tmp_path):
-    """Nobody's cells are run where the labels are opened, if that was asked for."""
-    names = ["=1+1", "@SUM(A1)", "cat"]
-    counts = np.tile([[30, 10, 0], [0, 40, 0], [0, 5, 35]], (10, 1))
-    ids = [f"{'+-=@'[row % 4]}cmd{row}" for row in range(30)]
-    path = tmp_path / "v.parquet"
-    pq.write_table(pa.table({"query_id": ids, **dict(zip(names, counts.T, strict=True))}), path)
-    asked = {"layout": "counts", "sigma2": 2, "max_epsilon": 1000}
-    for safe, name in ((True, "l.csv"), (False, "k.csv")):
-        to = pate_cli.Destination(name, report="r.json", escape_formulas=safe, force=True)
-        pate_cli.aggregate(path, "gnmax", into=to, **asked)
-        with Path(name).open(newline="") as opened:
-            rows = list(csv.reader(opened))[1:]
-        mark = "'" if safe else ""
-        assert [row[0] for row in rows] == [f"{mark}{one}" for one in ids]
-        assert {row[1] for row in rows} == {f"{mark}=1+1", f"{mark}@SUM(A1)", "cat"}
-        checked = pate("verify", "r.json", name, "--without-dp-accounting")
-        assert checked.exit_code == 0, checked.stdout
-    to = pate_cli.Destination("l.parquet", escape_formulas=True)
-    with pytest.raises(pate_cli.PateError, match="is for CSV, which spreadsheets read"):
-        pate_cli.aggregate(path, "gnmax", into=to, **asked)

@@ -263,23 +263,19 @@ def test_a_stable_epsilon_does_not_look_at_the_votes(pate, ran, counts, tmp_path
 
 @pytest.mark.parametrize("words", STABLE, ids=lambda words: words[1])
 @pytest.mark.parametrize(
-    ("more", "message"),
+    ("more", "what"),
     [
-        (
-            ["--release", "upper"],
-            "--release upper does not go with {}: nothing to sanitize",
-        ),
-        (
-            ["--ledger", "l.json"],
-            "a ledger does not go with {}, which has no Renyi cost to keep",
-        ),
-        (["--analysis", "paper"], "--analysis paper does not go with {}"),
+        (["--release", "upper"], "--release upper"),
+        (["--ledger", "l.json"], "a ledger"),
+        (["--analysis", "paper"], "--analysis paper"),
     ],
 )
 def test_stable_mechanisms_have_nothing_to_sanitize(
-    pate, refused, votes, leftovers, words, more, message
+    pate, refused, votes, leftovers, words, more, what
 ):
-    refused(pate("aggregate", votes, *words, *more), 2, message.format(words[1]))
+    said = f"{what} does not go with {words[1]}, which has no Renyi cost to keep or to sanitize"
+    for dry in ([], ["--dry-run"]):
+        refused(pate("aggregate", votes, *words, *more, *dry), 2, said)
     assert leftovers() == []
 
 

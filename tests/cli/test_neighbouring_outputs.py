@@ -32,7 +32,6 @@ from pate_cli.cli.app import app
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import LabelFormat
-from pate_cli.labels.forms import LabelForm
 from pate_cli.labels.labels import Labels, write_labels
 from slices import some
 
@@ -367,7 +366,7 @@ def same_label_files(name, one, two):
     _, its_labels, its_sources, _ = read_labels(name, two)
     again = io.BytesIO()
     table = Labels(ids, its_labels, its_sources, metadata)
-    write_labels([table], again, LabelForm(LabelFormat.from_path(name)), rows=len(table))
+    write_labels([table], again, LabelFormat.from_path(name), rows=len(table))
     assert again.getvalue() == two
     return set(np.flatnonzero(labels != its_labels).tolist())
 

@@ -68,7 +68,7 @@ def test_reports_are_held_against_it(pate, votes, account):
     assert other.exit_code == 0
     done = pate("spent", account, "--verify", "free.json")
     assert done.exit_code == 10
-    assert "the record does not tell of it" in done.stderr
+    assert "the record does not tell of this run" in done.stderr
     forged = json.loads(Path("1.json").read_text())
     forged["answers"] -= 1
     Path("1.json").write_text(json.dumps(forged))
@@ -94,6 +94,13 @@ def test_a_picture_is_drawn(pate, account):
     assert pate("spent", account, "--plot", "spent.svg").exit_code == 0
     assert pate("spent", account, "--plot", "spent.svg").exit_code == 6
     assert pate("spent", account, "--plot", "spent.gif").exit_code == 2
+
+
+@pytest.mark.parametrize("torn", ["", '{"kind":"pate-spe'])
+def test_a_record_whose_first_line_was_cut_short_is_empty(pate, torn):
+    Path("torn.spent.json").write_text(torn)
+    done = pate("spent", "torn.spent.json", "--table")
+    assert (done.exit_code, done.stdout) == (0, "no run\n")
 
 
 @pytest.mark.parametrize(

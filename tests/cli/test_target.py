@@ -212,9 +212,8 @@ def test_an_attempt_that_never_ended_counts_as_a_pass(pate, votes, heads):
     heads(refuse=False)
     assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
     record = Path(RECORD)
-    known = SpendRecord.read(record)
-    (run,) = known.runs
-    record_files.written(record, known.with_run(replace(run, outcome=Outcome.PENDING)))
+    (run,) = SpendRecord.read(record).runs
+    record_files.written(record, SpendRecord((replace(run, outcome=Outcome.PENDING),)))
     words = ("--target-epsilon", 1.5, *ALL, "--force", "--budget", 2.9)
     assert pate("aggregate", votes, *words).exit_code == 5
 

@@ -3,7 +3,6 @@
 import pickle
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,8 +18,6 @@ from pate_cli.core.arrays import (
     stacked,
     winners,
 )
-from pate_cli.core.errors import ParameterError
-from refusals import refusal
 
 SHAPES = st.tuples(st.integers(1, 6), st.integers(2, 9), st.integers(1, 7), st.integers(0, 2**32))
 
@@ -87,34 +84,6 @@ def test_many_classes_are_kept_by_their_votes():
     few = counts[:, 1:]
     assert compact(few) is few
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).dense(), counts)  # noqa: S301
-
-
-@pytest.mark.parametrize(
-    ("labels", "counts"),
-    [
-        ([[2, 1]], [[1, 1]]),
-        ([[1, 1]], [[1, 1]]),
-        ([[1, 5]], [[1, 0]]),
-        ([[1, 2]], [[1, 0]]),
-        ([[1, 4]], [[1, 1]]),
-        ([[-1, 1]], [[1, 1]]),
-        ([[1, 4]], [[-1, 0]]),
-        ([[4, 1]], [[0, 1]]),
-    ],
-)
-def test_what_is_no_histogram_is_refused(labels, counts):
-    text = refusal(ParameterError, SparseCounts, np.array(labels), np.array(counts), 4)
-    assert text.startswith("row 0 is no sparse histogram")
-
-
-def test_shapes_are_refused():
-    label = np.zeros((2, 1), dtype=np.int64)
-    assert refusal(ParameterError, SparseCounts, label[0], label[0], 4) == (
-        "labels and counts must be [queries, entries] both, got shapes (1,) and (1,)"
-    )
-    assert refusal(ParameterError, SparseCounts, np.zeros((2, 5)), np.zeros((2, 5)), 4) == (
-        "histograms of 4 classes have 1 to 4 entries, got 5"
-    )
 
 
 @given(

@@ -16,8 +16,6 @@ import os
 import pickle
 import re
 import struct
-import subprocess
-import sys
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
@@ -228,19 +226,6 @@ def test_two_batches_equal_one(kind, first, second, classes, seed):
     )
 
 
-def test_two_batches_equal_one_across_inner_chunks():
-    split, whole = seeded(1), seeded(1)
-    parts = [split.normal((rows, 3)) for rows in (50_000, 1, 33_333)]
-    np.testing.assert_array_equal(np.concatenate(parts), whole.normal((83_334, 3)))
-
-
-def test_normal_and_laplace_consume_one_word_each():
-    mixed, plain = seeded(5), seeded(5)
-    mixed.laplace(7)
-    plain.normal(7)
-    np.testing.assert_array_equal(mixed.normal((2, 3)), plain.normal((2, 3)))
-
-
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
 def test_key_and_seed_share_one_path(kind):
     keyed, given_words = (
@@ -285,34 +270,11 @@ def test_a_seeded_stream_never_changes():
     assert seeded(2018).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
 
 
-def test_seeds_differ_and_repeat():
-    assert np.all(seeded(1).normal(10) == seeded(1).normal(10))
-    assert not np.any(seeded(1).normal(10) == seeded(2).normal(10))
-
-
-def test_entropy_does_not_repeat():
-    # 20 words of 64 bits: a repeat has probability below 2^-60 per pair of draws
-    assert not np.any(fresh().normal(20) == fresh().normal(20))
-
-
 def test_only_entropy_is_private():
     assert fresh().private is True
     assert seeded(0).private is False
     with pytest.raises(AttributeError):
         seeded(0).private = True
-
-
-@pytest.mark.parametrize("shape", [(), 0, 5, (0, 3), (2, 3), (2, 3, 4), np.int64(4)])
-def test_shapes(shape):
-    draws = seeded(0).normal(shape)
-    assert draws.dtype == np.float64
-    assert draws.shape == np.empty(shape).shape
-
-
-@pytest.mark.parametrize("shape", [-1, (2, -3), 1.5, (2, "3"), None])
-def test_bad_shapes(shape):
-    with pytest.raises(ParameterError, match="shape must be whole numbers >= 0, not "):
-        seeded(0).laplace(shape)
 
 
 @pytest.mark.parametrize("seed", [-1, 1.0, "7", None])
@@ -375,13 +337,6 @@ def test_no_two_purposes_keys_or_seeds_share_a_draw():
     assert np.unique(np.concatenate(draws)).size > 24 * 3000 - 3
 
 
-def test_a_coin_and_a_release_are_the_same_wherever_labels_stand():
-    for key in (RunKey(SECRET), RunKey.from_seed(7)):
-        before = key.aside("coin").normal(5)
-        key.rows(0, 4).normal((999, 4))
-        np.testing.assert_array_equal(key.aside("coin").normal(5), before)
-
-
 def test_a_key_shows_no_secret():
     key = RunKey.fresh()
     for shown in (repr(key), str(key), f"{key}", repr([key]), repr(key.rows(0, 1))):
@@ -399,24 +354,6 @@ def test_a_key_pickles(key):
     assert other.private is key.private
     for one, two in ((key.rows(700, 3), other.rows(700, 3)), (key.aside("x"), other.aside("x"))):
         np.testing.assert_array_equal(one.normal(900), two.normal(900))
-
-
-def test_names_belong_to_a_run_and_a_purpose():
-    keys, purposes = [RunKey(SECRET), RunKey(SECRET[::-1])], ["round", "file", "rounds"]
-    names = [key.name(purpose) for key in keys for purpose in purposes]
-    assert len(set(names)) == 6
-    assert names == [key.name(purpose) for key in keys for purpose in purposes]
-    assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
-
-
-def test_a_name_tells_nothing():
-    """It is no part of the key nor of any words that are drawn."""
-    key = RunKey(SECRET)
-    name = bytes.fromhex(key.name("round"))
-    assert name not in key.secret
-    for purpose in ("labels", "round", "coin", "release"):
-        for block in range(3):
-            assert name not in struct.pack("<1024Q", *shake_block(SECRET, purpose, block))
 
 
 def test_runs_of_one_seed_have_names_of_their_own():
@@ -520,27 +457,6 @@ def test_runs_in_threads_have_keys_of_their_own_and_their_own_labels():
         alone[seed] for seed in seeds if seed
     ]
     assert len(set(found)) == 2 + 4
-
-
-def test_one_key_in_many_threads_gives_every_row_its_own_noise():
-    key = RunKey(SECRET)
-    whole = key.rows(0, 3).normal((4000, 3))
-    with ThreadPoolExecutor(4) as threads:
-        parts = threads.map(lambda row: key.rows(row, 3).normal((100, 3)), range(0, 4000, 100))
-    np.testing.assert_array_equal(np.concatenate(list(parts)), whole)
-
-
-def test_a_pickled_key_gives_workers_the_rows_of_the_whole():
-    key = RunKey(SECRET)
-    program = (
-        "import pickle, sys; key = pickle.load(sys.stdin.buffer); assert key.private;"
-        "sys.stdout.buffer.write(key.rows(500, 3).normal((500, 3)).tobytes())"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", program], input=pickle.dumps(key), capture_output=True, check=True
-    )
-    whole = key.rows(0, 3).normal((1000, 3))
-    assert found.stdout == whole[500:].tobytes()
 
 
 PURPOSES = ("labels", "release", "coin", "reference", "name of round", "round")

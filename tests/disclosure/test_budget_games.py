@@ -15,11 +15,9 @@ import pytest
 from pate_cli.accounting.together import epsilon_together
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.core.words import Adjacency
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.runs import Budget, Outcome, Run, plain_sums
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.disclosure.total import however_chosen, left_of, refuse_beyond
 from pate_cli.mechanisms.gnmax import GNMax
 from some_runs import told
 
@@ -139,7 +137,7 @@ def by(budget):
         key = tuple((each.id, each.outcome, each.epsilon, each.delta) for each in (*entered, run))
         if key not in known:
             try:
-                refuse_beyond(budget, [replace(each, budget=budget) for each in entered], [run])
+                budget.refuse([replace(each, budget=budget) for each in entered], [run])
                 known[key] = True
             except UnreachableError:
                 known[key] = False
@@ -243,36 +241,34 @@ def test_a_refusal_gives_back_what_it_did_not_cost():
     entered = [replace(at_target("a", 0.8, 1e-5, 0.4), budget=budget)]
     more = [at_target("b", 0.6, 1e-5, 0.3)]
     with pytest.raises(UnreachableError, match=r"spent epsilon 0\.8"):
-        refuse_beyond(budget, entered, more)
-    refuse_beyond(budget, [replace(entered[0], outcome=Outcome.REFUSED)], more)
+        budget.refuse(entered, more)
+    budget.refuse([replace(entered[0], outcome=Outcome.REFUSED)], more)
 
 
 def test_a_budget_limits_delta():
     budget = Budget(5.0, 1e-5)
     entered = [replace(stated("a", 0.1, 9e-6), budget=budget)]
-    refuse_beyond(budget, entered, [stated("b", 0.1, 1e-6)])
+    budget.refuse(entered, [stated("b", 0.1, 1e-6)])
     with pytest.raises(UnreachableError, match="delta"):
-        refuse_beyond(budget, entered, [stated("b", 0.1, 2e-6)])
+        budget.refuse(entered, [stated("b", 0.1, 2e-6)])
 
 
 def test_a_filter_is_chosen_before_the_first_run():
     ruled = Budget(3.0, 1e-3, 8.0)
     plain = [stated("a", 0.1, 1e-6)]
     with pytest.raises(UsageError, match="budget_order"):
-        refuse_beyond(ruled, plain, [stated("b", 0.1, 1e-6)])
+        ruled.refuse(plain, [stated("b", 0.1, 1e-6)])
     entered = [replace(plain[0], budget=ruled)]
-    refuse_beyond(ruled, entered, [stated("b", 0.1, 1e-6)])
-    refuse_beyond(replace(ruled, epsilon=4.0), entered, [stated("b", 0.1, 1e-6)])
+    ruled.refuse(entered, [stated("b", 0.1, 1e-6)])
+    replace(ruled, epsilon=4.0).refuse(entered, [stated("b", 0.1, 1e-6)])
     for other in (Budget(3.0, 1e-3), replace(ruled, order=9.0), replace(ruled, delta=1e-4)):
         with pytest.raises(UsageError, match="budget_order"):
-            refuse_beyond(other, entered, [stated("b", 0.1, 1e-6)])
+            other.refuse(entered, [stated("b", 0.1, 1e-6)])
 
 
 def test_a_filter_has_room_for_more_than_sums():
     many = [stated(f"{number}", 0.05, 1e-7) for number in range(60)]
-    plain, filtered = (
-        list(however_chosen(many, budget))[-1] for budget in (None, Budget(3.0, 1e-4, 12.0))
-    )
+    plain, filtered = plain_sums(many)[-1], Budget(3.0, 1e-4, 12.0).spent(many)[-1]
     assert plain == (3.0, pytest.approx(6e-6))
     assert filtered[0] < 2.0
     assert filtered[1] == pytest.approx(5.6e-5)
@@ -281,11 +277,11 @@ def test_a_filter_has_room_for_more_than_sums():
 def test_what_is_left_never_grows_and_is_admitted():
     runs = [stated(f"{number}", 0.1, 10.0**-number) for number in range(3, 9)]
     for budget in (Budget(1.0, 0.01), Budget(3.0, 0.01, 8.0)):
-        before = left_of(budget, ())
+        before = budget.left(budget.spent(())[-1])
         for place in range(len(runs)):
             entered = [replace(run, budget=budget) for run in runs[: place + 1]]
-            left = left_of(budget, entered)
+            left = budget.left(budget.spent(entered)[-1])
             assert left[0] <= before[0]
             assert left[1] <= before[1]
-            refuse_beyond(budget, entered, [stated("x", *left)])
+            budget.refuse(entered, [stated("x", *left)])
             before = left

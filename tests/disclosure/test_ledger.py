@@ -28,18 +28,10 @@ ORDERS = np.array([2.0, 7.5])
 MECHANISM = GNMax(20, 3, sigma2=4.0)
 DRAWN = ReleasePlan(ReleaseKind.UPPER, 1e-5, 7.5, 0.02, 9.1)
 DAMAGED = "the ledger is damaged: "
-NO_LEDGER = "not a ledger, or a damaged one: {}; give a file that pate wrote with `ledger`"
-NO_JSON = NO_LEDGER.format("it is not valid JSON")
-NOT_FINITE = NO_LEDGER.format("it holds a number that is not finite")
-TOO_LARGE = NO_LEDGER.format("it holds a whole number that is too large")
 
 
 def malformed(fault):
     return f"{DAMAGED}{fault}; restore it from a copy"
-
-
-def not_numbers(field):
-    return malformed(f"{field} must be a list of finite numbers, or of such lists")
 
 
 def make(name, *, seed=0, distances=4, orders=ORDERS, **told):
@@ -83,8 +75,7 @@ def test_ledgers_add_up_in_any_order(ledgers):
     assert_same((a + b) + c, a + (b + c), rtol=1e-14)
     assert_same(c + a + b, a + b + c, rtol=1e-14)
     total = a + b + c
-    assert total.private == (a.private and b.private and c.private)
-    assert (total.queries, total.answers, len(total.rounds)) == (30, 15, 3)
+    assert [done.id for done in total.rounds] == ["a", "b", "c"]
 
 
 def test_rounds_of_different_records_do_not_add():
@@ -125,16 +116,6 @@ def test_a_ledger_comes_back_from_its_file_bit_by_bit(seed, distances, private):
     assert Ledger.from_json(text.encode()).to_json() == text
 
 
-def test_a_number_too_large_to_be_finite_is_refused():
-    text = make("a").to_json().replace("1e-05", "1e999")
-    assert refusal(LedgerError, Ledger.from_json, text) == NOT_FINITE
-
-
-@pytest.mark.parametrize("text", ["", '{"kind"', b"\xff\xfe{}", "[" * 100_000, "PAR1"])
-def test_what_is_no_json_is_refused(text):
-    assert refusal(LedgerError, Ledger.from_json, text) == NO_JSON
-
-
 @pytest.mark.parametrize("text", ["[]", '{"kind": "report"}'])
 def test_foreign_json_is_refused(text):
     assert (
@@ -164,37 +145,22 @@ CURVES = DAMAGED + "its curves do not match its orders"
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"rdp": [0.1, float("nan")]}, NOT_FINITE),
         ({"rdp": [0.1, -1e-9]}, COST),
         ({"rdp": [0.1]}, CURVES),
-        ({"rdp": 0.1}, not_numbers("rdp")),
         ({"sensitivity": [[0.1]]}, CURVES),
         ({"orders": [2.0, 1.0]}, malformed("a Renyi order must be finite and above 1, got 1.0")),
         ({"releasable": True}, malformed('it must say {"releasable": false}')),
         ({"rounds": []}, malformed("it holds no round")),
-        ({"more": 1}, malformed("it has a field 'more' that is not known")),
         (
             with_round(analysis="loose"),
             malformed("rounds.0: gnmax is not charged by the analysis 'loose'"),
         ),
         (
-            with_round(delta=0),
-            malformed("rounds.0: delta must be between 0 and 1, both excluded, got 0.0"),
-        ),
-        (with_round(private=1), malformed("rounds.0.private must be true or false")),
-        (with_round(queries=10.5), malformed("rounds.0.queries must be a whole number")),
-        (
             with_round(read_off=["rows"]),
             malformed("rounds.0.read_off.0 must be one of classes, queries"),
         ),
         (with_round(mechanism={}), f"unknown mechanism None; {KNOWN}"),
-        (
-            with_round(mechanism={"name": "gnmax", "classes": 3, "sigma2": 4.0}),
-            "mechanism 'gnmax' is damaged: GNMax.__init__() missing 1 required positional "
-            "argument: 'teachers'",
-        ),
         (with_round(answers=9), malformed("rounds.0: 9 answers of 8 at most")),
-        (with_round(answers=-1), malformed("rounds.0: -1 answers of 8 at most")),
         (with_round(queries=7), malformed("rounds.0: max_answers and queries must be 0 <= 8 <= 7")),
     ],
     ids=str,
@@ -202,14 +168,6 @@ CURVES = DAMAGED + "its curves do not match its orders"
 def test_damaged_fields_are_refused(change, message):
     data = json.loads(make("a").to_json()) | change
     assert refusal(LedgerError, Ledger.from_json, sealed(data)) == message
-
-
-@pytest.mark.parametrize("field", ["rounds", "orders", "rdp", "ceiling", "sensitivity"])
-def test_missing_fields_are_refused(field):
-    data = json.loads(make("a").to_json())
-    del data[field]
-    text = refusal(LedgerError, Ledger.from_json, sealed(data))
-    assert text == malformed(f"it has no field {field!r}")
 
 
 NOT_AS_WRITTEN = "is damaged: it is not as pate wrote it; restore it from a copy"
@@ -299,7 +257,7 @@ def test_charging_is_additive_over_queries(mechanism):
     whole = ledger(counts, "whole")
     parts = ledger(counts[:23], "a") + ledger(counts[23:], "b")
     assert whole.orders.tolist() == [2.0, 7.5]
-    assert (whole.queries, parts.queries) == (60, 60)
+    assert sum(done.queries for done in parts.rounds) == 60
     for field in ("rdp", "ceiling", "sensitivity"):
         np.testing.assert_allclose(getattr(parts, field), getattr(whole, field), rtol=1e-12)
     cost = mechanism.rdp(mechanism.score(counts), whole.orders).sum(axis=1)

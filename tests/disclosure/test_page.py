@@ -21,7 +21,7 @@ from pate_cli.core.errors import printable
 from pate_cli.disclosure.explain import explanation_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.report import LabelFile
-from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.verification import FAILED, OPEN, Check
 from slices import some
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +10,8 @@ import pytest
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.record_place import record_beside
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.mechanisms.gnmax import GNMax
-from refusals import refusal
 from runs import round_of
 from some_runs import LABELLED, RELEASED, STATED, TRIED
 
@@ -66,20 +63,9 @@ def test_records_together_count_a_run_once_and_the_later_word_on_it():
 def test_a_run_stands_in_it_once():
     with pytest.raises(LedgerError, match="twice"):
         SpendRecord((TRIED, TRIED))
-    ended = replace(TRIED, outcome=Outcome.LABELLED)
-    assert RECORD.with_run(ended).runs[1] == ended
 
 
 def test_runs_count_their_target_unless_they_were_refused():
     assert TRIED.counted == 1.5
     assert replace(TRIED, outcome=Outcome.LABELLED).counted == 1.5
     assert replace(TRIED, outcome=Outcome.REFUSED).counted == 0.75
-
-
-def test_nothing_is_kept_beside_a_pipe(tmp_path):
-    os.mkfifo(tmp_path / "pipe")
-    text = refusal(LedgerError, record_beside, tmp_path / "pipe")
-    assert "no regular file" in text
-    assert record_beside(tmp_path / "a.json") == tmp_path / "a.json.spent.json"
-    (tmp_path / "parts").mkdir()
-    assert record_beside(tmp_path / "parts") == tmp_path / "parts.spent.json"

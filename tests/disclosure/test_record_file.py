@@ -13,11 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
-from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.runs import Budget, Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.journal import Journal
 from slices import tries
@@ -98,14 +97,14 @@ def test_a_file_system_without_locks_is_refused_before_anything_is_entered(place
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", none)
-    entry = Entry(RecordPlace.at(place), TRIED, budget=None)
+    entry = Entry(RecordPlace(RecordFile(place)), TRIED, budget=None)
     with pytest.raises(OutputError, match=r"has no locks .*; nothing was spent"):
         entry.enter()
     assert not place.exists()
 
 
 def test_a_record_that_lost_lines_while_a_run_was_under_way_takes_no_outcome(place):
-    entry = Entry(RecordPlace.at(place), TRIED, budget=None)
+    entry = Entry(RecordPlace(RecordFile(place)), TRIED, budget=None)
     entry.enter()
     place.write_bytes(b"")
     with pytest.raises(LedgerError, match="lost or changed"):
@@ -120,7 +119,7 @@ def _runs(folder, worker, runs):
         settings = replace(TRIED.settings, target=TargetPlan(0.1, 1e-5, 0.05))
         run = Run.of(id=f"{worker} {number}", time=None, settings=settings)
         try:
-            entry = Entry(RecordPlace.at(Path(folder, "r.json")), run, budget=budget)
+            entry = Entry(RecordPlace(RecordFile(Path(folder, "r.json"))), run, budget=budget)
             entry.enter()
         except UnreachableError:
             continue
@@ -152,7 +151,7 @@ def test_processes_under_one_budget_never_exceed_it_and_use_it_up(tmp_path, work
 def test_a_run_that_is_resumed_after_it_ended_stands_as_it_was_noted(place):
     """Other runs were entered meanwhile: its own total is that of the day."""
     for run in (TRIED, LABELLED, TRIED):
-        entry = Entry(RecordPlace.at(place), run, budget=None)
+        entry = Entry(RecordPlace(RecordFile(place)), run, budget=None)
         entry.enter()
         spent = entry.settle(Outcome.LABELLED, answers=5)
     assert spent.runs == tuple(run.public for run in SpendRecord.read(place).runs)

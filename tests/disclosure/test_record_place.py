@@ -12,7 +12,8 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure import record_place
-from pate_cli.disclosure.seen import Sighting, keys_of_votes, recall, remember, state_folder
+from pate_cli.disclosure.record import Sighting
+from pate_cli.disclosure.record_place import keys_of_votes, recall, remember, state_folder
 from refusals import refusal
 
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
@@ -235,13 +236,6 @@ def test_a_second_file_of_as_many_teachers_is_told_how_to_join(votes, recwarn):
     np.save("d.npy", COUNTS[:, ::-1] * 2)
     run("d.npy")  # and these are others
     assert not recwarn.list
-
-
-def test_records_are_joined_under_one_name(votes):
-    np.save("b.npy", COUNTS[::-1])
-    assert run("b.npy", ensemble="wards") == 1
-    assert run("votes.npy", ensemble="wards") == 3
-    assert run("b.npy") == 4
 
 
 def test_a_report_says_that_a_run_is_in_no_record():

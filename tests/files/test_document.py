@@ -14,7 +14,7 @@ import pytest
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, OutputError, ParameterError
-from pate_cli.files.document import SPARING, Refusal, called, decoded, encoded, parsed, picked
+from pate_cli.files.document import SPARING, Refusal, called, decoded, encoded, parsed
 from refusals import refusal
 
 REFUSED = Refusal(LedgerError, "the test is damaged: ", "; mend it")
@@ -124,10 +124,6 @@ def test_what_a_constructor_says_in_the_readers_own_class_stands():
     assert refusal(LedgerError, decoded, Inner, data, REFUSED) == "9 is the most, take less"
     other = Refusal(OutputError, "no: ")
     assert refusal(OutputError, decoded, Inner, data, other) == "no: 9 is the most, take less"
-
-
-def test_fields_among_others():
-    assert picked(Outer, {"name": "a", "texts": 1, "words": 2, "x": 3}) == {"name": "a", "words": 2}
 
 
 @pytest.mark.parametrize(

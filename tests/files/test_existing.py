@@ -13,8 +13,8 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.existing import PAGE, REPORT, kept
-from pate_cli.files.results import columns_in
+from pate_cli.files.existing import PAGE, REPORT, columns_in, kept
+from pate_cli.files.results import encoded_table
 from pate_cli.labels.forms import labels_in
 
 COUNTS = np.random.default_rng(5).multinomial(100, [0.7, 0.2, 0.1], size=20)
@@ -23,9 +23,7 @@ SAID = np.random.default_rng(5).integers(0, 3, size=(20, 9))
 
 def written(columns, kind):
     """The bytes of a table."""
-    from pate_cli.core.table import encode_columns
-
-    return encode_columns(columns, kind)
+    return encoded_table(pa.table(columns), kind)
 
 
 def saved(array):

@@ -79,14 +79,6 @@ def test_they_appear_in_the_order_in_which_they_were_reserved_each_on_disk(tmp_p
     ]
 
 
-def test_room_that_was_kept_is_given_back(tmp_path):
-    with Outputs() as out:
-        out.reserve(tmp_path / "a")
-        out.try_out({str(tmp_path / "a"): 1 << 20})
-        out.write(tmp_path / "a", b"x")
-    assert (tmp_path / "a").read_bytes() == b"x"
-
-
 @pytest.mark.parametrize("other", ["a", "./a", "sub/../a", "absolute", "link", "uri"])
 def test_two_outputs_never_go_to_one_place(tmp_path, monkeypatch, fails, other):
     monkeypatch.chdir(tmp_path)
@@ -169,7 +161,6 @@ def test_places_that_take_no_file_are_refused(tmp_path, fails):
         (long, os.strerror(errno.ENAMETOOLONG)),
     ):
         assert unreserved(fails, path, force=True) == f"cannot write {path}: {why}"
-    assert unreserved(fails, "", UsageError) == "an output needs a name; the path is empty"
     assert names(tmp_path) == ["file", "loop"]
 
 
@@ -181,7 +172,7 @@ def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch, fails):
     with monkeypatch.context() as patch:
         patch.setattr(os, "open", refuse)
         text = unreserved(fails, path)
-    assert text == f"cannot write {path}: no file can be made in {tmp_path} ({reason})"
+    assert text == f"cannot write {path}: {reason}"
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name")

@@ -141,13 +141,13 @@ def test_a_store_that_denies_something_is_told_before_anything_is_spent(
     assert len(left) == (denied == "delete_file")
 
 
-@pytest.mark.parametrize("name", ["s3://k:sesame@b/l.json", "s3:/b/l.json", "gs://b/l"])
+@pytest.mark.parametrize("name", ["s3://k:sesame@b/l.json", "gs://b/l"])
 def test_secrets_stay_on_disk(name):
     with pytest.raises(UsageError) as caught, Outputs() as out:
         out.reserve(name, mode=0o600)
-    shown = {"s3://k:sesame@b/l.json": "s3://b/l.json", "s3:/b/l.json": "s3://b/l.json"}
+    shown = name.replace("k:sesame@", "")
     assert str(caught.value) == (
-        f"{shown.get(name, name)} must be on disk: an object store has no file mode, which keeps a "
+        f"{shown} must be on disk: an object store has no file mode, which keeps a "
         "secret; name a path"
     )
 

@@ -19,7 +19,7 @@ from pate_cli.disclosure.facts import report_of, run_of
 from pate_cli.disclosure.label_checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.reader import parse_report
 from pate_cli.disclosure.report import LabelFile, ReportFacts
-from pate_cli.disclosure.total import Spent
+from pate_cli.disclosure.runs import Spent
 from pate_cli.verbs.signatures import verify
 
 

@@ -25,7 +25,6 @@ from fuzz.whole import WHOLE, _ids, ledger, record, whole
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.record_place import record_beside
 from pate_cli.files.document import encoded
 from pate_cli.verbs.signatures import release, spent
 from pate_cli.votes.join import (
@@ -267,7 +266,7 @@ def _pipe(data: bytes) -> Iterator[str]:
 
 
 def _read_thing(_name: str, rng: Generator) -> None:
-    readers = {"votes": read_votes, **READERS, "record beside": lambda at, _: record_beside(at)}
+    readers = {"votes": read_votes, **READERS}
     reader = list(readers.values())[rng.integers(0, len(readers))]
     with _thing(rng) as name:
         reader(name, rng)

@@ -143,7 +143,7 @@ def from_file(path, reader, content):
 def told(found):
     found.headline()
     found.to_json()
-    _ = found.queries, found.answers, found.draws
+    _ = found.columns(), found.draws
 
 
 def released(found):

@@ -27,7 +27,6 @@ from pate_cli.core.errors import (
 )
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.record_place import record_beside
 from pate_cli.votes.join import prior, query_ids, student, teacher_groups
 from pate_cli.votes.names import ClassNames, class_names
 from pate_cli.votes.opening import open_votes
@@ -270,14 +269,11 @@ def test_names_that_no_file_has(name, here):
     refusal_of(LedgerError, SpendRecord.read, name)
     refusal_of(VoteError, read, name)
     refusal_of(VoteError, load_prior, name)
-    if "\0" in name:
-        refusal_of(LedgerError, record_beside, name)
 
 
 def test_a_link_to_itself(here):
     Path("v").symlink_to("v")
     refusal_of(LedgerError, Ledger.read, "v")
-    refusal_of(LedgerError, record_beside, "v")
     refusal_of(VoteError, read, "v")
 
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
 
 from histories.system import replaced
-from pate_cli.disclosure import total
+from pate_cli.disclosure import runs as all_runs
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.runs import Run
 from pate_cli.files.document import encoded
@@ -57,7 +57,7 @@ def _places() -> tuple[tuple[Any, str, Any], ...]:
         places.append((place, name, _looked_up(place.__dict__[name])))
     places.append((Cost, "of_curves", property(_looked_up(Cost.of_curves.func))))
     places.append((Cost, "least_delta", property(_looked_up(Cost.least_delta.fget))))
-    old, new = total.total_of, _looked_up_total(total.total_of)
+    old, new = all_runs.total_of, _looked_up_total(all_runs.total_of)
     places += [
         (module, "total_of", new) for module in ours if module.__dict__.get("total_of") is old
     ]

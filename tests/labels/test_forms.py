@@ -21,14 +21,13 @@ from pyarrow import feather
 from pate_cli.core.arrays import SOURCES
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.label_set import LabelSet
-from pate_cli.core.words import LabelFormat, LabelsAs
+from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.report import report_schema
-from pate_cli.labels.forms import FORMATS, LabelForm, formats_with
+from pate_cli.labels.forms import FORMATS, formats_with, refuse_names
 from pate_cli.labels.labels import Labels, write_labels
 from refusals import refusal
 from slices import tries
 
-LISTS, PAIRS = LabelsAs.LISTS, LabelsAs.PAIRS
 KINDS = list(LabelFormat)
 DELIMITERS = {"csv": ","}
 HOSTILE = ("=cmd|' /C c'!A0", "+1", "-2", "@SUM(A1)", "\tx", "\rx", 'a "q",=1', "é;\n", "cat", "")
@@ -51,11 +50,10 @@ NAMED = labels_of(SAID, ["q,1", 'q"2', "3", "ü", ""], None, LabelSet(3, ("=mild
 PLAIN = labels_of(SAID, label_set=LabelSet(3))
 
 
-def encoded(labels, kind, labels_as=None, *, escaped=False):
+def encoded(labels, kind):
     """The bytes of a file of labels."""
     file = io.BytesIO()
-    form = LabelForm(LabelFormat(kind), labels_as, escape_formulas=escaped)
-    write_labels([labels], file, form, rows=len(labels))
+    write_labels([labels], file, LabelFormat(kind), rows=len(labels))
     return file.getvalue()
 
 
@@ -83,30 +81,33 @@ def as_csv(row):
 
 # Made by an earlier version of pate, which wrote every format in another way.
 BYTES = {
-    "numbers, parquet": "9446b90c51729b08", "numbers, npy": "c5330c51f9314f04",
-    "numbers, csv": "3696ba5ea225c684", "numbers, csv, escaped": "3696ba5ea225c684",
-    "numbers, jsonl": "b0cea098a90a10af", "texts, parquet": "7747e5b2402ce990",
-    "texts, npy": "ac1835af5cd438e5", "texts, csv": "339b66a817007950",
-    "texts, csv, escaped": "617d573c17a33cb5", "texts, jsonl": "4673ea00729f21b1",
-    "named, parquet": "3d6172ef1f42bc25", "named, parquet, pairs": "8c171c1feb216ee9",
-    "named, npy": "5cc28d21be6519b7", "named, csv": "8f421c31dc21a710",
-    "named, csv, escaped": "955fd6534f78433c", "named, jsonl": "bbd0c9846c7ce288",
-    "named, jsonl, pairs": "3041f8107c71512f", "plain, parquet": "a973b828d67b0a9b",
-    "plain, parquet, pairs": "a71dcf5d7d1f447f", "plain, npy": "5cc28d21be6519b7",
-    "plain, csv": "2c3fb07db1e7b8f6", "plain, csv, escaped": "2c3fb07db1e7b8f6",
-    "plain, jsonl": "e1f46fdc0683c7be", "plain, jsonl, pairs": "a993e639bd72eb3c",
-}  # fmt: skip
+    "numbers, parquet": "9446b90c51729b08",
+    "numbers, npy": "c5330c51f9314f04",
+    "numbers, csv": "3696ba5ea225c684",
+    "numbers, jsonl": "b0cea098a90a10af",
+    "texts, parquet": "7747e5b2402ce990",
+    "texts, npy": "ac1835af5cd438e5",
+    "texts, csv": "339b66a817007950",
+    "texts, jsonl": "4673ea00729f21b1",
+    "named, parquet": "3d6172ef1f42bc25",
+    "named, npy": "5cc28d21be6519b7",
+    "named, csv": "8f421c31dc21a710",
+    "named, jsonl": "bbd0c9846c7ce288",
+    "plain, parquet": "a973b828d67b0a9b",
+    "plain, npy": "5cc28d21be6519b7",
+    "plain, csv": "2c3fb07db1e7b8f6",
+    "plain, jsonl": "e1f46fdc0683c7be",
+}
 
 
 @pytest.mark.parametrize("name", BYTES)
 def test_files_are_those_of_earlier_versions_to_the_byte(name):
     """Published hashes of labels can be made again by whoever has the seed."""
-    case, kind, *how = name.split(", ")
+    case, kind = name.split(", ")
     if kind == "parquet" and pa.__version__ != "26.0.1":
         pytest.skip("Parquet names the library that wrote it")
-    labels_as = next((LabelsAs(each) for each in how if each != "escaped"), None)
     labels = {"numbers": NUMBERS, "texts": TEXTS, "named": NAMED, "plain": PLAIN}[case]
-    data = encoded(labels, kind, labels_as, escaped="escaped" in how)
+    data = encoded(labels, kind)
     assert hashlib.sha256(data).hexdigest()[:16] == BYTES[name]
 
 
@@ -154,8 +155,6 @@ def test_the_column_of_ids_has_its_own_name_in_every_format(labels, column):
         other = read(io.BytesIO(own)).select(read(io.BytesIO(usual)).column_names[1:])
         assert other.equals(read(io.BytesIO(usual)).select(other.column_names))
     assert next(iter(renamed.columns())) == column
-    head = decoded(encoded(renamed, "csv", escaped=True), "csv")[0]
-    assert next(iter(head)) == ("'=1" if column == "=1" else column)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -174,13 +173,9 @@ def test_other_readers_find_several_labels_a_query(labels, kind):
             yes = [False, True, None][by_title[title]]
             source = SOURCES[next(codes)]
             pairs.append({"query_id": key, "label": title, "yes": yes, "source": source})
-    for labels_as, rows in ((None, lists), (LISTS, lists), (PAIRS, pairs)):
-        if kind in DELIMITERS and labels_as is LISTS:
-            continue
-        found = decoded(encoded(labels, kind, labels_as), kind)
-        rows = list(map(as_csv, pairs)) if kind in DELIMITERS else rows
-        rows = SAID if kind == "npy" else rows
-        assert found == rows
+    found = decoded(encoded(labels, kind), kind)
+    rows = list(map(as_csv, pairs)) if kind in DELIMITERS else lists
+    assert found == (SAID if kind == "npy" else rows)
     assert labels.to_arrow().to_pylist() == lists
 
 
@@ -227,11 +222,11 @@ def test_how_labels_are_cut_leaves_no_trace(data):
     with pytest.MonkeyPatch.context() as patch:
         for kind in KINDS:
             patch.setitem(FORMATS, kind, FORMATS[kind]._replace(part_rows=size))
-        for kind, labels_as in itertools.product(KINDS, (None, PAIRS) if count else (None,)):
+        for kind in KINDS:
             file = io.BytesIO()
             parts = (whole[start:stop] for start, stop in itertools.pairwise(cuts))
-            write_labels(parts, file, LabelForm(kind, labels_as), rows=len(whole))
-            assert file.getvalue() == encoded(whole, kind, labels_as)
+            write_labels(parts, file, kind, rows=len(whole))
+            assert file.getvalue() == encoded(whole, kind)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -245,7 +240,7 @@ def test_no_more_than_a_part_is_held_back(kind, monkeypatch):
             yield NUMBERS[:3]
             sizes.append(file.tell())
 
-    write_labels(drawn(), file, LabelForm(kind), rows=15)
+    write_labels(drawn(), file, kind, rows=15)
     grew = [later > size for size, later in itertools.pairwise(sizes)]
     assert grew == [True, True, True, False]  # the last three rows wait for a fourth
     if kind == "parquet":
@@ -288,7 +283,7 @@ def test_what_ends_the_writing_comes_as_itself(kind, fault, monkeypatch):
     if (kind, fault) == ("npy", "full disk"):
         file.room = 140
     with pytest.raises(error) as given_up:
-        write_labels(drawn(), file, LabelForm(kind), rows=rows)
+        write_labels(drawn(), file, kind, rows=rows)
     if fault == "full disk":
         assert given_up.value.errno == errno.ENOSPC
     elif error is ParameterError:
@@ -315,30 +310,14 @@ def test_a_flipped_bit_in_a_page_of_labels_is_told():
     assert told > footer // 2
 
 
-ONLY_CSV = "`escape_formulas` is for CSV, which spreadsheets read; leave it out with jsonl"
-NO_LISTS = (
-    "csv has no lists of labels; give `labels_as` pairs, or `label_format` "
-    f"{'|'.join(formats_with('lists'))}"
-)
-ONE = "`labels_as` goes with several labels a query; these have one"
-NO_TEXTS = (
-    "npy holds no names, and nobody listed those of labels; give `label_format` "
-    f"{'|'.join(formats_with('texts'))}"
-)
-
-
-@pytest.mark.parametrize(
-    ("form", "label_set", "unlisted", "text"),
-    [
-        (LabelForm(LabelFormat.JSONL, escape_formulas=True), None, False, ONLY_CSV),
-        (LabelForm(LabelFormat.CSV, LISTS), LabelSet(2), False, NO_LISTS),
-        (LabelForm(LabelFormat.ARROW, PAIRS), None, False, ONE),
-        (LabelForm(LabelFormat.NPY), None, True, NO_TEXTS),
-    ],
-)
-def test_what_a_form_cannot_hold_is_refused(form, label_set, unlisted, text):
+def test_names_that_nobody_listed_need_a_format_with_texts():
     """The refusal comes before anything is spent, and says what to do."""
-    assert refusal(UsageError, form.check, label_set, unlisted=unlisted) == text
+    for kind in formats_with("texts"):
+        refuse_names(kind)
+    assert refusal(UsageError, refuse_names, LabelFormat.NPY) == (
+        "npy holds no names, and nobody listed those of labels; give `label_format` "
+        f"{'|'.join(formats_with('texts'))}"
+    )
 
 
 def test_the_schema_of_reports_knows_every_format():

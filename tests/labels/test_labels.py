@@ -136,8 +136,9 @@ def test_a_table_of_labels_shows_no_label_as_missing():
         "sigma": "4", "label_names": ["ant", "bee", "cow", "doe"],
     }  # fmt: skip
     assert repr(labels) == "<Labels: 2 of 3 queries labelled>"
-    head = [("query_id", "label", "source"), (10, "doe", "teachers"), (11, "", "none")]
-    assert list(labels.preview())[:3] == head
+    (table,) = labels.said()
+    assert table.heads == ["query_id", "label", "source"]
+    assert table.rows[:2] == [["10", "doe", "teachers"], ["11", "", "none"]]
     assert labels.to_pandas()["label"].isna().tolist() == [False, True, False]
 
 
@@ -156,7 +157,8 @@ def test_several_labels_a_query_are_told_by_query_and_by_label():
         {"query_id": 0, "labels": ["mild"], "unanswered": ["severe"]},
         {"query_id": 1, "labels": ["severe"], "unanswered": []},
     ]
-    assert [row[0] for row in labels.preview()] == ["query_id", 0, 0, "…"]
+    (table,) = labels.said()
+    assert [row[0] for row in table.rows] == ["0", "0", "…"]
 
 
 def test_rows_that_were_not_asked_are_no_unanswered_ones():

@@ -161,7 +161,7 @@ def test_no_student_label_after_the_stop(cap, size):
     asked = 2 * cap - 1  # the cap-th answer is the last row asked
     assert sources == (["teachers", "student"] * 6)[:asked] + ["none"] * (12 - asked)
     assert labels == [0, 1] * (asked // 2) + [0] + [NO_LABEL] * (12 - asked)
-    assert done.report.answers == done.ledger.answers == cap
+    assert done.report.answers == done.ledger.rounds[0].answers == cap
     # All rows are charged.
     table = mechanism.cost_table(3.0)
     tally = Tally.of(mechanism.for_rows(range(12), 0).cells_of(counts, table.grid))

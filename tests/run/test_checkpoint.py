@@ -19,7 +19,6 @@ import pate_cli as pate
 from kills.runs import A_RANGE, CLASSES, CONFIDENT, ROWS, in_place, votes_in, words
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, UsageError
-from pate_cli.disclosure.record import SpendRecord
 from pate_cli.run import fold
 from pate_cli.run.checkpoint import Checkpoint, reached
 from refusals import refusal
@@ -289,13 +288,6 @@ def refused(votes):
     return run([*line, "--bound", "two-tail", "--min-pass", "0"])
 
 
-def test_a_test_that_fails_ends_it(votes, here):
-    done = refused(votes)
-    assert done.exit_code == 8, done.output
-    assert not (here / "kept").exists()
-    assert set(in_place(here)) == {"report.json", "spent.json"}
-
-
 def test_a_test_that_fails_is_told_though_its_end_fails(votes, here, monkeypatch):
     def fail(self):
         raise PermissionError(errno.EACCES, "Permission denied")
@@ -332,13 +324,6 @@ def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
         assert run(words(votes, "target")).exit_code == 130
     assert in_place(here) == {"spent.json": found["spent.json"]}
     same_answer(votes, here, found, "target")
-
-
-def test_with_a_seed_too_an_attempt_is_one_attempt(votes, here, cut):
-    found = cut("target", "--seed", "5")
-    (here / "spent.json").write_bytes(found["spent.json"])
-    assert run(words(votes, "target", "--seed", "5")).exit_code == 0
-    assert len(SpendRecord.read(here / "spent.json").runs) == 1
 
 
 def test_two_runs_in_one_folder_do_not_mix_their_rows(votes, here):

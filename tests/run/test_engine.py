@@ -49,13 +49,6 @@ def test_whoever_stops_listening_ends_the_work():
     results.close()
 
 
-def test_large_tasks_items_and_results_pass():
-    """Neither side waits for the other to read what it has written."""
-    large = bytes(1 << 20)
-    found = list(Processes(2)(large.__add__, [large] * 5))
-    assert [len(each) for each in found] == [1 << 21] * 5
-
-
 def test_what_a_task_raises_comes_as_itself_and_in_its_turn():
     results = Processes(2)(refused, range(10))
     assert [next(results) for _ in range(3)] == [0, 1, 2]

@@ -187,8 +187,6 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small):
     assert not processes(folder / "counts.npy") & me
     assert processes(folder / "whole.parquet", in_order=True) == me
     assert processes(COUNTS) == me  # votes in memory would have to travel
-    with open_votes(folder / "whole.parquet") as file:
-        assert list(AskedRows(file, ROWS, two).share(abs, [-3, -1, 2])) == [3, 1, 2]
 
 
 # ---------------------------------------------------------------- ranges

@@ -12,7 +12,7 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism
-from pate_cli.run.accounts import TightAccount
+from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import Publication
@@ -117,7 +117,7 @@ def aggregated(rows, mechanism, plan=None, *, max_answers, key, delta=1e-5, **ho
         private=key.private,
         sanitizer=plan,
     )
-    account = None if plan is None else TightAccount(mechanism, plan)
+    account = None if plan is None else LedgerAccount(mechanism, plan)
     facts, ledger = run(rows, mechanism, account, settings, key=key, into=kept, **how)
     return Aggregation(kept.labels, report_of(facts), ledger)
 

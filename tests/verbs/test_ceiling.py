@@ -138,9 +138,9 @@ def test_a_price_is_told_whatever_it_is():
 
 def test_a_run_at_the_ceiling_is_none_above(monkeypatch):
     price = pate.quote(VOTES, **DEAR).epsilon
-    monkeypatch.setattr("pate_cli.verbs.limits.CEILING", price)
+    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price)
     assert pate.aggregate(VOTES, **DEAR).report.epsilon <= price
-    monkeypatch.setattr("pate_cli.verbs.limits.CEILING", price * 0.999)
+    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price * 0.999)
     with pytest.raises(CeilingError):
         pate.aggregate(VOTES, **DEAR)
 

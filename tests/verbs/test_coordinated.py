@@ -18,7 +18,7 @@ from scipy.stats import binom, chi2, kstest
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.verbs import coordinated
-from pate_cli.verbs.coordinated import PublicClocks, coordinated_choice
+from pate_cli.verbs.coordinated import clocks_of, coordinated_choice
 from refusals import refusal
 from slices import some
 
@@ -154,8 +154,8 @@ def test_asks_are_independent():
 
 
 def test_clocks_are_exponential():
-    clocks = PublicClocks(seed=3, position=5)
-    for drawn in (clocks.first(20_000), clocks.of([f"token {i}" for i in range(20_000)])):
+    for tokens in (range(20_000), [f"token {i}" for i in range(20_000)]):
+        drawn = clocks_of(b"ask", tokens)
         assert kstest(drawn, "expon").pvalue > FALSE_ALARM
 
 
@@ -270,13 +270,14 @@ def test_the_words_are_those_of_the_page():
         b"#" + (2).to_bytes(8, "little") + (2026).to_bytes(2, "little")
         + b"$" + (3).to_bytes(8, "little") + "é1".encode()
     )  # fmt: skip
-    clocks = PublicClocks(seed=2026, position="é1")
+    assert coordinated._spelled("seed", 2026) + coordinated._spelled("position", "é1") == ask
     block = by_hand(ask, b"#" + (1).to_bytes(8, "little"), 2048)
     word = int.from_bytes(block[8 * 44 : 8 * 45], "little")
-    assert clocks.first(301)[300] == pytest.approx(-np.log1p(-(word + 0.5) / 2**64), rel=1e-14)
-    assert clocks.of([300])[0] == clocks.first(301)[300]
+    found = clocks_of(ask, range(301))[300]
+    assert found == pytest.approx(-np.log1p(-(word + 0.5) / 2**64), rel=1e-14)
+    assert clocks_of(ask, [300])[0] == found
     word = int.from_bytes(by_hand(ask, b"$ yes", 8), "little")
-    assert clocks.of([" yes"])[0] == pytest.approx(-np.log1p(-(word + 0.5) / 2**64), rel=1e-14)
+    assert clocks_of(ask, [" yes"])[0] == pytest.approx(-np.log1p(-(word + 0.5) / 2**64), rel=1e-14)
 
 
 def test_other_asks_have_other_clocks():
@@ -291,8 +292,8 @@ def test_other_asks_have_other_clocks():
         ("a", "bc"),
         (0, 0),
     ]
-    found = {PublicClocks(seed=s, position=p).of(["t", "u"])[0] for s, p in asks}
-    found |= {PublicClocks(seed=s, position=p).first(1)[0] for s, p in asks}
+    asked = [coordinated._spelled("seed", s) + coordinated._spelled("position", p) for s, p in asks]
+    found = {clocks_of(ask, tokens)[0] for ask in asked for tokens in (["t", "u"], [0])}
     assert len(found) == 2 * len(asks)
 
 

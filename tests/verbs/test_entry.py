@@ -27,13 +27,12 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.budget import Budget
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.profile import States
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
-from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.runs import Budget, Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
 from slices import some
 from some_runs import TRIED
@@ -262,7 +261,7 @@ def test_an_interruption_right_after_the_draw_gives_no_second_one(outcome, under
 def entry(name="a", *, epsilon=1.0, path=RECORD, **given):
     settings = replace(TRIED.settings, target=TargetPlan(epsilon, 1e-5, epsilon / 2.0))
     run = Run.of(id=name, time=None, settings=settings)
-    return Entry(RecordPlace.at(path), run, **{"budget": None} | given)
+    return Entry(RecordPlace(RecordFile(path)), run, **{"budget": None} | given)
 
 
 def test_a_known_outcome_is_not_made_pending_again():
@@ -286,17 +285,6 @@ def test_a_budget_is_kept_against_all_runs_of_the_record():
     with pytest.raises(UnreachableError):  # it has become too much meanwhile
         beside.enter()
     assert [run.id for run in attempts()] == ["a", "b"]
-
-
-def test_a_record_takes_over_the_runs_of_others():
-    entry("a", path=Path("one.json")).enter()
-    entry("b", path=Path("two.json")).enter()
-    place = RecordPlace.found(Path("all.json"), [Path("one.json"), Path("two.json")])
-    run = replace(SpendRecord.read("one.json").runs[0], id="c")
-    Entry(place, run, budget=None).enter()
-    assert [run.id for run in SpendRecord.read("all.json").runs] == ["a", "b", "c"]
-    with pytest.raises(LedgerError, match=r"one\.json go on in all\.json"):
-        entry("d", path=Path("one.json"))
 
 
 def test_a_record_that_is_taken_over_meanwhile_takes_no_run():
@@ -355,24 +343,13 @@ def test_votes_on_disk_have_a_record_beside_them_and_others_none(tmp_path, monke
     assert len(SpendRecord.read("votes.npy.spent.json").runs) == 3
 
 
-def test_a_run_takes_the_record_beside_its_votes_along_where_it_is_told_another(tmp_path):
-    votes = tmp_path / "votes.npy"
-    np.save(votes, COUNTS)
-    asked = {"sigma2": 4.0, "layout": "counts", "max_queries": 4}
-    pate.aggregate(votes, "gnmax", **asked)
-    done = pate.aggregate(votes, "gnmax", record="other.json", **asked)
-    assert done.report.spent.count == 2
-    assert pate.aggregate(votes, "gnmax", **asked).report.spent.count == 3
-    assert len(SpendRecord.read("other.json").runs) == 3
-
-
 def test_what_another_process_has_settled_is_not_struck_out():
     """Both go on with one run, and only one of them finds that the file has changed."""
     ask(checkpoint="kept")
     (run,) = attempts()
     pending = replace(run, outcome=Outcome.PENDING)
     record_files.unlink(RECORD)
-    one, other = (Entry(RecordPlace.at(RECORD), pending, budget=None) for _ in range(2))
+    one, other = (Entry(RecordPlace(RecordFile(RECORD)), pending, budget=None) for _ in range(2))
     one.enter()
     other.enter()
     other.settle(Outcome.LABELLED, answers=1)

@@ -18,7 +18,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
-from pate_cli.core.words import Bound, LabelFormat, LabelsAs
+from pate_cli.core.words import Bound, LabelFormat
 from pate_cli.disclosure.checked import Checked
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.label_checks import (
@@ -39,7 +39,7 @@ from pate_cli.disclosure.verification import (
     RUNS,
     SKIPPED,
 )
-from pate_cli.labels.forms import LabelForm, formats_with
+from pate_cli.labels.forms import formats_with
 from pate_cli.labels.labels import write_labels
 from pate_cli.verbs.signatures import verify
 from slices import some
@@ -181,6 +181,17 @@ def test_settings_that_no_run_has_are_no_report(kind, way, value, fault):
         of(put(reports.made(kind)[0].to_dict(), (*ROUND, *way), value))
 
 
+def test_votes_of_several_teachers_are_not_charged_as_one_teachers():
+    """Those of one teacher are all for the same class, and so cost less."""
+    groups = pate.TeacherGroups(["a"] * 9, teachers_per_record=[2] * 9)
+    votes = np.zeros((3, 9), dtype=int)
+    done = pate.aggregate(votes, "gnmax", layout="labels", classes=2, sigma2=9.0, groups=groups)
+    forged = done.report.to_dict()
+    forged["rounds"][0]["mechanism"]["votes_together"] = True
+    with pytest.raises(ReportError, match="charged for those of one"):
+        verify(json.dumps(forged).encode())
+
+
 def test_a_session_whose_rule_costs_more_than_it_says_fails():
     with (
         reports.called_private(),
@@ -309,14 +320,12 @@ def test_labels_are_of_the_format_that_the_report_says(said, tmp_path):
     assert HERE(told, tmp_path / "labels.parquet").holds is (said is LabelFormat.PARQUET)
 
 
-@pytest.mark.parametrize("as_", ["lists", "pairs"])
-@pytest.mark.parametrize("label_format", ["parquet", "jsonl", "arrow"])
-def test_labels_in_lists_and_in_pairs(label_format, as_, tmp_path):
+@pytest.mark.parametrize("label_format", ["parquet", "jsonl", "arrow", "csv"])
+def test_labels_in_lists_and_in_pairs(label_format, tmp_path):
     report, labels = reports.made("several labels")
     path = tmp_path / f"labels.{label_format}"
     with path.open("wb") as file:
-        form = LabelForm(LabelFormat(label_format), LabelsAs(as_))
-        write_labels([labels], file, form, rows=len(labels))
+        write_labels([labels], file, LabelFormat(label_format), rows=len(labels))
     found = HERE(report.with_labels(path), path)
     assert not failed(found), found.checks
     wrong = dataclasses.replace(report, answers=report.answers + 1)

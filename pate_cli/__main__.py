@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import sys
 
 from pate_cli.cli.terminal import (
     escape_unprintable,
     interruptible,
-    say,
     stoppable,
     take_closed_places,
 )
-from pate_cli.core.errors import OutputError
 from pate_cli.core.memory import bound_reading
 
 
@@ -28,14 +25,7 @@ def main() -> None:
         from pate_cli.cli.app import app
 
         escape_unprintable()
-        try:
-            app(prog_name="pate")
-        except OSError as error:
-            # Commands report their own failures; this is --help or --version to a full disk.
-            if os.environ.get("PATE_DEBUG"):
-                raise
-            say(f"cannot write: {error.strerror or error}")
-            sys.exit(OutputError.exit_code)
+        app(prog_name="pate")
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
@@ -21,10 +20,11 @@ from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.parameters.kinds import FileName
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.report import Report
+    from pate_cli.files.outputs import Outputs
     from pate_cli.run.publication import Destination, Publication
-    from pate_cli.votes.vote_file import VoteFile
 
 
 @command(verbs.aggregate, QUIET)
@@ -47,6 +47,8 @@ def aggregate(
       pate aggregate votes.parquet --target-epsilon 1.5 -o labels.csv
       pate aggregate votes.parquet --target-epsilon 1.5 --dry-run
     """
+    from pate_cli.disclosure.quote import Quote
+    from pate_cli.disclosure.report import RefusedError
     from pate_cli.run.publication import Destination
 
     votes = asked["votes"]
@@ -58,159 +60,124 @@ def aggregate(
     labels = out or f"{stem_of(votes)}.labels.parquet"
     beside = report if labels == "-" else report or report_beside(labels, votes)
     to = Destination(labels, report=beside, ledger=ledger, label_format=label_format, force=force)
-    run = _CommandLine(votes, to, view, told=report)
+    by_person, refused = terminal.read_by_person(), None
+    # A pipe gets a copy of the report, which lies beside the labels.
+    copies = report is None and labels != "-" and not by_person
+    copy = "-" if copies else report if dry_run else None
+    summed_up = by_person and "-" not in (report, labels)
     asked["keep_ledger"] = ledger is not None
-    if dry_run:
-        run.price(asked)
-    else:
-        run.label(asked)
-
-
-@dataclass(frozen=True)
-class _CommandLine:
-    """One command line: where its outputs go, and what is said of them.
-
-    Attributes:
-        votes: their name.
-        to: the files of labels, report and ledger.
-        view: how much is said.
-        told: the name of the report, where one was given.
-    """
-
-    votes: str
-    to: Destination
-    view: View
-    told: str | None
-
-    @property
-    def copies(self) -> bool:
-        """Whether a pipe gets a copy of the report, which lies beside the labels."""
-        return self.told is None and self.to.labels != "-" and not terminal.read_by_person()
-
-    @property
-    def summed_up(self) -> bool:
-        """Whether a person reads a summary on standard output."""
-        return terminal.read_by_person() and self.told != "-" and self.to.labels != "-"
-
-    def price(self, asked: dict[str, Any]) -> None:
-        """Look whether it could be done, and say what it would cost for all votes."""
-        from pate_cli.disclosure.summary import of_quote
-
-        if "checkpoint" in asked:
-            raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
-        place = "-" if self.copies else self.told
-        with self._promised(asked, keeps_report=False, place=place) as (out, file, _):
-            with self.view.progress("pricing", file.rows_for("max_queries", None)) as advance:
-                quote = verbs.quote(**asked, progress=advance)
-            if place is not None:
-                out.write(place, quote.to_json().encode())
-            if self.summed_up:
-                terminal.print_words([of_quote(quote)])
-            else:
-                self.view.note("dry run: the votes are in order, nothing was drawn or spent")
-            for warning in quote.warnings:
-                self.view.note(f"warning: {warning}")
-
-    def label(self, asked: dict[str, Any]) -> None:
-        """Draw the labels and publish them."""
-        from pate_cli.disclosure.report import RefusedError
-
-        place = "-" if self.copies else None
-        refused = None
-        with self._promised(asked, place=place) as (out, file, publication):
-            available, record = file.queries, asked["record"]
+    if dry_run and "checkpoint" in asked:
+        raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
+    with _promised(asked, to, view, copy=copy, dry_run=dry_run) as (files, rows, publication):
+        record: RecordPlace = asked["record"]
+        with view.progress("pricing" if dry_run else "aggregating", rows) as asked["progress"]:
             try:
-                rows = file.rows_for("max_queries", asked.get("max_queries"))
-                with self.view.progress("aggregating", rows) as advance:
-                    done = verbs.aggregate(**asked, into=publication, progress=advance)
-                report = done.report
+                if dry_run:
+                    found: Quote | Report = verbs.quote(**asked)
+                else:
+                    found = verbs.aggregate(**asked, into=publication).report
             except RefusedError as error:
-                refused, report = error, error.report
-            if place is not None:
-                out.write(place, report.to_json().encode())
-        self._tell(report, available, record, refused=refused is not None)
-        if refused is not None:
-            raise refused
+                refused, found = error, error.report
+        if copy is not None:
+            files.write(copy, found.to_json().encode())
+    if isinstance(found, Quote):
+        _tell_price(found, view, summed_up=summed_up)
+        return
+    if summed_up:
+        _sum_up(found, to, votes=votes, rows=rows, record=record)
+    for line in _notes(found, to, rows=rows, record=record, summed_up=summed_up):
+        view.note(line)
+    if refused is not None:
+        raise refused
 
-    @contextlib.contextmanager
-    def _promised(
-        self, asked: dict[str, Any], *, place: str | None, keeps_report: bool = True
-    ) -> Iterator[tuple[Any, VoteFile, Publication]]:
-        """Promise all outputs and open the votes; a dry run minds no output that is there."""
-        from pate_cli.disclosure.record_place import RecordPlace
-        from pate_cli.files.existing import REPORT
-        from pate_cli.run.checkpoint import reached
 
-        row = reached(asked.get("checkpoint"))
-        if row is not None:
-            kept = public_name(asked["checkpoint"])
-            self.view.note(f"goes on with the run in {kept}, which had come to row {row}")
-        asked["record"] = record = RecordPlace.of(
-            self.votes,
-            record=asked.get("record"),
-            ensemble=asked.pop("ensemble", None),
-            seeded="seed" in asked,
-            accept_lost=asked.pop("accept_lost_record", False),
-        )
-        if record.joined is not None:
-            self.view.note(record.joined)
-        note("the record of what was spent", *record.paths)
-        resumed = row is not None or not keeps_report
-        with terminal.outputs(force=self.to.force) as out:
-            if place is not None:
-                out.reserve(place, replaces=REPORT)
-            publication = self.to.reserve(out, keeps_report=keeps_report, resumed=resumed)
-            with opened(asked, self.view) as file:
-                publication.check(file)
-                yield out, file, publication
+def _tell_price(quote: Quote, view: View, *, summed_up: bool) -> None:
+    """Say what the run would cost for all votes."""
+    from pate_cli.disclosure.summary import of_quote
 
-    def _tell(self, report: Report, available: int, record: RecordPlace, *, refused: bool) -> None:
-        """Tell what was released of so many rows: a table to a person, else some lines."""
-        from pate_cli.disclosure.summary import of_report
+    if summed_up:
+        terminal.print_words([of_quote(quote)])
+    else:
+        view.note("dry run: the votes are in order, nothing was drawn or spent")
+    for warning in quote.warnings:
+        view.note(f"warning: {warning}")
 
-        if self.summed_up:
-            names = [str(self.to.report)] if refused else [str(self.to.labels), str(self.to.report)]
-            written = [public_name(name) for name in names if name != os.devnull]
-            secret = ["the votes" if self.votes == "-" else public_name(self.votes)]
-            secret += [] if self.to.ledger is None else [public_name(self.to.ledger)]
-            paths = [os.fspath(file.path) for file in record.files]
-            records = [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
-            check = written[::-1] if len(written) == 2 else ()
-            told = of_report(
-                report,
-                publish=written,
-                secret=secret,
-                check=check,
-                records=records,
-                rows=available,
-            )
-            terminal.print_words([told])
-        elif not refused:
-            self._note_answers(report, available)
-        for line in _notes(report, None if self.summed_up else record):
-            self.view.note(line)
 
-    def _note_answers(self, report: Report, available: int) -> None:
-        from pate_cli.disclosure.figures import pair
-        from pate_cli.disclosure.summary import not_asked
+@contextlib.contextmanager
+def _promised(
+    asked: dict[str, Any],
+    to: Destination,
+    view: View,
+    *,
+    copy: str | None,
+    dry_run: bool = False,
+) -> Iterator[tuple[Outputs, int, Publication]]:
+    """Promise all outputs and open the votes; a dry run minds no output that is there.
 
-        labels = str(self.to.labels)
-        place = "standard output" if labels == "-" else public_name(labels)
-        self.view.note(
+    Yields:
+        The outputs, how many rows the votes have, and where labels, report and ledger go.
+    """
+    from pate_cli.disclosure.record_place import RecordPlace
+    from pate_cli.files.existing import REPORT
+    from pate_cli.run.checkpoint import reached
+
+    row = reached(asked.get("checkpoint"))
+    if row is not None:
+        kept = public_name(asked["checkpoint"])
+        view.note(f"goes on with the run in {kept}, which had come to row {row}")
+    asked["record"] = record = RecordPlace.of(
+        asked["votes"],
+        record=asked.get("record"),
+        ensemble=asked.pop("ensemble", None),
+        seeded="seed" in asked,
+        accept_lost=asked.pop("accept_lost_record", False),
+    )
+    if record.joined is not None:
+        view.note(record.joined)
+    note("the record of what was spent", *record.paths)
+    with terminal.outputs(force=to.force) as out:
+        if copy is not None:
+            out.reserve(copy, replaces=REPORT)
+        resumed = row is not None or dry_run
+        publication = to.reserve(out, keeps_report=not dry_run, resumed=resumed)
+        with opened(asked, view) as file:
+            publication.check(file)
+            yield out, file.queries, publication
+
+
+def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: RecordPlace) -> None:
+    """Print a table for a person: what was released, and what to do with the files."""
+    from pate_cli.disclosure.summary import of_report
+
+    files = [to.report] if report.refused else [to.labels, to.report]
+    written = [public_name(name) for name in files if name not in (None, os.devnull)]
+    secret = ["the votes" if votes == "-" else public_name(votes)]
+    secret += [] if to.ledger is None else [public_name(to.ledger)]
+    paths = [os.fspath(file.path) for file in record.files]
+    records = [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
+    check = written[::-1] if len(written) == 2 else ()
+    terminal.print_words(
+        [of_report(report, publish=written, secret=secret, check=check, records=records, rows=rows)]
+    )
+
+
+def _notes(
+    report: Report, to: Destination, *, rows: int, record: RecordPlace, summed_up: bool
+) -> Iterator[str]:
+    """Yield what was answered and what all runs cost, unless a table says so; and warnings."""
+    from pate_cli.disclosure.figures import pair
+    from pate_cli.disclosure.summary import not_asked
+
+    spent, left = report.spent, not_asked(report, rows)
+    if not summed_up and not report.refused:
+        place = "standard output" if to.labels == "-" else public_name(to.labels)
+        yield (
             f"answered {report.answers} of {report.queries} {report.rows}, labels in {place}; "
             f"{pair(report.epsilon, report.delta)}"
         )
-        left = not_asked(report, available)
         if left is not None:
-            self.view.note(f"asked {left}")
-
-
-def _notes(report: Report, record: RecordPlace | None) -> Iterator[str]:
-    """Yield what all runs cost, unless a summary says so, and whatever a reader must beware of."""
-    from pate_cli.disclosure.figures import pair
-
-    spent = report.spent
-    if spent is not None and spent.count > 1 and record is not None and record.file is not None:
+            yield f"asked {left}"
+    if not summed_up and spent is not None and spent.count > 1 and record.file is not None:
         total = pair(spent.epsilon, spent.delta)
         yield f"{spent.count} runs in {record.file.name} cost {total} together"
     if spent is None and report.private:

@@ -11,20 +11,21 @@ Typer gets every value as a text, and its keyword turns it into a value and chec
 
 from __future__ import annotations
 
+import functools
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from pate_cli.cli import help as helping
-from pate_cli.cli.commands import COMMANDS
+from pate_cli.cli.commands import COMMANDS, load
+from pate_cli.cli.ending import Keywords, ending, tells_more
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import UsageError
-from pate_cli.verbs.parameters.keywords import Keyword, check_all, dashed, keywords_of
-
-Keywords = Mapping[str, Keyword]
+from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of
+from pate_cli.verbs.parameters.table import OFF
 
 
 class Command(TyperCommand):
@@ -37,6 +38,36 @@ class Command(TyperCommand):
         return helping.of_command(
             ctx.command_path, self.help or "", self.keywords, everything=everything
         )
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Show help wherever it is asked for; else leave texts as they are to their keywords.
+
+        Typer itself would read each of them with a library that takes long to import.
+        """
+        with ending(ctx.command_path, self.keywords):
+            if helping.asks_for_help(args):
+                typer.echo(self.get_help(ctx, everything=helping.EVERYTHING in args))
+                ctx.exit()
+            if not args and self.no_args_is_help:
+                return super().parse_args(ctx, args)
+            found, rest, _ = self.make_parser(ctx).parse_args(args=list(args))
+            ctx.params = {name: found.get(name) for name in (each.name for each in self.params)}
+            if not ctx.resilient_parsing:
+                self._check(ctx.params, rest, ctx.command_path)
+        return rest
+
+    def _check(self, params: Mapping[str, Any], rest: Sequence[str], path: str) -> None:
+        """UsageError for an argument that is missing, and for one too many."""
+        if rest:
+            raise UsageError(tells_more(f"got unexpected extra argument ({' '.join(rest)})", path))
+        for name, keyword in self.keywords.items():
+            if keyword.default is Keyword.required and params[name] in (None, ()):
+                raise UsageError(tells_more(f"missing {keyword.option}", path))
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with ending(ctx.command_path, self.keywords):
+            return super().invoke(ctx)
 
 
 def command(
@@ -55,7 +86,8 @@ def command(
         viewed = keywords_of(View, called=function.__name__)
         of_view = {name: viewed[name] for name in shown}
         own = keywords_of(function, without=("asked", "view"))
-        keywords = shared | own | of_view
+        given = shared | own | of_view
+        keywords = given | {off.name: off for each in given.values() if (off := each.off)}
 
         def run(**texts: Any) -> None:
             given = _values(keywords, texts)
@@ -67,7 +99,7 @@ def command(
             mine |= {"view": view} if shown else {}
             function(**mine)
 
-        parameters = [found for each in keywords.values() for found in _for_typer(each)]
+        parameters = [_for_typer(each) for each in keywords.values()]
         run.__dict__["__signature__"] = inspect.Signature(parameters)
         run.__annotations__ = {each.name: each.annotation for each in parameters}
         run.__doc__ = function.__doc__
@@ -83,8 +115,10 @@ def keywords_of_command(function: Callable[..., None]) -> Keywords:
     return keywords
 
 
-def build(name: str, function: Callable[..., None]) -> Command:
-    """Return the Typer command of a function that `command` made."""
+@functools.cache
+def build(name: str) -> Command:
+    """Return the Typer command of a name, which is imported for it."""
+    function = load(name)
     keywords = keywords_of_command(function)
     alone = typer.Typer(add_completion=False, rich_markup_mode=None)
     needed = any(each.default is Keyword.required for each in keywords.values())
@@ -106,37 +140,30 @@ def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
             given |= {name: [keyword.read(each) for each in text]} if text else {}
         elif text is not None:
             given[name] = keyword.read(text)
-        if keyword.off and texts[keyword.off]:
+    for name, off in OFF.items():
+        if given.pop(off, False):
             if name in given:
-                both = f"{dashed(keyword.off)} and {keyword.option}"
+                both = f"{keywords[off].option} and {keywords[name].option}"
                 raise UsageError(f"{both} contradict each other; give one of them")
             given[name] = False
     return given
 
 
-def _for_typer(keyword: Keyword) -> Iterator[inspect.Parameter]:
-    """Yield a flag, a text or a list of texts as Typer wants it, and perhaps a flag for False."""
+def _for_typer(keyword: Keyword) -> inspect.Parameter:
+    """Return a flag, a text or a list of texts as Typer wants it."""
     kind: Any = bool if keyword.flag else list[str] if keyword.several else str
-    if keyword.argument:
-        required = keyword.default is Keyword.required
-        about = typer.Argument(metavar=keyword.option, help=keyword.says.help)
-        yield _parameter(keyword.name, kind if required else kind | None, about)
-        return
-    about = typer.Option(
-        *(keyword.spelled.split(", ")[::-1]),
-        metavar=keyword.metavar or None,
-        help=keyword.says.help,
-        autocompletion=keyword.complete if keyword.choices else None,
-    )
-    yield _parameter(keyword.name, kind | None, about)
-    if keyword.off is not None:
-        about = typer.Option(dashed(keyword.off), help=keyword.without)
-        yield _parameter(keyword.off, bool | None, about)
-
-
-def _parameter(name: str, kind: Any, about: Any) -> inspect.Parameter:
-    default = Keyword.required if kind in (str, list[str]) else None
-    annotation = Annotated[kind, about]
+    required = keyword.default is Keyword.required
+    about: Any = typer.Argument(metavar=keyword.option, help=keyword.says.help)
+    if not keyword.argument:
+        about = typer.Option(
+            *(keyword.spelled.split(", ")[::-1]),
+            metavar=keyword.metavar or None,
+            help=keyword.says.help,
+            autocompletion=keyword.complete if keyword.choices else None,
+        )
     return inspect.Parameter(
-        name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+        keyword.name,
+        inspect.Parameter.KEYWORD_ONLY,
+        default=Keyword.required if required else None,
+        annotation=Annotated[kind if required else kind | None, about],
     )

@@ -40,9 +40,8 @@ def explain(
             outputs.write(place, _page(asked) if html else _curve(asked))
         return
     found = verbs.explain(**asked)
-    # A pipe gets the words of a terminal, too.
-    if not view.quiet:
-        terminal.show(found, in_words=not view.as_json)
+    if not view.quiet:  # a pipe gets the words of a terminal, too
+        View(as_json=view.as_json, as_table=not view.as_json).show(found)
 
 
 def _page(asked: dict[str, Any]) -> bytes:

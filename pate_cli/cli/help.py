@@ -4,22 +4,19 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import shutil
 import sys
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pate_cli.verbs.parameters.keywords import Keyword, dashed, with_options
+from pate_cli.verbs.parameters.keywords import Keyword, with_options
 from pate_cli.verbs.parameters.table import HEADINGS
 
 EVERYTHING: Final = "--help-all"
 _WIDEST: Final = 100
 _NARROW: Final = 60
 _COLUMN: Final = 28
-# A word, or one of several choices with the bar behind it.
-_PIECE: Final = re.compile(r"[^ |,]*(?:[|,]| |$)")
 
 
 def asks_for_help(words: Sequence[str]) -> bool:
@@ -52,10 +49,10 @@ def of_command(
     groups: dict[str, list[tuple[str, str]]] = {heading: [] for heading in HEADINGS}
     hidden = 0
     for keyword in keywords.values():
-        listed = list(entries(keyword, keywords, everything=everything))
-        shown = listed if everything else listed[: keyword.says.everyday]
-        groups[keyword.says.group] += shown
-        hidden += len(listed) - len(shown)
+        if everything or keyword.says.everyday:
+            groups[keyword.says.group].append(entry(keyword, keywords, everything=everything))
+        else:
+            hidden += 1
     for group, listed in groups.items():
         lines += _section(group, listed, width)
     if hidden:
@@ -77,27 +74,18 @@ def argument(keyword: Keyword) -> str:
     return name if keyword.default is Keyword.required else f"[{name}]"
 
 
-def entries(
+def entry(
     keyword: Keyword, keywords: Mapping[str, Keyword], *, everything: bool = True
-) -> Iterator[tuple[str, str]]:
-    """Yield a parameter as help writes it, and the one that stands for False if there is one."""
-    if keyword.argument:
-        yield keyword.option, _sentence(keyword, keywords, everything)
-        return
-    spelled = f"{keyword.spelled} {keyword.metavar}".rstrip()
-    yield spelled, _sentence(keyword, keywords, everything)
-    if keyword.off is not None:
-        yield dashed(keyword.off), keyword.without
-
-
-def _sentence(keyword: Keyword, keywords: Mapping[str, Keyword], everything: bool) -> str:
-    """Return help and default of a parameter, its range and words where all is asked for."""
+) -> tuple[str, str]:
+    """Return how help writes a parameter, and what it says, with all that there is if asked for."""
+    argument, value = keyword.argument, keyword.metavar
+    spelled = keyword.option if argument else f"{keyword.spelled} {value}".rstrip()
     named = all(choice in keyword.says.help for choice in keyword.choices) or "|" in keyword.metavar
     choices = f" One of {', '.join(keyword.choices)}." if everything and not named else ""
     limits = f" [{keyword.range}]" if everything and keyword.range else ""
     plain = keyword.default in (None, False, (), Keyword.required)
     default = "" if plain else f" [default: {keyword.default}]"
-    return with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
+    return spelled, with_options(f"{keyword.says.help}{choices}{limits}{default}", keywords)
 
 
 def _section(title: str, listed: list[tuple[str, str]], width: int) -> list[str]:
@@ -129,22 +117,7 @@ def _paragraphs(text: str, width: int) -> Iterator[str]:
 
 
 def _wrapped(text: str, width: int) -> list[str]:
-    """Return a text in lines; what is longer than one is broken behind a bar or a comma."""
-    lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False) or [""]
-    return [piece for line in lines for piece in _broken(line, width)]
-
-
-def _broken(line: str, width: int) -> Iterator[str]:
-    if len(line) <= width:
-        yield line
-        return
-    held = ""
-    for piece in _PIECE.findall(line):
-        if held.strip() and len(held + piece.rstrip()) > width:
-            yield held.rstrip()
-            held = ""
-        held += piece
-    yield held.rstrip()
+    return textwrap.wrap(text, width, break_on_hyphens=False) or [""]
 
 
 def _width() -> int:

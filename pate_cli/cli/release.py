@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,10 +33,9 @@ def release(
 
       pate release first.report.json second.report.json --report both.report.json
     """
-    given = asked["given"]
     if asked.get("again") and asked.get("record") is False:
         raise UsageError("`again` goes with a record of earlier draws; leave out `record` False")
-    first = Path(public_name(given[0])).stem.removesuffix(".spent") or "release"
+    first = Path(public_name(asked["given"][0])).stem.removesuffix(".spent") or "release"
     piped = report == "-" or (report is None and not terminal.read_by_person())
     place = "-" if piped else report or f"{first}.report.json"
     with terminal.outputs(force=force) as out:
@@ -52,16 +50,14 @@ def release(
                 error.add_note("what was drawn stays in the record and counts")
             raise
     summed_up = terminal.read_by_person() and not piped
-    for line in _notes(done, asked, summed_up=summed_up):
+    for line in _notes(done, summed_up=summed_up):
         view.note(line)
     if summed_up:
-        _sum_up(done, given, place)
+        _sum_up(done, place)
 
 
-def _notes(done: Released, asked: dict[str, Any], *, summed_up: bool) -> Iterator[str]:
+def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
     """Yield what is to be known of a release, but for what a summary says."""
-    from pate_cli.disclosure.figures import pair
-
     total, report = done.ledger, done.report
     if done.joined is not None:
         yield done.joined
@@ -70,34 +66,18 @@ def _notes(done: Released, asked: dict[str, Any], *, summed_up: bool) -> Iterato
             f"the rounds published {len(total.draws)} epsilon(s) of their own, charged here; "
             "aggregate --release none --ledger FILE saves that"
         )
-    if summed_up:
-        return
-    external = asked.get("external", ())
-    beside = f", {len(external)} external part(s)" if external else ""
-    worth = pair(report.epsilon, report.delta)
-    yield f"{len(report.rounds)} round(s), {report.answers} answers{beside}: {worth}"
-    spent = report.spent
-    if spent is not None and spent.count > 1 and report.epsilon_kind != "total":
-        yield f"{spent.count} runs of the record: {pair(spent.epsilon, spent.delta)} together"
-    yield from (f"warning: {warning}" for warning in report.warnings)
-    if not report.sound:
-        yield f"warning: {report.summary}"
+    if not summed_up:
+        yield report.headline()
+        yield from (f"warning: {warning}" for warning in report.warnings)
+        yield from () if report.sound else (f"warning: {report.summary}",)
 
 
-def _sum_up(done: Released, given: Sequence[str], place: str) -> None:
-    """Print the summary for a person, with the ledgers that are to be kept secret."""
+def _sum_up(done: Released, place: str) -> None:
+    """Print a table for a person: what was released, and what to do with the files."""
     from pate_cli.disclosure.summary import of_report
 
-    ledgers = [] if done.ledger is None else [name for name in given if _is_ledger(name)]
-    secret = dict.fromkeys(public_name(os.path.relpath(at)) for at in ledgers)
-    public = [public_name(place)]
-    told = of_report(done.report, publish=public, secret=["the votes", *secret], check=public)
-    terminal.print_words([told])
-
-
-def _is_ledger(name: str) -> bool:
-    path = Path(name)
-    if not path.is_file():  # a pipe, or the address of a report
-        return False
-    with path.open("rb") as file:
-        return b'"pate-ledger"' in file.read(200)
+    secret, public = (
+        ["the votes", "the ledgers"][: 1 + (done.ledger is not None)],
+        public_name(place),
+    )
+    terminal.print_words([of_report(done.report, publish=[public], secret=secret, check=[public])])

@@ -18,11 +18,8 @@ from pate_cli.core.errors import OutputError, printable
 from pate_cli.verbs.parameters.keywords import with_options
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from pate_cli.core.said import Said
     from pate_cli.files.outputs import Outputs
-    from pate_cli.files.results import Result
 
 _ENDLESS: Final = 10_000
 
@@ -99,14 +96,6 @@ _OUTPUTS: ContextVar[list[Outputs]] = ContextVar("outputs")
 _ANSWERED: ContextVar[bool] = ContextVar("answered", default=False)
 
 
-def show(result: Result, *, in_words: bool) -> None:
-    """Write a result to stdout: its words for a person, or JSON."""
-    if in_words:
-        print_words(result.said())
-    else:
-        write(result.to_json())
-
-
 def write(text: str) -> None:
     """Write a text to stdout.
 
@@ -120,9 +109,18 @@ def write(text: str) -> None:
 def print_words(said: Said) -> None:
     """Print lines, facts and tables on stdout; errors as `write`."""
     with _standard_output():
+        from rich.console import Console
+
         from pate_cli.core.said import on_terminal
 
-        on_terminal(_printer(), said)
+        class Printer(Console):
+            def on_broken_pipe(self) -> None:
+                """Leave it to the command line, which knows what is expected of a filter."""
+                raise BrokenPipeError
+
+        # A pipe has no end; without a height rich takes a dumb terminal for one of 80 columns.
+        width, height = shutil.get_terminal_size((_ENDLESS, 24))
+        on_terminal(Printer(width=width, height=height), said)
 
 
 @contextlib.contextmanager
@@ -145,20 +143,6 @@ def read_by_person() -> bool:
 def told_to_person() -> bool:
     """Whether standard error is a terminal, where nothing of what is said is kept."""
     return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
-
-
-def _printer() -> Console:
-    """Return what prints on standard output, as wide as that is: a pipe has no end."""
-    from rich.console import Console
-
-    class Printer(Console):
-        def on_broken_pipe(self) -> None:
-            """Leave it to the command line, which knows what is expected of a filter."""
-            raise BrokenPipeError
-
-    # Without a height, too, rich takes a dumb terminal for one of 80 columns.
-    width, height = shutil.get_terminal_size((_ENDLESS, 24))
-    return Printer(width=width, height=height)
 
 
 def refuse_closed() -> None:

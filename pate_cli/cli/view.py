@@ -47,4 +47,7 @@ class View:
 
     def show(self, result: Result) -> None:
         """Write a result to stdout: its words for a person, JSON for a pipe or on request."""
-        terminal.show(result, in_words=self.for_person)
+        if self.for_person:
+            terminal.print_words(result.said())
+        else:
+            terminal.write(result.to_json())

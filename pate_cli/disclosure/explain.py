@@ -1,6 +1,6 @@
 """A report in plain words: what is promised, to whom, on what it rests, what was not checked.
 
-Every sentence is made of numbers that were checked first (`disclosure.verification`). A report that
+Every sentence is made of numbers that were checked first (`disclosure.checks`). A report that
 does not hold gets one sentence that says so, and none of its own. A terminal, a notebook and a page
 of HTML show the same sentences.
 """
@@ -23,11 +23,18 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import printable, quoted
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import MechanismName
+from pate_cli.disclosure.checks import PROMISE
 from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
-from pate_cli.disclosure.guarantee import by_record, everything, premise_of, teachers_per_record
+from pate_cli.disclosure.guarantee import (
+    TOTAL,
+    by_record,
+    everything,
+    premise_of,
+    teachers_per_record,
+)
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
+from pate_cli.disclosure.verification import FAILED, OPEN, Check
 from pate_cli.files.existing import PAGE, Replaces
 from pate_cli.files.results import Result
 
@@ -35,6 +42,7 @@ from pate_cli.files.results import Result
 _SHAPE: Final = frozenset(
     {"name", "teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
+_NOTHING: Final = "Nothing is promised"
 _WAYS: Final = ("by RDP", "exactly", "by basic composition", "by advanced composition")
 _SIGNATURE: Final = """<section class="signature">
 <h2>Signed</h2>
@@ -143,18 +151,15 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
     failed = [each.name for each in checks if each.outcome == FAILED and each.name != PROMISE]
     promised = report.claimed and not failed
     if failed:
-        found = [("Nothing is promised", _forged(failed))]
-    elif not promised:
+        found = [(_NOTHING, _forged(failed))]
+    else:
         found = [
-            ("Nothing is promised", _nothing(report)),
+            ("What is promised", _promised(report)) if promised else (_NOTHING, _nothing(report)),
             ("Warnings", (text for text in report.warnings if text not in report.summary)),
             ("What was done", _done(report)),
         ]
-    else:
-        found = [
-            ("What is promised", _promised(report)),
-            ("Warnings", iter(report.warnings)),
-            ("What was done", _done(report)),
+    if promised:
+        found += [
             ("Who is protected", _protected(report)),
             ("What it rests on", _premises(report)),
             ("What it does not cover", _not_covered(report)),
@@ -177,15 +182,14 @@ def _forged(failed: Sequence[str]) -> Iterator[str]:
 def _nothing(report: Report) -> Iterator[str]:
     yield report.summary
     yield "Publish neither the labels nor this report as anything private."
-    if not report.private:
-        yield "For labels that protect somebody, run it again without a seed."
 
 
 def _promised(report: Report) -> Iterator[str]:
     epsilon, delta, kind = everything(report)
     spent, often = report.spent, in_a_thousand(epsilon, delta)
     yield report.summary
-    yield f"That is {verdict(epsilon, delta, kind)}."
+    who = "All runs together give" if kind == TOTAL else "This gives"
+    yield f"{who} {verdict(epsilon, delta, kind)}."
     if kind in ("worst-case", "target") and often is not None:
         one = "training record" if by_record(report) else "teacher's data"
         yield f"What is 1 in 1,000 without one {one} is at most {often} in 1,000 with it."
@@ -252,8 +256,10 @@ def _protected(report: Report) -> Iterator[str]:
 
 def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_per_record(report), report.rounds, report.spent
-    group = " of one group, and no more than groups states" if report.groups else ""
-    yield f"No training record reached more than {most} teacher{'s' * (most > 1)}{group}."
+    if report.groups:
+        yield "Each training record reached one group alone, and no more of it than groups states."
+    else:
+        yield f"No training record reached more than {most} teacher{'s' * (most > 1)}."
     yield "Each teacher was trained on its own data, and on no other private data."
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     yield (
@@ -276,8 +282,6 @@ def _premises(report: Report) -> Iterator[str]:
         "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
         "trusted, and kept the votes and the ledger secret."
     )
-    if report.external:
-        yield "The external parts are as their files state them; see the statement external."
 
 
 def _not_covered(report: Report) -> Iterator[str]:
@@ -296,9 +300,7 @@ def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
             yield f"{each.name[:1].upper()}{each.name[1:]}: {each.detail}."
     if not report.refused:
         yield "The labels: whether they are those of this report, and were made with its settings."
-    labels = "" if report.labels is None else f" labels.{report.labels.format}"
-    prior = "" if report.prior is None else " --prior guesses"
-    yield f"To check what can be checked, run: pate verify report.json{labels}{prior}"
+    yield "pate verify compares labels, guesses and record with the report."
 
 
 def _publishable(report: Report) -> Iterator[str]:

@@ -14,16 +14,7 @@ from pate_cli.accounting.textbook import Step, textbook
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.guarantee import (
-    DRAWS,
-    GAPS,
-    INPUTS,
-    PAPER,
-    TOTAL,
-    cautions,
-    vacuous_warnings,
-    worded,
-)
+from pate_cli.disclosure.guarantee import DRAWS, INPUTS, TOTAL, worded
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
     Crosscheck,
@@ -136,8 +127,8 @@ def report_of(facts: ReportFacts) -> Report:
     met = target.epsilon if target is not None and facts.passed is None else None
     if met is not None and epsilon > met:
         raise ReportError(f"epsilon {epsilon:g} does not meet the target {met:g} untested")
-    unsettled, mechanisms = tuple(_unsettled(facts)), [done.aggregator for done in rounds]
-    named, paper = dict(rounds[0].mechanism), plan is not None and rounds[0].analysis == "paper"
+    unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
+    paper = plan is not None and rounds[0].analysis == "paper"
     return worded(
         Report(
             **{name: getattr(facts, name) for name in ReportFacts.__dataclass_fields__},
@@ -152,7 +143,7 @@ def report_of(facts: ReportFacts) -> Report:
             max_answers=sum(done.max_answers for done in rounds),
             sanitized=_sanitized(facts),
             data_independent=public,
-            tested=None if target is None else _tested(target, facts, mechanisms[0]),
+            tested=None if target is None else _tested(target, facts, rounds[0].aggregator),
             groups=group_guarantees(
                 rounds[0].groups,
                 None if facts.total or facts.passed is not None else facts.cost,
@@ -162,12 +153,6 @@ def report_of(facts: ReportFacts) -> Report:
             met_target=met,
             unsettled=unsettled,
             crosscheck=None if facts.total else _crosscheck(rounds, labels_delta, public),
-            warnings=(
-                *(GAPS[word] for word in unsettled),
-                *((PAPER,) if paper else ()),
-                *cautions(*mechanisms, delta=labels_delta),
-                *vacuous_warnings(epsilon),
-            ),
         )
     )
 

@@ -63,11 +63,12 @@ _KINDS: Final = {
     TOTAL: f", all runs together; {WHATEVER}",
 }
 
+# An ε holds together with what was released at so small an ε.
 _EX_POST: Final = (
     "For all neighbouring vote files D, D', every event S and every number e: "
     "Pr_D[S and {0} <= e] <= exp(e) * Pr_D'[S and {0} <= e] + {1}"
 )
-"""An ε holds together with what was released at so small an ε."""
+# Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20).
 _STATEMENTS: Final = {
     "tested": "What is released, labels or the refusal, is (tested.target, delta)-differentially "
     "private, whatever the votes.",
@@ -92,7 +93,6 @@ _STATEMENTS: Final = {
     "sum": f"{_EX_POST.format('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is "
     "a bound on spent.sum_delta that was fixed beforehand.",
 }
-"""Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20)."""
 
 _OVERRULED: Final = 0.9
 # Good settings may leave three unanimous queries of four without an answer, but not nearly all.
@@ -135,9 +135,8 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     )
     if any(each.rule for each in rounds):
         text += (
-            " Queries came one by one: after the same answers, the next query is the same for "
-            "both. The promise holds even if a query was chosen after seeing earlier answers; when "
-            "asking stops was fixed beforehand."
+            " Queries came one by one, each of them the same for both after the same answers. It "
+            "may have followed from these; when asking stops was fixed beforehand."
         )
     if external:
         text += (
@@ -166,13 +165,11 @@ def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
     given = [done.prior for done in rounds if done.prior is not None]
     if not given:
         return None
-    alike = {(prior.weight, prior.sha256) for prior in given}
-    weights, digests = map(set, zip(*alike, strict=True))
-    same = len(given) == len(rounds)
+    first, same = given[0], len(given) == len(rounds)
     return PublicPrior(
-        weight=weights.pop() if same and len(weights) == 1 else None,
+        weight=first.weight if same and {one.weight for one in given} == {first.weight} else None,
         guesses=sum(prior.guesses for prior in given),
-        sha256=digests.pop() if same and len(digests) == 1 else None,
+        sha256=first.sha256 if same and {one.sha256 for one in given} == {first.sha256} else None,
         presupposed=PRESUPPOSED,
     )
 
@@ -181,16 +178,14 @@ def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
 
 
 def worded(report: Report) -> Report:
-    """Return a report with all sentences that follow from its facts and numbers.
-
-    `warnings` are left as they are.
-    """
+    """Return a report with all sentences that follow from its facts and numbers."""
     report = replace(
         report,
         prior=public_prior(report.rounds),
         adjacency=adjacency(report.rounds, external=bool(report.external)),
         covers=covers(report) + ("; earlier runs are not tracked" if report.spent is None else ""),
         statements=tuple(_statements(report)),
+        warnings=tuple(dict.fromkeys(_warnings(report))),
     )
     return replace(report, summary=_summary(report))
 
@@ -202,8 +197,11 @@ def covers(facts: ReportFacts) -> str:
     own = int(facts.plan is not None)
     earlier, external = len(facts.draws) - own, len(facts.external)
     parts = ["all labels", *["the sanitized epsilon"] * own]
-    parts += [f"{earlier} earlier release(s) from the same votes"] * bool(earlier)
-    parts += [f"{external} external part(s) on the same data"] * bool(external)
+    for count, part in (
+        (earlier, "earlier release{} from the same votes"),
+        (external, "external part{} on the same data"),
+    ):
+        parts += [f"{count} {part.format('s' * (count > 1))}"] * bool(count)
     return " and ".join(parts)
 
 
@@ -276,32 +274,28 @@ def _statements(report: Report) -> Iterator[Statement]:
 # --- what to beware of ---------------------------------------------------------------------------
 
 
-def vacuous_warnings(epsilon: float) -> tuple[str, ...]:
-    """Return a warning if the ε of everything released (nats) promises practically nothing."""
-    if epsilon <= CEILING:
-        return ()
-    return (
-        "This epsilon promises practically nothing: someone guessing whether one training record "
-        "was used, 50:50 beforehand, can be right more than 99.99% of the time. Ask fewer queries, "
-        "find settings with pate plan, or train more teachers.",
-    )
+def _warnings(report: Report) -> Iterator[str]:
+    """Yield what a reader should know: gaps, labels that are useless, an ε or δ that is none."""
+    yield from (GAPS[word] for word in report.unsettled)
+    if report.plan is not None and report.analysis == "paper":
+        yield PAPER
+    for done in report.rounds:
+        yield from cautions(done.aggregator, delta=report.delta)
+    if report.epsilon > CEILING:
+        yield (
+            "This epsilon promises practically nothing: someone guessing whether one training "
+            "record was used, 50:50 beforehand, can be right more than 99.99% of the time. Ask "
+            "fewer queries, find settings with pate plan, or train more teachers."
+        )
 
 
-def cautions(*mechanisms: Mechanism, delta: float) -> tuple[str, ...]:
-    """Return warnings about settings that make labels useless or δ no promise; all are public.
+def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
+    """Yield warnings about settings that make labels useless or δ no promise; all are public.
 
     A query on which all votes agree is the best there is. Labels count as noise if even its label
     is nearer to a guess among the classes than to certainty, and as guesses of the prior if
     teachers who all agree are unlikely to overrule it.
-
-    Args:
-        mechanisms: of all rounds; a warning that they share is given once.
-        delta: δ of the labels.
     """
-    return tuple(dict.fromkeys(text for each in mechanisms for text in _cautions(each, delta)))
-
-
-def _cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     # Where teachers count differently, `teachers` are votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight
     every = f"{mechanism.most_votes} votes" + (f" ({weight} of the prior)" if weight else "")

@@ -8,7 +8,6 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from pate_cli.core.errors import VoteError
 from pate_cli.core.label_set import LabelSet
@@ -69,6 +68,8 @@ def count_labels(
 
 
 def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
+    import pyarrow.compute as pc  # heavy, and rarely needed
+
     about, rows = (table.schema.metadata or {}).get(b"pate", "{}"), table.num_rows
     metadata = dict(json.loads(about))
     if label_set is not None and "unanswered" in table.column_names:

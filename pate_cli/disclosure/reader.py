@@ -13,12 +13,12 @@ from pate_cli.files.document import Refusal, decoded, parsed, refuse_version
 from pate_cli.files.inputs import note_stream
 from pate_cli.files.reading import reading
 
-_LARGEST: Final = 1 << 26
-"""Bytes."""
+_LARGEST: Final = 1 << 26  # bytes
 _OURS: Final = "give the file that --report wrote"
 _OTHERS: Final = {
     "pate-ledger": "a ledger, which is SECRET; give the public report",
     "pate-spend-record": "a record, which pate spent shows; give a report",
+    "dry_run": "a quote of --dry-run, nothing was released; give a report",
 }
 
 
@@ -34,6 +34,17 @@ def read_report(path: str | PathLike[str]) -> Report:
     with reading(path, "the report", ReportError) as file:
         content = file.read(_LARGEST + 1)
     return parse_report(content, public_name(path))
+
+
+def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
+    """Return a report that is given as it is, by its content, or by its file.
+
+    Raises:
+        ReportError: no report, or one against the schema.
+    """
+    if isinstance(given, Report):
+        return given
+    return parse_report(given) if isinstance(given, bytes) else read_report(given)
 
 
 def _from_pipe() -> bytes:
@@ -55,16 +66,12 @@ def parse_report(text: str | bytes, name: str = "the report") -> Report:
             of a report must be.
     """
     head = text[:100] if isinstance(text, str) else text[:100].decode(errors="replace")
-    if '"pate-spend-record"' in head:  # whose lines are no JSON together
-        raise ReportError(f"{name} is {_OTHERS['pate-spend-record']}")
+    for kind, told in _OTHERS.items():  # lines of a record are no JSON together
+        if f'"{kind}"' in head:
+            raise ReportError(f"{name} is {told}")
     foreign = Refusal(ReportError, f"{name} is no report, or a damaged one: ", f"; {_OURS}")
     data = parsed(text, foreign, most=_LARGEST)
-    kind = data.pop("kind", None) if isinstance(data, dict) else None
-    if isinstance(kind, str) and kind in _OTHERS:
-        raise ReportError(f"{name} is {_OTHERS[kind]}")
-    if isinstance(data, dict) and data.get("dry_run") is True:
-        raise ReportError(f"{name} is a quote of --dry-run, nothing was released; give a report")
-    if kind != KIND:
+    if not isinstance(data, dict) or data.pop("kind", None) != KIND:
         raise ReportError(f"{name} is no report: {_OURS}")
     version, releasable = data.pop("schema_version", None), data.pop("releasable", None)
     refuse_version(version, SCHEMA_VERSION, name, ReportError)

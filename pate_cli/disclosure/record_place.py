@@ -23,8 +23,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Self
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
+from urllib.parse import unquote, urlsplit
 
 from pate_cli.core.errors import LedgerError, ParameterError, UsageError, quoted
 from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
@@ -302,7 +301,7 @@ def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
         return None, None
     name = os.fspath(votes)
     shown = re.split(r"[/\\]", public_name(name).rstrip("/\\"))[-1] or None
-    path = url2pathname(urlsplit(name).path) if name.startswith("file://") else name
+    path = unquote(urlsplit(name).path) if name.startswith("file://") else name
     try:
         there = not is_address(path) and (Path(path).is_file() or Path(path).is_dir())
     except (OSError, ValueError):

@@ -6,6 +6,7 @@ that `release` sanitized. A report holds no reference to a ledger. Its fields ar
 
 from __future__ import annotations
 
+import enum
 import functools
 import operator
 import os
@@ -22,14 +23,6 @@ from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.said import Pairs, Said
 from pate_cli.core.version import __version__
 from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
-from pate_cli.disclosure.checked import (
-    EXTERNAL,
-    FREE,
-    LABELS,
-    RECORD,
-    RELEASE_TEST,
-    SANITIZING,
-)
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
@@ -46,6 +39,37 @@ from pate_cli.votes.facts import Group
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
+
+
+class Checked(enum.StrEnum):
+    """Kinds of check: how a reader can tell that a field of a report is true, as `verify` says it.
+
+    Attributes:
+        COMPUTED: it follows from the facts (`disclosure.facts.report_of`).
+        LABELS: the file of labels tells, by its hash, its rows and the settings it carries.
+        RECORD: only the record tells, which the holder of the votes keeps.
+        RELEASE_TEST: it came out of a random draw whose chance follows from the votes.
+        SANITIZING: it was drawn around a number that describes the votes.
+        EXTERNAL: others state it.
+        FREE: nothing follows from it.
+    """
+
+    COMPUTED = "numbers and words"
+    LABELS = "settings that the labels carry"
+    RECORD = "whether runs are missing, and what earlier ones did"
+    RELEASE_TEST = "the random draw of the release test"
+    SANITIZING = "the random draw of the sanitized epsilon"
+    EXTERNAL = "what others state"
+    FREE = "nothing"
+
+
+CHECKED: Final = "checked"
+"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
+
+
+def _by(how: Checked) -> dict[str, Any]:
+    """Return the metadata of a fact that is checked so, and left out of files at its default."""
+    return {CHECKED: how} | SPARING
 
 
 @dataclass(frozen=True)
@@ -191,21 +215,21 @@ class ReportFacts:
         tool: the version of pate that wrote the report.
     """
 
-    rounds: tuple[Round, ...] = field(metadata=LABELS)
-    passed: bool | None = field(default=None, metadata=SPARING | RELEASE_TEST)
-    total: bool = field(default=False, metadata=SPARING | RECORD)
-    sanitizer: ReleasePlan | None = field(default=None, metadata=SPARING | SANITIZING)
-    drawn: float | None = field(default=None, metadata=SPARING | SANITIZING)
-    seeded: bool = field(default=False, metadata=SPARING | RECORD)
-    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=SPARING | RECORD)
-    external: tuple[Stated, ...] = field(default=(), metadata=SPARING | EXTERNAL)
-    recorded: bool = field(default=True, metadata=SPARING | RECORD)
-    spent: Spent | None = field(default=None, metadata=SPARING | RECORD)
-    label_names: tuple[str, ...] | None = field(default=None, metadata=SPARING | LABELS)
-    labels: LabelFile | None = field(default=None, metadata=SPARING | LABELS)
-    run: str | None = field(default=None, metadata=SPARING | RECORD)
-    time: str | None = field(default=None, metadata=SPARING | RECORD)
-    tool: str = field(default=__version__, metadata=FREE)
+    rounds: tuple[Round, ...] = field(metadata={CHECKED: Checked.LABELS})
+    passed: bool | None = field(default=None, metadata=_by(Checked.RELEASE_TEST))
+    total: bool = field(default=False, metadata=_by(Checked.RECORD))
+    sanitizer: ReleasePlan | None = field(default=None, metadata=_by(Checked.SANITIZING))
+    drawn: float | None = field(default=None, metadata=_by(Checked.SANITIZING))
+    seeded: bool = field(default=False, metadata=_by(Checked.RECORD))
+    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=_by(Checked.RECORD))
+    external: tuple[Stated, ...] = field(default=(), metadata=_by(Checked.EXTERNAL))
+    recorded: bool = field(default=True, metadata=_by(Checked.RECORD))
+    spent: Spent | None = field(default=None, metadata=_by(Checked.RECORD))
+    label_names: tuple[str, ...] | None = field(default=None, metadata=_by(Checked.LABELS))
+    labels: LabelFile | None = field(default=None, metadata=_by(Checked.LABELS))
+    run: str | None = field(default=None, metadata=_by(Checked.RECORD))
+    time: str | None = field(default=None, metadata=_by(Checked.RECORD))
+    tool: str = field(default=__version__, metadata={CHECKED: Checked.FREE})
 
     @property
     def plan(self) -> ReleasePlan | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
@@ -19,13 +19,14 @@ from pate_cli.files.document import encoded
 _ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
 _MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
 _LONGEST: Final = 60
-_TOLD_ALIKE: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
-_END: Final = {
-    RunKind.WORST_CASE: (Outcome.LABELLED,),
-    RunKind.COMPOSITION: (Outcome.LABELLED,),
-    RunKind.SESSION: (Outcome.LABELLED,),
-    RunKind.TARGET: (Outcome.LABELLED, Outcome.REFUSED),
-    RunKind.RELEASE: (Outcome.RELEASED,),
+# Fields of a run from which its cost follows: every account of it has them.
+_COST: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
+# Settings of a session that change while it goes on.
+_GROWING: Final = ("queries", "max_answers", "prior")
+# Outcomes of runs; of kinds that are not here, they are labelled.
+_ENDS: Final = {
+    RunKind.TARGET: (Outcome.PENDING, Outcome.LABELLED, Outcome.REFUSED),
+    RunKind.RELEASE: (Outcome.PENDING, Outcome.RELEASED),
     RunKind.EXTERNAL: (Outcome.STATED,),
 }
 
@@ -38,18 +39,13 @@ def check_size(rounds: Iterable[Settings]) -> None:
     """Raise TooLargeError for rounds that take too long to compute again, or too much memory."""
     for done in rounds:
         mechanism = done.aggregator
-        votes = mechanism.most_votes
-        if votes > _MOST_VOTES:
+        sigmas = [one for name, one in mechanism.parameters().items() if name.startswith("sigma")]
+        least = min([1.0, *sigmas])  # tables grow with votes in units of the noise
+        if mechanism.most_votes > _MOST_VOTES * least:
             raise TooLargeError(
-                f"more than {_MOST_VOTES} teachers are not computed again; a vote of a prior "
-                "counts as one"
+                f"{mechanism.most_votes} votes are not computed again: it takes too long beyond "
+                f"{_MOST_VOTES * least:g} with this noise"
             )
-        for name, value in mechanism.parameters().items():
-            if name.startswith("sigma") and votes > _MOST_VOTES * value:
-                raise TooLargeError(
-                    f"a {name} of {value:g} votes among {votes} teachers is not computed again: "
-                    "it takes too long"
-                )
 
 
 def runs_of(report: Report) -> tuple[Run, ...]:
@@ -59,38 +55,66 @@ def runs_of(report: Report) -> tuple[Run, ...]:
 
 def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     """Yield where a record tells otherwise of the runs of a report, or of more before it."""
-    own = None if report.run is None else record.known(report.run)
-    if own is not None:
-        yield from _own_run_faults(report, own.public)
-    told = runs_of(report)
-    known = {run.id: run.public for run in record.runs}
-    if own is None and not told:
+    told, known = runs_of(report), {run.id: run for run in record.runs}
+    if not told:
         yield "the record does not tell of this run"
+        return
     for run in told:
-        there = known.get(run.id)
-        if there is None:
+        if run.id not in known:
             yield f"the record does not tell of run {run.id}"
-        elif there != run and not _went_on(run, there):
-            yield f"run {run.id} is another in the record"
-    names = {run.id for run in told}
-    before = record.runs[: record.runs.index(own)] if own is not None else record.runs
-    for run in before if report.spent is not None else ():
-        early = own is not None or (run.time or "") < (report.time or "")
-        if early and run.id not in names:
+        else:
+            yield from (f"run {run.id}: {fault}" for fault in told_apart(run, known[run.id]))
+    names, own = {run.id for run in told}, known.get(report.run or "")
+    for run in record.runs:
+        if run is own or (own is None and (run.time or "") >= (report.time or "")):
+            return
+        if run.id not in names:
             yield f"run {run.id} of the record is left out"
 
 
-def _went_on(told: Run, known: Run) -> bool:
-    """Return whether a run was pending, or a session asked less, when the report was written."""
-    ended = replace(told, outcome=known.outcome, answers=known.answers)
+def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterator[str]:
+    """Yield in what an earlier account of a run contradicts a later one, by its public fields.
+
+    A run that was under way may have ended since, and a session gone on.
+
+    Args:
+        told: the earlier account.
+        known: the later one.
+        alone: fields that are compared; all of them if empty.
+    """
+    here, there = encoded(told.public), encoded(known.public)
+    names, asked, by_now = set(alone or here | there), told.settings, known.settings
     if told.outcome is Outcome.PENDING:
-        ended = replace(ended, total_epsilon=known.total_epsilon, total_delta=known.total_delta)
-    asked, there = told.settings, known.settings
-    if asked is not None and asked.rule is not None and there is not None:
-        more = {name: getattr(there, name) for name in ("queries", "max_answers", "prior")}
-        ended = replace(ended, settings=replace(asked, **more))
-        return asked.queries <= there.queries and ended == known
-    return told.outcome is Outcome.PENDING and ended == known
+        names -= {"outcome", "answers", "total_epsilon", "total_delta"}
+    if asked is not None and asked.rule is not None:
+        names -= {"outcome", "answers"}
+        if by_now is not None and asked.queries <= by_now.queries:
+            there["settings"] |= {name: here["settings"].get(name) for name in _GROWING}
+    for name in sorted(names):
+        yield from differences(here.get(name), there.get(name), "the record has", name)
+
+
+def same_cost(run: Run, other: Run) -> bool:
+    """Return whether two accounts of one run, in either order, agree on what it costs."""
+    pairs = ((run, other), (other, run))
+    return any(next(told_apart(*each, alone=_COST), None) is None for each in pairs)
+
+
+# --- each by itself ------------------------------------------------------------------------------
+
+
+def computed_anew(report: Report) -> tuple[Run, ...]:
+    """Return the runs that a report tells of, each with what it costs and its own as it says.
+
+    Raises:
+        ReportError: its own run is among them, and the report is of no run by itself.
+    """
+    found = []
+    for run in runs_of(report):
+        beside = {name: getattr(run, name) for name in ("budget", "total_epsilon", "total_delta")}
+        own = run.id == report.run
+        found.append(replace(run_of(report), **beside).public if own else run.priced)
+    return tuple(found)
 
 
 def spent_faults(report: Report) -> Iterator[str]:
@@ -100,16 +124,12 @@ def spent_faults(report: Report) -> Iterator[str]:
         yield "a run stands there twice"
     yield from (f"spent.{fault}" for fault in faults_of_runs(runs))
     told = [stated(done) for done in (run.done for run in runs) if done is not None]
-    if report.total:
-        if told != rounds:
-            yield "its runs are not those of rounds"
-        return
+    if report.total and told != rounds:
+        yield "its runs are not those of rounds"
     if any(rounds.count(each) > told.count(each) for each in rounds):
         yield "a round is not among its runs"
-    own = next((run for run in runs if run.id == report.run), None)
-    if own is not None:
-        yield from _own_run_faults(report, own)
-    elif report.labels or report.passed is not None or report.drawn is not None:
+    of_run = report.labels or report.passed is not None or report.drawn is not None
+    if of_run and all(run.id != report.run for run in runs):
         yield "this run is not among its runs"
 
 
@@ -124,6 +144,21 @@ def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
         yield from (f"runs.{number}: {fault}" for fault in _faults_of(run))
 
 
+def _faults_of(run: Run) -> Iterator[str]:
+    """Yield what contradicts itself in one run."""
+    done, labelled = run.done, run.outcome is Outcome.LABELLED
+    if run.outcome not in _ENDS.get(run.kind, (Outcome.PENDING, Outcome.LABELLED)):
+        yield f"a {run.kind} run does not end as {run.outcome}"
+    if (run.answers is not None) != (done is not None and labelled):
+        yield f"answers {run.answers} of a run that is {run.outcome}"
+    if done is not None:
+        yield from rule_faults(done)
+        yield from answer_faults(done) if labelled else ()
+    if run.external is not None and run.id != run.external.digest:
+        yield "its id is not that of what is stated"
+    yield from differences(encoded(run), encoded(run.priced), "its settings give")
+
+
 def rule_faults(settings: Settings) -> Iterator[str]:
     """Yield why a session with this rule costs more than the rule says; nothing without a rule."""
     if settings.rule is not None:
@@ -132,58 +167,23 @@ def rule_faults(settings: Settings) -> Iterator[str]:
             yield f"the rule of the session says {settings.rule.epsilon:g}, but {fault}"
 
 
-def told_apart(run: Run, other: Run) -> bool:
-    """Return whether two accounts of the same run contradict each other."""
-    if Outcome.PENDING in (run.outcome, other.outcome) or run.kind is RunKind.SESSION:
-        return (run.kind, run.delta) != (other.kind, other.delta)
-    return any(encoded(getattr(run, name)) != encoded(getattr(other, name)) for name in _TOLD_ALIKE)
+def differences(here: Any, there: Any, source: str, path: str = "") -> Iterator[str]:
+    """Yield in which leaves two JSON values differ, up to round-off.
 
-
-def _faults_of(run: Run) -> Iterator[str]:
-    """Yield what contradicts itself in one run."""
-    pending = run.outcome is Outcome.PENDING and run.kind is not RunKind.EXTERNAL
-    if not pending and run.outcome not in _END[run.kind]:
-        yield f"a {run.kind} run does not end as {run.outcome}"
-    done, labelled = run.done, run.outcome is Outcome.LABELLED
-    if (run.answers is not None) != (done is not None and labelled):
-        yield f"answers {run.answers} of a run that is {run.outcome}"
-    if done is not None:
-        yield from rule_faults(done)
-        yield from answer_faults(done) if labelled else ()
-    if run.external is not None and run.id != run.external.digest:
-        yield "its id is not that of what is stated"
-    for name in ("epsilon", "delta"):
-        said, found = getattr(run, name), getattr(run.priced, name)
-        if not _alike(said, found):
-            yield f"{name} is {brief(said)}, its settings give {brief(found)}"
-
-
-def _own_run_faults(report: Report, own: Run) -> Iterator[str]:
-    """Yield where the run of a report stands otherwise among those of the record."""
-    beside = {name: getattr(own, name) for name in ("budget", "total_epsilon", "total_delta")}
-    try:
-        wanted = encoded(replace(run_of(report), **beside).public)
-    except ReportError:
-        yield "this run is none of several rounds"
-        return
-    for path, there, here in differences(encoded(own.public), wanted):
-        yield f"{path} of this run is {brief(there)} there, and {brief(here)}"
-
-
-def differences(here: Any, there: Any, path: str = "") -> Iterator[tuple[str, Any, Any]]:
-    """Yield the leaves in which two JSON values differ: path, and both."""
+    Args:
+        here, there: the values.
+        source: where the second is from, and a verb: "the record has".
+        path: of the values in what they are part of.
+    """
     if isinstance(here, dict) and isinstance(there, dict):
         for name in dict.fromkeys((*here, *there)):
             at = f"{path}.{name}" if path else name
-            yield from differences(here.get(name), there.get(name), at)
-    elif isinstance(here, list) and isinstance(there, list):
-        if len(here) != len(there):
-            yield path, f"{len(here)} entries", f"{len(there)}"
-            return
+            yield from differences(here.get(name), there.get(name), source, at)
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
         for place, (one, other) in enumerate(zip(here, there, strict=True)):
-            yield from differences(one, other, f"{path}.{place}")
+            yield from differences(one, other, source, f"{path}.{place}")
     elif not _alike(here, there):
-        yield path, here, there
+        yield f"{path} is {_brief(here)}, {source} {_brief(there)}"
 
 
 def _alike(here: Any, there: Any) -> bool:
@@ -194,7 +194,7 @@ def _alike(here: Any, there: Any) -> bool:
     return bool(here == there)
 
 
-def brief(value: Any) -> str:
+def _brief(value: Any) -> str:
     """Return the text of a value, cut short where a forger made it long."""
     text = str(value)
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import TypeAlias
 
 from pate_cli.core.said import Pairs
 from pate_cli.disclosure.figures import nats, shown, verdict
@@ -96,23 +97,15 @@ def _quoted(quote: Quote) -> _Rows:
     yield from _guessed(quote.prior)
     if quote.target is not None and quote.target.needed:
         refusal = shown(quote.target.refusal_epsilon)
-        yield "target", f"tested: {_passing(quote.target.chances)}; a failed test costs {refusal}"
+        told = f"a failed test gives no labels and costs {refusal}"
+        if quote.target.chances is not None:
+            passes = math.floor(100.0 * quote.target.chances["worst"]["chance"])
+            told = f"in the worst case tried {passes} in 100 runs pass; {told}"
+        yield "target", told
     if quote.sound:
         yield "privacy", verdict(quote.epsilon, quote.delta)
     else:
         yield "privacy", "none: what the warning names was read from the votes"
-
-
-def _passing(chances: Mapping[str, Any] | None) -> str:
-    """Return how often made-up teachers pass the release test, worst and best by name."""
-    if chances is None:
-        return "nothing"
-    worst, best = (
-        f"{end['chance']:.3f} ({end['agreement']:.0%} of them right on average, queries "
-        f"{end['queries']})"
-        for end in (chances["worst"], chances["best"])
-    )
-    return f"made-up teachers would pass with probability {worst} to {best}"
 
 
 def _guessed(prior: PublicPrior | None) -> _Rows:

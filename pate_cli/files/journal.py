@@ -102,7 +102,6 @@ class Journal:
         self.refresh()
         if self._others:
             self._write(self._others, self._size - len(self._others))
-            self._others = b""
 
     def append(self, *objects: Mapping[str, Any]) -> None:
         """Add lines, all or none of them.
@@ -134,6 +133,7 @@ class Journal:
                 os.fsync(descriptor)
                 if not at:
                     sync_folder(self.path.parent)
+                self._others = b""
             except OSError:
                 if cut:
                     with contextlib.suppress(OSError):

@@ -28,7 +28,7 @@ from pate_cli.files.addresses import (
     reachable,
     refuse_address,
 )
-from pate_cli.files.existing import NOTHING, Replaces, kept, repeats
+from pate_cli.files.existing import NOTHING, kept, repeats
 from pate_cli.files.inputs import Place, places_of, stored_place
 
 _STDOUT: Final = 1
@@ -59,12 +59,11 @@ class Output(ABC):
 
     turn = 0
     path: Path | None = None
-    replaces: Replaces = NOTHING
     force = resumed = written = left = False
 
     def __init__(self, name: str) -> None:
         """Only name the place; nothing is looked at before `begin`."""
-        self.name = name
+        self.name, self.replaces = name, NOTHING
         self.draft: IO[bytes] = io.BytesIO()
 
     @property

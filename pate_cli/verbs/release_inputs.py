@@ -11,15 +11,16 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from pate_cli.core.errors import MismatchError, ParameterError, UnreachableError, UsageError
+from pate_cli.disclosure.checks import PROMISE, Evidence, checks_of
 from pate_cli.disclosure.facts import run_of
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report
-from pate_cli.disclosure.run_checks import faults_of_runs, told_apart
+from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of
+from pate_cli.disclosure.verification import FAILED
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.reading import LARGEST, reading
@@ -63,7 +64,7 @@ def check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
     """MismatchError where two of what is given tell otherwise of the same run."""
     for run in told.runs:
         there = known.known(run.id)
-        if there is not None and told_apart(run, there):
+        if there is not None and not same_cost(run, there):
             raise MismatchError(f"{name} tells otherwise of run {run.id} than the others do")
 
 
@@ -96,7 +97,7 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
         if isinstance(held, SpendRecord):
             faults, runs = list(faults_of_runs(held.runs)), held.runs
         else:
-            checks = [check for check in checks_of(held) if check.outcome == FAILED]
+            checks = [check for check in checks_of(Evidence(held)) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
             runs = () if faults and not unverified else _runs_of(held, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:

@@ -8,8 +8,10 @@ parameter means stands in `parameters.table`, once for all verbs.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from pate_cli.core.errors import UsageError
 from pate_cli.core.words import (
     DELTA,
     MIN_AGREEMENT,
@@ -310,7 +312,7 @@ def plan(
     asked = dict(locals())
     from pate_cli.verbs.plan import planned
 
-    return planned(**asked)
+    return planned(asked)
 
 
 @verb
@@ -504,11 +506,24 @@ def verify(
         VoteError: the labels or the prior cannot be read.
         LedgerError: the record cannot be read.
     """
-    from pate_cli.verbs.verify import verification
+    from pate_cli.disclosure.checks import Evidence, checks_of
+    from pate_cli.disclosure.reader import report_in
+    from pate_cli.disclosure.record import SpendRecord
+    from pate_cli.disclosure.verification import Verification
+    from pate_cli.files.addresses import public_name
+    from pate_cli.files.beside import has_no_name
 
-    return verification(
-        report, labels, prior=prior, record=record, with_dp_accounting=with_dp_accounting
-    )
+    priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
+    for file in (labels, *priors):
+        if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
+            raise UsageError(
+                f"{public_name(file)}: is a pipe, and what goes with a report is read more than "
+                "once; give a file"
+            )
+    found = report_in(report)
+    known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
+    evidence = Evidence(found, known, labels, priors, with_dp_accounting)
+    return Verification(found.epsilon, found.delta, tuple(checks_of(evidence)))
 
 
 @verb
@@ -526,6 +541,9 @@ def explain(report: Report | File) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
-    from pate_cli.verbs.explain import explanation
+    from pate_cli.disclosure.checks import Evidence, checks_of
+    from pate_cli.disclosure.explain import explanation_of
+    from pate_cli.disclosure.reader import report_in
 
-    return explanation(report)
+    found = report_in(report)
+    return explanation_of(found, list(checks_of(Evidence(found))))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
 from typing import Any
@@ -19,79 +19,84 @@ from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import VoteModel
+from pate_cli.run.fold import nothing_seen
+from pate_cli.verbs.parameters.keywords import dashed
 from pate_cli.verbs.request import reading
 from pate_cli.votes.join import classes_or_shares
 from pate_cli.votes.join import prior as prior_of
 from pate_cli.votes.opening import open_votes
 
-_MECHANISMS = (MechanismName.CONFIDENT, MechanismName.GNMAX)
+_MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
+_KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
 def tuned(asked: Mapping[str, Any]) -> Tuned:
     """Return the best settings for a goal; `asked` as `signatures.tune` has it."""
-    votes, synthetic, mechanism = asked["votes"], asked["synthetic"], asked["mechanism"]
-    release, public_votes = asked["release"], asked["public_votes"]
-    kinds = (ReleaseKind.TARGET, ReleaseKind.NONE) if release is None else (ReleaseKind(release),)
-    goals = [
-        Goal(
-            release=kind,
-            epsilon=asked["target_epsilon"],
-            answers=asked["answers"],
-            min_agreement=asked["min_agreement"],
-            delta=asked["delta"],
-            bound=Bound(asked["bound"])
-            if kind is ReleaseKind.TARGET or release is not None
-            else Bound.AUTO,
-        )
-        for kind in kinds
-    ]
-    _check(votes, synthetic, asked, public=public_votes)
-    if mechanism is not None and MechanismName(mechanism) not in _MECHANISMS:
+    _check(asked)
+    votes, release = asked["votes"], asked["release"]
+    mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
+    if mechanism not in _MECHANISMS:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
-    words = _words(votes, asked)
-    if synthetic is not None:
-        k = asked["teachers_per_record"]
-        counts, guesses, recipe = from_recipe(synthetic)
-        model = VoteModel(counts, int(recipe["teachers"]), teachers_per_record=k, guesses=guesses)
-        basis: dict[str, Any] = {"votes": "synthetic", **recipe}
-    else:
-        model, basis = _model(votes, asked)
+    kinds = _KINDS if release is None else (ReleaseKind(release),)
+    model, basis = _made_up(asked) if votes is None else _model(asked)
     found = tuned_on(
         model,
-        goals,
+        [
+            Goal(
+                release=kind,
+                epsilon=asked["target_epsilon"],
+                answers=asked["answers"],
+                min_agreement=asked["min_agreement"],
+                delta=asked["delta"],
+                bound=Bound(Bound.AUTO if kind is not kinds[0] else asked["bound"]),
+            )
+            for kind in kinds
+        ],
         given=_given(asked, model.teachers),
-        mechanism=None if mechanism is None else MechanismName(mechanism),
-        progress=asked["progress"] or (lambda _looked_at: None),
+        mechanism=mechanism,
+        progress=asked["progress"] or nothing_seen,
         interrupted=asked["interrupted"] or (lambda: None),
     )
+    told = reading(asked)
+    if found.best.settings.prior_weight:
+        told["prior"] = "PRIOR" if asked["prior"] is None else asked["prior"]
     return replace(
         found,
         basis=basis,
-        public=votes is None or public_votes,
+        public=votes is None or asked["public_votes"],
         votes=public_name(votes) if isinstance(votes, str) else "VOTES",
-        words=(*words, *_prior_words(asked, found)),
+        words=tuple(_words(told)),
     )
 
 
-def _check(votes: Any, synthetic: str | None, asked: Mapping[str, Any], *, public: bool) -> None:
+def _check(asked: Mapping[str, Any]) -> None:
     """UsageError for what contradicts itself, or leaves open what to search on."""
-    if votes is not None and synthetic is not None:
-        raise UsageError("`synthetic` looks at no votes; leave out VOTES")
-    if votes is None and synthetic is None:
+    votes = asked["votes"]
+    if votes is None and asked["synthetic"] is None:
         raise UsageError(
             "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
         )
-    given = {name: asked[name] for name in (*reading(asked), "max_queries", "prior")}
-    for name, value in {**given, "public_votes": public}.items():
-        if votes is None and value is not None and value is not False:
+    if votes is not None and asked["synthetic"] is not None:
+        raise UsageError("`synthetic` looks at no votes; leave out VOTES")
+    for name in (*reading(asked), "max_queries", "prior", "public_votes"):
+        if votes is None and asked[name] not in (None, False):
             raise UsageError(f"`{name}` needs VOTES; `synthetic` says all of its own")
     if asked["prior_weight"] is not None and votes is not None and asked["prior"] is None:
         raise UsageError("`prior_weight` needs `prior`, the guesses that it weighs")
 
 
-def _model(votes: Any, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
+def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
+    """Return made-up votes, and in numbers what they are."""
+    counts, guesses, recipe = from_recipe(asked["synthetic"])
+    shared = asked["teachers_per_record"]
+    teachers = int(recipe["teachers"])
+    model = VoteModel(counts, teachers, teachers_per_record=shared, guesses=guesses)
+    return model, {"votes": "synthetic", **recipe}
+
+
+def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     """The votes of a file, with the guesses of a prior, and in numbers what they are."""
-    with open_votes(votes, **reading(asked)) as file:
+    with open_votes(asked["votes"], **reading(asked)) as file:
         file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
         k = asked["teachers_per_record"]
@@ -129,22 +134,12 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
     return given
 
 
-def _words(votes: Any, asked: Mapping[str, Any]) -> list[str]:
-    """Options on an `aggregate` line that describe the votes."""
-    words: list[str] = []
-    for name, value in reading(asked).items():
-        if votes is None or value is None or value is False:
+def _words(told: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the options on an `aggregate` line that describe the votes."""
+    for name, value in told.items():
+        if value is None or value is False:
             continue
-        words.append(f"--{name.replace('_', '-')}")
+        yield dashed(name)
         if value is not True:
             plain = isinstance(value, str | PathLike | int)
-            words.append(public_name(str(value)) if plain else name.upper())
-    return words
-
-
-def _prior_words(asked: Mapping[str, Any], found: Tuned) -> list[str]:
-    """The prior on an `aggregate` line, where it has any weight."""
-    if not found.best.settings.prior_weight:
-        return []
-    prior = asked["prior"]
-    return ["--prior", public_name(prior) if isinstance(prior, str | PathLike) else "PRIOR"]
+            yield public_name(str(value)) if plain else name.upper()

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import stat
 
 import numpy as np
 import pyarrow.parquet as pq
-import pytest
-from pyarrow import feather
 
 from pate_cli.disclosure.ledger import Ledger
 
@@ -49,42 +46,9 @@ def test_the_headline_is_the_smaller_epsilon_and_stderr_repeats_it(pate, votes):
     )
 
 
-@pytest.mark.parametrize("name", ["l.parquet", "l.npy", "l.csv", "l.jsonl", "l.arrow"])
-def test_every_format_holds_the_same_labels(pate, votes, folder, name):
-    assert pate("aggregate", votes, "--seed", 5, "-o", "l.ref.npy").exit_code == 0
-    expected = np.load(folder / "l.ref.npy").tolist()
-    assert pate("aggregate", votes, "--seed", 5, "-o", name).exit_code == 0
-    if name.endswith("npy"):
-        found = np.load(folder / name).tolist()
-    elif name.endswith("parquet"):
-        column = pq.read_table(folder / name)["label"].to_pylist()
-        found = [-1 if label is None else label for label in column]
-    elif name.endswith("arrow"):
-        column = feather.read_table(folder / name)["label"].to_pylist()
-        found = [-1 if label is None else label for label in column]
-    elif name.endswith("csv"):
-        with (folder / name).open(newline="") as file:
-            found = [int(row["label"] or -1) for row in csv.DictReader(file)]
-    else:
-        rows = [json.loads(line) for line in (folder / name).read_text().splitlines()]
-        found = [-1 if row["label"] is None else row["label"] for row in rows]
-    assert found == expected
-    assert -1 in expected
-    assert max(expected) >= 0
-
-
 def test_format_beats_the_suffix(pate, votes, folder):
     assert pate("aggregate", votes, "-o", "labels.txt", "--format", "csv").exit_code == 0
     assert (folder / "labels.txt").read_text().startswith("query_id,label,source\n")
-
-
-def test_parquet_labels_carry_the_public_parameters(pate, votes, folder):
-    pate("aggregate", votes, "--seed", 1, "--max-answers", 7)
-    metadata = pq.read_schema(folder / "votes.labels.parquet").metadata
-    parameters = json.loads(metadata[b"pate"])
-    assert parameters["sigma2"] == "6.4"
-    assert parameters["max_answers"] == "7"
-    assert parameters["private"] == "false"
 
 
 def test_report_to_a_file_leaves_stdout_empty(pate, votes, folder):
@@ -170,12 +134,6 @@ def test_a_seed_reproduces_everything_and_is_marked(pate, votes, folder):
     assert "NOT private" in first.stderr
 
 
-def test_without_a_seed_runs_differ(pate, votes, folder):
-    for name in ("a.npy", "b.npy"):
-        pate("aggregate", votes, "-o", name)
-    assert (folder / "a.npy").read_bytes() != (folder / "b.npy").read_bytes()
-
-
 def test_existing_outputs_are_refused_unless_forced(pate, votes, folder):
     old = "query_id,label,source\n"
     for content, remedy, code in (
@@ -196,72 +154,6 @@ def test_an_output_in_the_way_stops_all_of_them(pate, votes, folder, leftovers):
     result = pate("aggregate", votes, "--report", "report.json", "--ledger", "l.json")
     assert result.exit_code == 6
     assert leftovers() == ["report.json"]
-
-
-@pytest.mark.parametrize("option", ["--output", "--report", "--ledger"])
-def test_votes_are_never_replaced(pate, votes, option):
-    before = votes.read_bytes()
-    words = ["--format", "npy"] if option == "--output" else ["-o", "l.npy"]
-    result = pate("aggregate", votes, option, votes, *words, "--force")
-    assert result.exit_code == 2
-    assert result.stderr == (
-        f"pate: {votes} is no earlier output of this kind, so not even --force replaces it; give "
-        "the output another name\n"
-    )
-    assert votes.read_bytes() == before
-
-
-def test_parts_of_votes_are_never_replaced(pate, parquet, folder):
-    part = folder / "parts" / "a.parquet"
-    part.parent.mkdir()
-    part.write_bytes(parquet.read_bytes())
-    result = pate("aggregate", "parts", "-o", "parts/a.parquet", "--force")
-    assert result.exit_code == 2
-    assert part.read_bytes() == parquet.read_bytes()
-
-
-def test_a_public_cap_lowers_the_price_and_is_kept(pate, votes):
-    free = json.loads(pate("aggregate", votes, "-o", "a.npy").stdout)
-    capped = json.loads(pate("aggregate", votes, "-o", "b.npy", "--max-answers", 5).stdout)
-    assert capped["answers"] <= 5 == capped["max_answers"]
-    assert capped["data_independent"]["epsilon"] < free["data_independent"]["epsilon"]
-
-
-def test_max_queries_asks_the_first_rows_only(pate, votes, folder):
-    report = json.loads(pate("aggregate", votes, "-o", "l.npy", "--max-queries", 11).stdout)
-    assert report["queries"] == 11
-    labels = np.load(folder / "l.npy")
-    assert labels.shape == (60,)
-    assert (labels[11:] == -1).all()
-
-
-def test_gnmax_answers_every_query(pate, votes):
-    report = json.loads(pate("aggregate", votes, "--mechanism", "gnmax").stdout)
-    assert report["answers"] == report["queries"] == 60
-    assert report["mechanism"]["name"] == "gnmax"
-
-
-def test_release_none_keeps_to_the_bound_for_all_votes(pate, votes):
-    report = json.loads(pate("aggregate", votes, "--release", "none").stdout)
-    assert report["sanitized"]["epsilon"] is None
-    assert report["epsilon"] == report["data_independent"]["epsilon"]
-    assert report["data_independent"]["epsilon"] == report["data_independent"]["labels_epsilon"]
-
-
-def test_given_release_parameters_are_used_as_they_are(pate, votes):
-    words = ["--order", 6, "--beta", 0.02, "--sigma-release", 9]
-    found = json.loads(pate("aggregate", votes, *words).stdout)["sanitized"]
-    assert (found["order"], found["beta"], found["sigma_release"]) == (6.0, 0.02, 9.0)
-
-
-def test_a_folder_of_parts_gives_one_label_table(pate, parquet, folder):
-    parts = folder / "parts"
-    parts.mkdir()
-    for name in ("part-0.parquet", "part-1.parquet"):
-        (parts / name).write_bytes(parquet.read_bytes())
-    report = json.loads(pate("aggregate", "parts").stdout)
-    assert report["queries"] == 120
-    assert pq.read_table(folder / "parts.labels.parquet").num_rows == 120
 
 
 def test_here_is_a_folder_without_a_name(pate, parquet, folder, monkeypatch):

@@ -23,20 +23,6 @@ def test_a_pipe_is_refused_at_once(pate, refused, votes, leftovers):
     assert json.loads(done.stdout)["epsilon"] <= float(price)
 
 
-def test_a_dry_run_tells_the_price_and_what_the_run_would_need(pate, votes, leftovers):
-    """A seeded test needs nothing, and is said to be none of the private runs."""
-    for seed in ([], ["--seed", 1]):
-        result = pate("aggregate", votes, *DEAR, *seed, "--dry-run")
-        assert result.exit_code == 0
-        found = json.loads(result.stdout)
-        assert found["private"] is (not seed)
-        assert found["warnings"][0].startswith("This epsilon promises practically nothing")
-        needs = re.search(r"The run itself needs --max-epsilon \S+\.$", found["warnings"][-1])
-        assert bool(needs) is (not seed)
-        assert f"pate: warning: {found['warnings'][-1]}\n" in result.stderr
-    assert leftovers() == []
-
-
 def test_a_seeded_run_is_a_test(pate, votes):
     result = pate("aggregate", votes, *DEAR, "--seed", 1)
     assert result.exit_code == 0

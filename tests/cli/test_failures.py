@@ -122,7 +122,7 @@ def test_help_to_a_full_disk_is_one_line(shell, option):
     with FULL.open("wb") as full:
         result = shell(option, stdout=full)
     assert result.returncode == 6
-    assert result.stderr == b"pate: cannot write: No space left on device\n"
+    assert result.stderr == b"pate: No space left on device; nothing was released\n"
 
 
 @needs_full
@@ -224,11 +224,11 @@ def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers,
 
 WORDS = """
 import signal, typer.core
-parse = typer.core.TyperGroup.parse_args
-def parsed(self, *rest):
+make = typer.core.TyperCommand.make_parser
+def made(self, *rest):
     signal.raise_signal({})
-    return parse(self, *rest)
-typer.core.TyperGroup.parse_args = parsed
+    return make(self, *rest)
+typer.core.TyperCommand.make_parser = made
 """
 LOADED = """
 import signal, sys

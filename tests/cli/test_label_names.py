@@ -11,11 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pate_cli
-from pate_cli.core.words import MechanismName
-from pate_cli.mechanisms import MechanismChoice
-from pate_cli.verbs.request import Request
-
 NAMES = ["World", "Sports", "Business", "Sci/Tech"]
 WORDS = ",".join(NAMES)
 OPTIONS = ["--mechanism", "gnmax", "--sigma2", 2, "--seed", 5, "--report", "report.json"]
@@ -55,75 +50,6 @@ def test_votes_in_words_give_labels_in_words(pate, ballots, numbers, folder):
     odd = ("match no", "unmatched", "label name")
     told = (report, result.stdout, result.stderr)
     assert not any(word in text for word in odd for text in told)
-
-
-def test_names_from_a_file_and_labels_as_a_dictionary(pate, ballots, tmp_path, folder):
-    (tmp_path / "names").write_text("\n".join(NAMES) + "\n")
-    told = ["--label-names", f"@{tmp_path / 'names'}"]
-    result = pate("aggregate", ballots, *told, *OPTIONS, "-o", "labels.parquet")
-    assert result.exit_code == 0, result.stderr
-    column = pq.read_table("labels.parquet").column("label")
-    assert column.chunk(0).dictionary.to_pylist() == NAMES
-    result = pate("aggregate", ballots, *told, *OPTIONS, "-o", tmp_path / "names", "--force")
-    assert result.exit_code == 2
-    result = pate(
-        "aggregate",
-        ballots,
-        *told,
-        *OPTIONS,
-        "-o",
-        "l.csv",
-        "--force",
-        "--ledger",
-        tmp_path / "names",
-    )
-    assert result.exit_code == 2
-    assert "no earlier output of this kind, so not even --force replaces it" in result.stderr
-    assert (tmp_path / "names").read_text().split() == NAMES
-
-
-def test_numbers_and_words_draw_the_same_labels(numbers):
-    plain = {"layout": "labels", "classes": 4}
-    told = {"mechanism": "gnmax", "sigma2": 2.0, "seed": 3}
-    with pate_cli.open_votes(numbers, **plain) as votes:
-        without = pate_cli.aggregate(votes, **told)
-    with pate_cli.open_votes(numbers, layout="labels", label_names=NAMES) as votes:
-        named = pate_cli.aggregate(votes, **told)
-    np.testing.assert_array_equal(named.labels.labels, without.labels.labels)
-    assert named.report.to_dict() == {**without.report.to_dict(), "label_names": NAMES}
-    assert without.labels.label_names is None
-    assert named.labels.label_names == tuple(NAMES)
-
-
-def test_a_checkpoint_under_other_names_is_of_another_run(votes):
-    def digest(names, **lenient):
-        with pate_cli.open_votes(votes, label_names=names, **lenient) as file:
-            request = Request(file, MechanismChoice(MechanismName.GNMAX), 60, 60, 1e-5)
-            return request.described(())
-
-    assert digest(NAMES) == digest(tuple(NAMES))
-    assert len({digest(None), digest(NAMES), digest(NAMES[::-1])}) == 3
-    one, other = {"a": "World", "b": "Sports"}, {"b": "Sports", "a": "World"}
-    assert digest(NAMES, aliases=one) == digest(NAMES, aliases=other)
-    lenient = [{}, {"normalise": True}, {"aliases": one}, {"normalise": True, "aliases": one}]
-    assert len({digest(NAMES, **words) for words in lenient}) == 4
-
-
-def test_a_student_is_read_by_name(pate, tmp_path):
-    counts = {"query_id": list(range(40)), "ant": [20] * 40, "bee": [0] * 40}
-    pq.write_table(pa.table(counts), tmp_path / "votes.parquet")
-    # Sure of the class that every teacher votes for: so nobody needs to be asked.
-    pq.write_table(pa.table({"bee": [0.0] * 40, "ant": [1.0] * 40}), tmp_path / "student.parquet")
-    result = pate(
-        *("aggregate", tmp_path / "votes.parquet", "--label-names", "ant,bee", "--seed", 1),
-        *("--mechanism", "interactive", "--student", tmp_path / "student.parquet"),
-        *("--threshold", 15, "--sigma1", "0.5 votes", "--sigma2", 1),
-        *("-o", "labels.csv", "--report", "r.json"),
-    )
-    assert result.exit_code == 0, result.stderr
-    with Path("labels.csv").open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    assert {(row["label"], row["source"]) for row in rows} == {("ant", "student")}
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,6 @@ import json
 import os
 import re
 import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -18,7 +16,7 @@ import pytest
 from pate_cli.cli.command import keywords_of_command
 from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.core.version import __version__
-from pate_cli.verbs.parameters.keywords import dashed, with_options
+from pate_cli.verbs.parameters.keywords import with_options
 from pate_cli.votes import source
 from slices import some
 
@@ -62,25 +60,6 @@ def test_what_is_refused_before_votes_are_taken_from_a_pipe(
     (folder / "l.csv").touch()
     line = refused(pate("aggregate", "-", "-o", "l.csv"), 6)
     assert line == "pate: l.csv exists already; use --force to replace it"
-
-
-def test_the_price_of_votes_from_a_pipe_needs_no_name(pate, counts, leftovers):
-    done = pate("aggregate", "-", "--dry-run", input=_npy(counts))
-    assert done.exit_code == 0, done.stderr
-    assert json.loads(done.stdout)["queries"] == 60
-    assert leftovers() == []
-
-
-def test_bad_votes_from_a_pipe_are_named(pate, refused, counts, leftovers):
-    counts[9, 1] += 5
-    result = pate("aggregate", "-", "-o", "l.csv", "--layout", "counts", input=_npy(counts))
-    assert "standard input: row 9 " in refused(result, 3)
-    assert leftovers() == []
-
-
-def test_an_empty_pipe(pate, refused):
-    line = refused(pate("aggregate", "-", "-o", "l.csv", input=b""), 3)
-    assert "standard input: is empty" in line
 
 
 def test_from_pipe_to_pipe(shell, counts, leftovers):
@@ -173,8 +152,7 @@ def test_help_tells_every_option(pate, name):
     assert "\x1b" not in result.stdout
     squeezed = re.sub(r"\s+", "", result.stdout)
     for keyword in keywords.values():
-        off = () if keyword.off is None else (dashed(keyword.off), keyword.without)
-        for text in (keyword.spelled, keyword.says.help, *off):
+        for text in (keyword.spelled, keyword.says.help):
             assert re.sub(r"\s+", "", with_options(text, keywords)) in squeezed, keyword.name
 
 
@@ -250,7 +228,7 @@ def test_help_tells_of_completion(pate):
             "--no-record and --ensemble contradict each other; give one of them",
         ),
         (["--delta", "1e-5"], "missing VOTES;"),
-        (["x.npy", "y.npy"], "got unexpected extra argument(s) (y.npy);"),
+        (["x.npy", "y.npy"], "got unexpected extra argument (y.npy);"),
     ],
 )
 def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, line):
@@ -295,17 +273,6 @@ def test_without_a_command_help_is_shown(pate):
 def test_version(pate):
     for flag in ("--version", "-V"):
         assert pate(flag).stdout == f"pate {__version__}\n"
-
-
-def test_the_module_and_the_script_are_one_program(shell, votes):
-    module = shell("aggregate", votes, "--dry-run")
-    script = subprocess.run(
-        [Path(sys.executable).with_name("pate"), "aggregate", votes, "--dry-run"],
-        check=False,
-        capture_output=True,
-    )
-    assert (module.returncode, module.stdout) == (0, script.stdout)
-    assert b"Usage: pate aggregate" in shell("aggregate", "--help").stdout
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh", "fish"])

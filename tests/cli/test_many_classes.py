@@ -36,18 +36,6 @@ def test_labels_do_not_depend_on_the_layout(tokens, pate, folder):
     np.testing.assert_array_equal(found, other)
 
 
-def test_costs_do_not_depend_on_the_layout(tokens, pate):
-    for command in ("cost", "smooth-sensitivity"):
-        texts = []
-        for words in (["tokens.parquet"], ["labels.npy", "--layout", "labels"]):
-            result = pate(command, *words, "--classes", str(CLASSES), "--order", "5")
-            assert result.exit_code == 0, result.stderr
-            # Sums over other batches differ in their last digits.
-            digits = json.loads(result.stdout, parse_float=lambda text: f"{float(text):.9g}")
-            texts.append(digits)
-        assert texts[0] == texts[1]
-
-
 def test_what_is_not_for_many_classes_says_so(tokens, pate):
     for words, code, text in (
         ([], 2, "tokens.parquet: layout sparse needs --classes, how many there are"),

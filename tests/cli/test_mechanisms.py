@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
 from pate_cli.core.noise import RunKey
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
@@ -71,43 +70,6 @@ def test_sure_students_are_reinforced_and_their_labels_say_so(ran, student, shar
     assert "student" not in set(sources)
 
 
-def test_no_student_label_after_the_stop(ran, student):
-    student()
-    words = [*STUDENT, "--threshold", 20, "--sigma1", 4, "--max-answers", 3, "--seed", 2]
-    report, _, sources = ran(*words)
-    assert report["answers"] == 3
-    last = np.flatnonzero(sources == "teachers")[-1]
-    assert last < 50
-    assert "student" in set(sources[:last])
-    assert set(sources[last + 1 :]) == {"none"}
-
-
-def test_predictions_are_matched_by_id_or_by_order(ran, student, shares):
-    student()
-    words = [*STUDENT, "--seed", 3]
-    _, by_order, order_sources = ran(*words)
-    shuffled = np.random.default_rng(1).permutation(60)
-    student(shares[shuffled], ids=shuffled)
-    _, by_id, id_sources = ran(*words)
-    np.testing.assert_array_equal(by_id, by_order)
-    np.testing.assert_array_equal(id_sources, order_sources)
-    student(shares[shuffled])
-    _, wrong, _ = ran(*words)
-    assert wrong.tolist() != by_order.tolist()
-
-
-def test_predictions_are_matched_by_the_ids_of_the_votes(ran, student, counts, shares, tmp_path):
-    ids = np.array([f"q{place}" for place in range(60)])
-    columns = {f"class_{j}": counts[:, j] for j in range(4)}
-    pq.write_table(pa.table({"query_id": ids, **columns}), tmp_path / "named.parquet")
-    words = [*STUDENT, "--seed", 3]
-    student()
-    _, wanted, _ = ran(*words)
-    student(shares[::-1], ids=ids[::-1])
-    _, found, _ = ran(*words, at=tmp_path / "named.parquet")
-    np.testing.assert_array_equal(found, wanted)
-
-
 PREDICTED = "the student's predictions in student.parquet"
 NO_SUM = "has no probabilities that sum to 1 within 1e-6; give a softmax, or predict_proba"
 
@@ -161,46 +123,6 @@ def test_bad_predictions_are_named_by_row(
     assert leftovers() == ["student.parquet"]
 
 
-def test_predictions_that_cannot_be_read(pate, refused, votes, student, folder, leftovers):
-    path = student()
-    path.write_bytes(path.read_bytes()[:-30])
-    refused(
-        pate("aggregate", votes, *STUDENT),
-        3,
-        "student.parquet: cannot be read: it is damaged or cut short; write it again",
-    )
-    path.unlink()
-    refused(
-        pate("aggregate", votes, *STUDENT),
-        3,
-        "student.parquet: no such file or folder",
-    )
-    assert leftovers() == []
-
-
-def test_predictions_are_never_replaced_by_labels(pate, refused, votes, student):
-    path = student()
-    before = path.read_bytes()
-    refused(
-        pate("aggregate", votes, *STUDENT, "-o", "student.parquet", "--force"),
-        2,
-        "student.parquet is no earlier output of this kind, so not even --force replaces it; give "
-        "the output another name",
-    )
-    assert path.read_bytes() == before
-
-
-def test_a_student_who_agrees_costs_only_the_checks(pate, votes, student, counts):
-    student(counts / 40.0)
-    words = [*STUDENT, "--threshold", 30, "--sigma1", 6, "--order", 6]
-    found = json.loads(pate("cost", votes, *words).stdout)
-    assert found["expected_answers"] < 1e-4
-    checks = found["steps"]["threshold"][0]
-    assert found["rdp"][0] >= checks > 0.0
-    plain = json.loads(pate("cost", votes, "--threshold", 30, "--sigma1", 6, "--order", 6).stdout)
-    assert found["rdp"][0] < 1e-3 * plain["rdp"][0]
-
-
 STABLE = [["--mechanism", "stability"], ["--mechanism", "sparse-vector"]]
 WIDE = ["--query-epsilon", 5, "--query-delta", 1e-7]
 
@@ -227,29 +149,6 @@ def test_stable_labels_are_exact_pluralities(ran, counts, words):
     assert report["rounds"][0]["analysis"] == "composition"
     assert report["data_independent"]["method"] == price.method
     assert report["sanitized"]["epsilon"] is None
-
-
-def test_the_run_ends_with_the_last_refusal(ran):
-    words = ["--mechanism", "sparse-vector", "--refusals", 2, "--query-epsilon", 12]
-    report, labels, _ = ran(*words, "--query-delta", 1e-6, "--seed", 4)
-    refusals = np.flatnonzero(labels < 0)
-    assert 3 <= refusals[1] < 50
-    np.testing.assert_array_equal(refusals[1:], np.arange(refusals[1], 60))
-    assert report["mechanism"]["refusals"] == 2
-    assert report["answers"] == np.sum(labels >= 0)
-    dearer, _, _ = ran(*words[:3], 5, *words[4:], "--query-delta", 1e-6)
-    assert dearer["epsilon"] > report["epsilon"]
-
-
-@pytest.mark.parametrize("words", STABLE, ids=lambda words: words[1])
-def test_a_stable_dry_run_names_the_price_of_the_run(pate, votes, ran, words):
-    result = pate("aggregate", votes, "--dry-run", *words, "--max-answers", 9)
-    priced = json.loads(result.stdout)
-    assert "nothing was drawn or spent" in result.stderr
-    report, _, _ = ran(*words, "--max-answers", 9)
-    for field in ("epsilon", "delta", "mechanism", "queries", "max_answers", "data_independent"):
-        assert priced[field] == report[field]
-    assert priced["threshold"] > 0.0
 
 
 def test_a_stable_epsilon_does_not_look_at_the_votes(pate, ran, counts, tmp_path):
@@ -279,111 +178,4 @@ def test_stable_mechanisms_have_nothing_to_sanitize(
     assert leftovers() == []
 
 
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (
-            ["--mechanism", "stability", "--query-delta", 1e-4],
-            5,
-            "delta 1e-05 is below 2.996e-03, the smallest reachable with 60 steps of delta 5e-05 "
-            "each",
-        ),
-        (
-            ["--mechanism", "stability", "--query-delta", 0],
-            2,
-            "query delta must be above 0 and below 1, got 0.0",
-        ),
-        (
-            ["--mechanism", "stability", "--query-epsilon", -1],
-            2,
-            "query epsilon must be positive and finite, got -1.0",
-        ),
-        (
-            ["--mechanism", "sparse-vector", "--refusals", 0],
-            2,
-            "refusals must be a whole number of at least 1, got 0",
-        ),
-        (
-            ["--mechanism", "stability", "--refusals", 3],
-            2,
-            "--refusals does not go with --mechanism stability, which takes --query-epsilon, "
-            "--query-delta",
-        ),
-        (
-            ["--mechanism", "sparse-vector", "--sigma2", 3],
-            2,
-            "--sigma2 does not go with --mechanism sparse-vector, which takes --query-epsilon, "
-            "--query-delta, --refusals",
-        ),
-        (
-            ["--mechanism", "stability", "--teachers-per-record", 20],
-            2,
-            "40 teachers are too few for a stable vote: at least 41 needed",
-        ),
-        (
-            ["--mechanism", "stability", "--delta", 1],
-            2,
-            "--delta must be above 0 and below 1, got 1.0",
-        ),
-    ],
-    ids=lambda value: " ".join(map(str, value)) if isinstance(value, list) else None,
-)
-def test_stable_numbers_out_of_range(pate, refused, votes, leftovers, words, code, message):
-    refused(pate("aggregate", votes, *words), code, message)
-    assert leftovers() == []
-
-
-PAPER = ["--analysis", "paper", "--order", 14, "--sigma2", 40]
 # The MNIST row's release, λβ = 0.46: past a quarter the published theorem fails.
-BOLD = [*PAPER, "--beta", 0.0329, "--sigma-release", 6.23]
-MILD = [*PAPER, "--beta", 0.005, "--sigma-release", 6.23]
-
-
-@pytest.mark.parametrize("words", [BOLD, MILD], ids=["bold", "mild"])
-def test_what_the_paper_draws_is_charged_what_it_costs_and_is_no_bound(ran, words):
-    report, _, _ = ran(*words, "--release", "upper", "--seed", 1)
-    found = report["sanitized"]
-    beta, sigma, order = found["beta"], found["sigma_release"], found["order"]
-    shift = sigma * shift_quantile(found["delta_failure"])
-    exact = gnss_rdp(beta=beta, sigma=sigma, order=order, shift=shift)
-    assert found["release_rdp"] == pytest.approx(exact, rel=1e-12)
-    assert report["sound"] is False
-    assert "charges the expected cost" in report["warnings"][0]
-    assert not any(text["holds"] for text in report["statements"])
-
-
-def test_a_smoothness_the_published_theorem_does_not_admit_is_refused_in_advance(
-    pate, refused, votes
-):
-    words = [*PAPER[:2], "--order", 2.5, "--beta", 0.2, "--sigma-release", 6]
-    message = (
-        "the published GNSS theorem needs 1 < order < 1/(2 beta) = 2.5 (beta < 0.2 at this order), "
-        "got order 2.5 with beta 0.2"
-    )
-    for more in ([], ["--dry-run"]):
-        refused(pate("aggregate", votes, *words, *more), 2, message)
-    assert pate("aggregate", votes, *words[2:]).exit_code == 0
-
-
-def test_the_paper_has_no_release_for_laplace_noise(pate, refused, votes, leftovers):
-    words = ["--mechanism", "lnmax", "--analysis", "paper"]
-    message = "the published analysis has no smooth sensitivity for lnmax; use --analysis tight"
-    for more in ([], ["--dry-run"], ["--release", "none"]):
-        refused(pate("aggregate", votes, *words, *more), 2, message)
-    shared = ["--analysis", "paper", "--teachers-per-record", 2]
-    refused(
-        pate("aggregate", votes, *shared),
-        2,
-        "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-        "--analysis tight",
-    )
-    assert leftovers() == []
-
-
-def test_without_a_draw_the_paper_analysis_is_still_sound(ran):
-    report, _, _ = ran(*PAPER, "--release", "none")
-    tight, _, _ = ran("--sigma2", 40, "--release", "none")
-    assert report["sound"] is True
-    assert report["epsilon"] == report["data_independent"]["epsilon"] == tight["epsilon"]
-    held = {text["id"] for text in report["statements"] if text["holds"]}
-    assert held == {"all-votes"}

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pate_cli as library
 from pate_cli.disclosure.report import report_schema
 from pate_cli.run import fold
 from slices import some
@@ -115,36 +114,6 @@ def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
     assert public["queries"] % LABELS == 0
 
 
-def test_a_refusal_tells_of_the_labels_too(votes, pate):
-    for seed in range(40):
-        line = ["aggregate", votes, *TOLD, "--seed", seed, "-o", "l.jsonl", "--report", "r.json"]
-        tested = ("--target-epsilon", 1.5, "--min-pass", 0, "--sigma1", 4, "--sigma2", 2)
-        done = pate(*line, *tested, "--max-queries", 40, "--force")
-        if done.exit_code == 8:
-            break
-    else:
-        pytest.fail("no attempt was refused")
-    public = json.loads(Path("r.json").read_text())
-    jsonschema.validate(public, report_schema())
-    assert public["rounds"][0]["label_set"]["labels_per_query"] == 3
-
-
-def test_rounds_add_up_whatever_their_labels(votes, run, pate, ballots):
-    run(votes, "-o", "a.npy", "--release", "upper", "--order", 4, "--ledger", "a.ledger")
-    two = ("--layout", "multilabel", "--teachers", TEACHERS)
-    np.save("two.npy", ballots[:, :, :2])
-    last = ("-o", "b.npy", "--release", "upper", "--order", 4, "--ledger", "b.ledger")
-    run("two.npy", *last, told=two)
-    one = library.Ledger.read("a.ledger")
-    assert one.rounds[0].label_set == library.Ledger.from_json(one.to_json()).rounds[0].label_set
-    done = pate("release", "a.ledger", "b.ledger", "--again", "--seed", 1)
-    assert done.exit_code == 0, done.stderr
-    public = json.loads(done.stdout)
-    jsonschema.validate(public, report_schema())
-    assert sorted(each["label_set"]["labels_per_query"] for each in public["rounds"]) == [2, 3]
-    assert "The queries, the labels and the number of teachers are public" in (public["adjacency"])
-
-
 @pytest.mark.parametrize(
     ("flags", "code", "text"),
     [
@@ -157,68 +126,3 @@ def test_rounds_add_up_whatever_their_labels(votes, run, pate, ballots):
 )
 def test_what_is_refused(votes, pate, refused, flags, code, text):
     assert text in refused(pate("aggregate", votes, *TOLD, *flags), code)
-
-
-@pytest.fixture
-def student(tmp_path, ballots):
-    """P(yes), sure of every label but the first."""
-    values = np.where(ballots.mean(axis=1) > 0.5, 0.97, 0.03)
-    values[:, 0] = 0.5
-    pq.write_table(
-        pa.table(dict(zip(NAMES.split(","), values.T, strict=True))), tmp_path / "s.parquet"
-    )
-    return tmp_path / "s.parquet"
-
-
-def test_a_student_predicts_every_label(votes, run, student, ballots):
-    flags = ("--mechanism", "interactive", "--student", student, "--threshold", 8, "--sigma1", 1)
-    public, _ = run(votes, *flags, "--sigma2", 2, "-o", "l.csv")
-    rows = [line.split(",") for line in Path("l.csv").read_text().splitlines()[1:]]
-    yes = (ballots.mean(axis=1) > 0.5).ravel()
-    assert {row[3] for row in rows if row[1] != "mild"} <= {"student", "teachers"}
-    assert {row[3] for row in rows if row[1] == "mild"} <= {"teachers", "none"}
-    right = [row[2] == str(said).lower() for row, said in zip(rows, yes, strict=True) if row[2]]
-    assert np.mean(right) > 0.95
-    assert len(right) > 100
-    assert public["queries"] == 120
-
-
-def test_predictions_go_by_the_names_of_labels(votes, run, student):
-    """The same columns in another order are the same student."""
-    flags = ("--mechanism", "interactive", "--threshold", 8, "--sigma1", 1, "--sigma2", 2)
-    run(votes, *flags, "--student", student, "-o", "l.csv")
-    table = pq.read_table(student)
-    pq.write_table(table.select(table.column_names[::-1]), "turned.parquet")
-    run(votes, *flags, "--student", "turned.parquet", "-o", "t.csv")
-    assert Path("t.csv").read_text() == Path("l.csv").read_text()
-
-
-def test_a_student_of_other_labels_is_refused(votes, pate, refused, student, tmp_path):
-    """Before anything is drawn, by its file and its row."""
-    line = ("aggregate", votes, "--layout", "multilabel", "-o", "l.csv", "--mechanism")
-    line += ("interactive", "--max-epsilon", 1000, "--student")
-    text = refused(pate(*line, student, "--label-names", "severe,mild,old"), 3)
-    assert "its columns are not called severe, mild, old" in text
-    for values, text in (
-        (np.full((40, 2), 0.5), "must be [queries, 3 labels], as the votes are"),
-        (np.full((40, 3), 1.5), "row 0 has no probabilities of yes, each from 0 to 1"),
-        (np.full((30, 3), 0.5), "ends at row 29, the votes go on to row 39"),
-    ):
-        np.save(tmp_path / "s.npy", values)
-        assert text in refused(pate(*line, tmp_path / "s.npy"), 3)
-
-
-def test_tuning_asks_whole_queries_of_the_next_run(votes, pate):
-    search = ("--threshold", 15, "--sigma1", 10, "--sigma2", 8, "--target-epsilon", 6)
-    done = pate("tune", votes, *TOLD, *search, "--json")
-    assert done.exit_code == 0, done.stderr
-    found = json.loads(done.stdout)
-    assert found["basis"]["queries"] == 120
-    assert found["basis"]["rows_per_query"] == 3
-    queries = found["winner"]["queries"] // 3
-    words = found["command"].split()
-    assert words[words.index("--max-queries") + 1] == str(queries)
-    assert words[words.index("--layout") + 1] == "multilabel"
-    again = pate(*words[1:], "-o", "l.npy", "--report", "r.json")
-    assert again.exit_code in (0, 8), again.stderr
-    assert json.loads(Path("r.json").read_text())["queries"] == 3 * queries

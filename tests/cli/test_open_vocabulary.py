@@ -16,7 +16,6 @@ from scipy.integrate import quad
 from scipy.stats import norm
 
 import pate_cli
-from pate_cli.core.errors import UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.run import fold, publication
 
@@ -106,14 +105,6 @@ def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, 
     assert list((folder.parent / "tmp").iterdir()) == []
 
 
-def test_parquet_has_a_dictionary_of_what_came_out(pate, ballots, folder):
-    words = [[name] * TEACHERS for name in ("b", "c")] * 10
-    pate("aggregate", write(words, ballots), *OPEN, "--max-queries", 1, "-o", "l.parquet")
-    table = pq.read_table("l.parquet")
-    assert table.column("label").chunk(0).dictionary.to_pylist() == ["b"]
-    assert json.loads(table.schema.metadata[b"pate"])["label_names"] == ["b"]
-
-
 def test_nothing_that_comes_out_is_a_table_like_any_other(pate, ballots, folder):
     write([[f"s{n}" for n in range(TEACHERS)]] * QUERIES, ballots)
     for suffix in ("csv", "parquet"):
@@ -171,33 +162,6 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
     assert Path("three.csv").read_bytes() == wanted
 
 
-def test_a_run_does_not_go_on_with_other_names(pate, words, ballots, monkeypatch):
-    """Of the same histograms: what was drawn of one name is no label of another."""
-    line = ("aggregate", ballots, *OPEN, "-o", "l.csv", "--checkpoint", "kept")
-    with monkeypatch.context() as broken:
-        broken.setattr(publication, "_named", lambda *_: 1 / 0)
-        assert pate(*line).exit_code != 0
-    words[words == "heron"] = "herons"
-    write(words, ballots)
-    done = pate(*line)
-    assert (done.exit_code, "other votes" in done.stderr) == (2, True)
-
-
-def test_a_cap_lets_no_later_name_out(pate, ballots, folder):
-    done = pate("aggregate", ballots, *OPEN, "--max-answers", 2, "-o", "l.parquet")
-    assert done.exit_code == 0, done.stderr
-    assert labels_in(folder / "l.parquet") == [*RELEASED[:2], *[None] * (QUERIES - 2)]
-    assert b"grey" not in everything(folder)
-
-
-def test_spellings_are_one_name_in_a_form_that_no_vote_decides(pate, words, ballots):
-    spelled = ["Heron"] * 100 + ["heron."] * 100 + [" HERON"] * 100 + ["x"] * 100
-    write([spelled] * QUERIES, ballots)
-    done = pate("aggregate", ballots, *OPEN, "--normalise", "-o", "l.csv")
-    assert done.exit_code == 0, done.stderr
-    assert labels_in(Path("l.csv")) == ["heron"] * QUERIES
-
-
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
@@ -220,44 +184,6 @@ def test_what_cannot_be_is_refused_in_words_that_tell_nothing(
     assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
     assert "hush" not in done.stderr
     assert list(folder.iterdir()) == []
-
-
-def test_names_that_are_listed_are_what_they_were(pate, ballots, folder):
-    names = ("--label-names", "heron,egret", "--report", "r.json")
-    assert pate("aggregate", ballots, *OPEN, *names, "-o", "l.csv").exit_code == 0
-    report = json.loads((folder / "r.json").read_text())
-    assert (report["label_names"], report["mechanism"]["classes"]) == (["heron", "egret"], 2)
-
-
-def test_votes_in_memory_for_several_verbs(words):
-    told = {"layout": "labels", "teachers": TEACHERS}
-    mechanism = pate_cli.OpenVocabulary(teachers=TEACHERS, sigma2=20, threshold=150)
-    done = pate_cli.aggregate(words.tolist(), mechanism, seed=1, **told)
-    assert list(done.labels) == WANTED
-    assert done.labels.label_names == tuple(sorted(RELEASED))
-    with pate_cli.open_votes(words.tolist(), any_name=True, **told) as votes:
-        quoted = pate_cli.quote(votes, "open-vocabulary")
-        assert quoted.epsilon == pate_cli.aggregate(votes, "open-vocabulary", seed=1).report.epsilon
-        for refused in (
-            lambda: pate_cli.aggregate(votes, "confident"),
-            lambda: pate_cli.cost(votes, "gnmax"),
-            lambda: pate_cli.tune(votes, answers=1),
-            lambda: pate_cli.aggregate(votes, "open-vocabulary", prior=np.zeros(QUERIES, int)),
-        ):
-            with pytest.raises(UsageError, match="needs to know the names of the classes"):
-                refused()
-
-
-def test_numbers_are_names_and_the_number_of_classes_is_not_read_off(pate, tmp_path, folder):
-    rng = np.random.default_rng(1)
-    votes = np.where(rng.random((QUERIES, TEACHERS)) < 0.9, 7, rng.integers(0, 900_000))
-    np.save(tmp_path / "v.npy", votes)
-    line = ("--layout", "labels", "--teachers", TEACHERS, "-o", "l.csv", "--report", "r.json")
-    done = pate("aggregate", tmp_path / "v.npy", *OPEN, *line)
-    assert done.exit_code == 0, done.stderr
-    report = json.loads((folder / "r.json").read_text())
-    assert (report["sound"], "classes" in report["mechanism"]) == (True, False)
-    assert labels_in(folder / "l.csv") == ["7"] * QUERIES
 
 
 def test_labels_follow_their_law():

@@ -30,12 +30,6 @@ def test_a_page_is_written_instead(pate, released):
     assert stat.S_IMODE(Path("page.html").stat().st_mode) == 0o644
 
 
-def test_a_page_for_a_pipe(pate, released):
-    told = pate("explain", "-", "--html", "-", input=Path(released).read_bytes())
-    assert told.exit_code == 0
-    assert told.stdout == pate_library.explain(released).to_html()
-
-
 def test_a_page_that_is_there_is_kept(pate, refused, released):
     Path("page.html").write_text("<!doctype html>mine")
     told = pate("explain", released, "--html", "page.html")
@@ -71,21 +65,3 @@ def test_no_page_of_what_is_no_report(pate, released, leftovers):
     assert pate("explain", "gone.json", "--html", "page.html").exit_code == 3
     assert pate("explain", released, "--html", "gone/page.html").exit_code == 6
     assert leftovers() == before
-
-
-@pytest.mark.parametrize("flag", ["--json", "--table"])
-def test_a_page_is_nothing_else(pate, refused, released, flag):
-    refused(
-        pate("explain", released, "--html", "page.html", flag),
-        2,
-        "--html writes a file instead; leave out --json and --table",
-    )
-    assert not Path("page.html").exists()
-
-
-def test_a_page_of_noise_from_a_seed_promises_nothing(pate, votes, folder):
-    pate("aggregate", votes, *NOISE, "--seed", 1, "-o", "s.csv", "--report", "s.json")
-    assert pate("explain", "s.json", "--html", "page.html").exit_code == 0
-    page = Path("page.html").read_text(encoding="utf-8")
-    assert "Nothing is promised</h2>" in page
-    assert "Signature" not in page

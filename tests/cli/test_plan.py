@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-import pate_cli
 from forecasts.table import SETTINGS
 from pate_cli.core.said import as_html
 from pate_cli.planning.synthetic import SyntheticEnsemble
@@ -131,22 +130,6 @@ def test_lines_for_the_table_of_forecasts_run(pate, folder, place):
     assert {name: read[name] for name in settings.parameters} == settings.parameters
 
 
-def test_labels_are_counted_by_patients(pate):
-    words = ("--labels", 14, "--teachers", 100, "--target-epsilon", 3, "--queries", 60)
-    found = planned(pate, *words)
-    assert found["settings"]["rows"] <= 60 * 14
-    assert found["settings"]["queries"] == found["settings"]["rows"] // 14
-
-
-def test_unequal_teachers(pate, folder):
-    rows = ["group,weight", *["big,2"] * 10, *["small,1"] * 80]
-    (folder / "groups.csv").write_text("\n".join(rows) + "\n")
-    words = ("--groups", folder / "groups.csv", "--classes", 3, "--queries", 50)
-    found = planned(pate, *words, "--target-epsilon", 4)
-    assert (found["teachers"], found["votes"]) == (90, 100)
-    assert found["asked"]["teachers_per_record"] == 2
-
-
 def test_the_picture(pate, folder):
     path = folder / "plan.svg"
     untested = ("--agreement", "0.8", "--mechanism", "gnmax")
@@ -177,39 +160,3 @@ def test_the_picture(pate, folder):
 )
 def test_what_is_refused(pate, refused, words, code, line):
     assert line in refused(pate("plan", *words), code)
-
-
-SHAPE = {"teachers": 50, "classes": 2, "queries": 40}
-
-
-def test_from_python():
-    found = pate_cli.plan(**SHAPE, target_epsilon=2.0, agreement=0.8)
-    votes, _ = SyntheticEnsemble(**SHAPE, agreement=0.8).draw(1)
-    done = pate_cli.aggregate(votes, layout="counts", seed=1, **found.settings)
-    assert done.report.epsilon <= 2.0
-    with_prior = pate_cli.plan(**SHAPE, target_epsilon=2.0, prior_accuracy=0.9)
-    assert with_prior.forecast.settings.prior_weight == 10
-
-
-def test_tuned_settings_are_passed_on():
-    votes, _ = SyntheticEnsemble(**SHAPE, agreement=0.8).draw(1)
-    for given in ({"target_epsilon": 2.0}, {"target_epsilon": 3.0, "release": "none"}):
-        tuned = pate_cli.tune(votes, layout="counts", sigma1=30, sigma2=12, **given)
-        done = pate_cli.aggregate(votes, layout="counts", seed=1, **tuned.settings)
-        assert done.report.epsilon <= given["target_epsilon"]
-        assert done.report.queries == tuned.best.forecast.rows
-        assert done.report.warnings == ()
-
-
-def test_settings_that_are_passed_on_keep_how_many_votes_a_record_moves():
-    shape = {"teachers": 60, "classes": 2, "queries": 30}
-    found = pate_cli.plan(**shape, target_epsilon=3.0, teachers_per_record=2)
-    assert found.settings["teachers_per_record"] == 2
-    votes, _ = SyntheticEnsemble(**shape).draw(1)
-    tuned = pate_cli.tune(
-        votes, layout="counts", target_epsilon=6.0, release="none", teachers_per_record=2,
-        threshold=48, sigma1=40, sigma2=20,
-    )  # fmt: skip
-    done = pate_cli.aggregate(votes, layout="counts", seed=1, **tuned.settings)
-    assert done.report.mechanism["teachers_per_record"] == 2
-    assert done.report.epsilon == tuned.best.forecast.epsilon

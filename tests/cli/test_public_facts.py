@@ -90,24 +90,6 @@ def test_classes_read_off_the_votes_claim_nothing(ran, labels, folder, release):
     claimed(settled)
 
 
-@pytest.mark.parametrize(
-    "words", [["--mechanism", "stability", "--max-epsilon", 1000], ["--analysis", "paper"]]
-)
-def test_no_account_claims_anything_then(ran, labels, words):
-    words = ["aggregate", "labels.npy", "--layout", "labels", "--order", 2.5, *words]
-    report = ran(*(words if "paper" in words else words[:4] + words[6:]))
-    nothing_claimed(report, CLASSES)
-
-
-def test_the_ledger_remembers_it(ran, labels):
-    keep = ["--layout", "labels", "--order", 4, "--release", "none"]
-    for name, more in (("off", []), ("told", ["--classes", 4])):
-        ran("aggregate", "labels.npy", *keep, *more, "-o", f"{name}.npy", "--ledger", name)
-    for words in (["off"], ["told", "off"]):
-        nothing_claimed(ran("release", *words, "--release", "none"), CLASSES)
-    claimed(ran("release", "told", "--release", "none"))
-
-
 def test_a_dry_run_says_so(ran, pate, labels):
     words = ["aggregate", "labels.npy", "--layout", "labels", "--dry-run"]
     result = pate(*words)
@@ -170,47 +152,3 @@ def test_votes_on_other_queries_are_refused_by_their_row(pate, refused, long, fo
         3,
         "long.parquet: row 60 is a vote on a query that is not in --queries",
     )
-
-
-REFUSED = {
-    "twice": (
-        "query_id\n3\n5\n3\n",
-        "the list of queries in q.csv: row 2 has the query id of row 0, too",
-    ),
-    "no column": ("id\n3\n", "the list of queries in q.csv: is empty, or has no column"),
-    "no row": ("query_id\n", "the list of queries in q.csv: is empty, or has no column"),
-    "damaged": ("", "q.csv: is empty"),
-}
-
-
-@pytest.mark.parametrize("case", REFUSED)
-def test_a_list_that_is_none_is_refused(pate, refused, long, folder, case):
-    content, message = REFUSED[case]
-    (folder / "q.csv").write_text(content)
-    words = ["--classes", 2, "--teachers", TEACHERS, "--queries", "q.csv"]
-    line = refused(pate("aggregate", long(everyone([3])), *words), 3)
-    assert line.startswith(f"pate: {message}")
-
-
-def test_a_list_goes_with_long_form_alone(pate, refused, votes, folder):
-    np.save(folder / "q.npy", np.arange(60))
-    refused(
-        pate("aggregate", votes, "--queries", "q.npy"),
-        2,
-        f"--queries goes with layout long; rows of {votes} are queries",
-    )
-    refused(
-        pate("aggregate", votes, "--queries", "q.npy", "-o", "q.npy", "--force"),
-        2,
-        "q.npy is no earlier output of this kind, so not even --force replaces it; give the output "
-        "another name",
-    )
-
-
-def test_the_number_of_teachers_is_named_as_public(ran, votes):
-    """Without --teachers every row must have all votes, so that no vote shows in the number."""
-    report = ran("aggregate", votes)
-    assert report["adjacency"].endswith(
-        "The queries, the classes and the number of teachers are public and the same in both."
-    )
-    claimed(report)

@@ -9,8 +9,6 @@ import pickle
 import numpy as np
 import pytest
 
-_SHARES = np.full((60, 4), 0.25)
-
 
 def _changed(counts, row, column, value, dtype=None):
     out = counts.astype(dtype or counts.dtype)
@@ -42,17 +40,6 @@ def test_a_bad_row_is_named_and_its_votes_are_not(pate, refused, votes, counts, 
     assert leftovers() == []
 
 
-def test_labels_out_of_range_are_named_by_row(pate, refused, votes, leftovers):
-    labels = np.random.default_rng(0).integers(0, 4, (60, 40))
-    labels[23, 5] = 77
-    np.save(votes, labels)
-    result = pate("aggregate", votes, "--layout", "labels", "--classes", 4)
-    line = refused(result, 3)
-    assert "row 23" in line
-    assert "77" not in line.replace("row 23", "")
-    assert leftovers() == []
-
-
 def _pickled() -> bytes:
     file = io.BytesIO()
     np.save(file, np.array([{"a": 1}], dtype=object), allow_pickle=True)
@@ -77,49 +64,6 @@ def test_a_file_that_is_no_vote_file(pate, refused, votes, leftovers, case):
     assert line.startswith(f"pate: {votes}")
     assert words in line
     assert leftovers() == []
-
-
-def test_a_missing_file(pate, refused):
-    line = refused(pate("aggregate", "nowhere.npy"), 3)
-    assert line == "pate: nowhere.npy: no such file or folder"
-
-
-def test_probabilities_instead_of_counts(pate, refused, votes):
-    np.save(votes, _SHARES)
-    line = refused(pate("aggregate", votes), 3)
-    assert "one teacher moves many" in line
-
-
-def test_a_layout_that_cannot_be_told(pate, refused, votes):
-    np.save(votes, np.ones((3, 3), dtype=np.int64))
-    assert "--layout counts|labels" in refused(pate("aggregate", votes), 3)
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["--nonsense"],
-        ["--mechanism", "magic"],
-        ["--release", "most"],
-        ["--format", "xml"],
-        ["--layout", "wide"],
-        ["--delta", "small"],
-        ["--max-queries", "1.5"],
-        ["--seed", "x"],
-        ["second.npy"],
-    ],
-)
-def test_wrong_flags_are_usage_errors(pate, refused, votes, leftovers, words):
-    line = refused(pate("aggregate", votes, *words), 2)
-    assert words[0] in line
-    assert "Value error" not in line
-    assert leftovers() == []
-
-
-def test_an_unknown_command_is_a_usage_error(pate):
-    result = pate("agregate")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "agregate" in result.stderr
 
 
 ADMISSIBLE = [
@@ -151,39 +95,6 @@ def test_numbers_out_of_range_name_the_range(pate, refused, votes, leftovers, wo
     assert leftovers() == []
 
 
-def test_an_order_and_a_smoothness_that_do_not_go_together(pate, refused, votes):
-    line = refused(pate("aggregate", votes, "--order", 5, "--beta", 3), 2)
-    assert line.startswith("pate: beta=3 at order 5 has infinite privacy cost; beta must be below ")
-    # (λ − 1)(e^{2β} − 1) < 1, so β < ln(5/4)/2 at λ = 5.
-    assert f"{np.log(1.25) / 2:.6g} at this order" in line
-
-
-def test_gnmax_has_no_threshold(pate, refused, votes):
-    line = refused(pate("aggregate", votes, "--mechanism", "gnmax", "--threshold", 3), 2)
-    assert line.startswith("pate: --threshold ")
-    assert "--mechanism" in line
-
-
-def test_labels_and_report_cannot_share_stdout(pate, refused, votes):
-    line = refused(pate("aggregate", votes, "-o", "-", "--format", "csv"), 2)
-    assert line == "pate: labels and report cannot both go to stdout; give --report FILE"
-
-
-def test_stdout_has_no_suffix_to_tell_the_format(pate, refused, votes):
-    line = refused(pate("aggregate", votes, "-o", "-", "--report", "r.json"), 2)
-    assert line.endswith("give --format parquet|npy|csv|jsonl|arrow")
-
-
-def test_two_outputs_in_one_place(pate, refused, votes):
-    line = refused(pate("aggregate", votes, "-o", "a.csv", "--report", "./a.csv"), 2)
-    assert "same place" in line
-
-
-def test_an_output_in_a_missing_folder(pate, refused, votes):
-    line = refused(pate("aggregate", votes, "-o", "nowhere/l.csv"), 6)
-    assert line.startswith("pate: cannot write nowhere/l.report.json: there is no folder")
-
-
 # 10 * (60 * 5 * cell + 10^4 * 2^-64) * (1 + e^10), rounded up to two digits.
 LEAST = {
     "confident": 1.3e-10,
@@ -213,12 +124,6 @@ def test_a_delta_that_floating_point_noise_would_show_in(pate, refused, votes, l
     assert pate(*words, least, "--dry-run").exit_code == 0
     line = refused(pate(*words, 1e-15, "--max-queries", 20, "--dry-run"), 2)
     assert "for 20 queries over 4 classes" in line
-
-
-def test_a_run_dearer_than_allowed_exits_with_five(pate, refused, votes, leftovers):
-    line = refused(pate("aggregate", votes, "--sigma2", 2, "--max-epsilon", 1.5), 5)
-    assert "above --max-epsilon 1.5; nothing was drawn or spent. Lower --max-queries" in line
-    assert leftovers() == []
 
 
 @pytest.mark.parametrize(

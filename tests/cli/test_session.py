@@ -80,23 +80,6 @@ def test_texts_names_and_guesses(pate):
     assert [each["label"] for each in answers(done.stdout)] == ["cat", "dog"]
 
 
-def test_spellings_and_aliases(pate, folder):
-    (folder / "more.json").write_text('{"moggy": "cat"}')
-    votes = [" Cat.", '"CAT"', "Moggy!"] * 60 + [None, "", "I don't know", "cow"] * 17
-    given = ("--label-names", "dog,cat", "--normalise", "--aliases", "more.json")
-    given += ("--mechanism", "gnmax", "--sigma2", 5, "--max-queries", 3, "--spend", "r.json")
-    done = pate("session", "--teachers", 250, *given, input=json.dumps({"votes": votes}))
-    # 180 votes to none: noise of 5 wins less than once in 1e100.
-    assert answers(done.stdout) == [{"label": "cat", "remaining": 2}]
-
-
-def test_names_that_nobody_listed(pate):
-    words = ("session", "--teachers", 400, "--mechanism", "open-vocabulary", "--spend", "r.json")
-    votes = json.dumps({"votes": ["heron"] * 380 + ["odd"]}) + "\n"
-    done = pate(*words, "--target-epsilon", 2, input=votes * 2)
-    assert [each["label"] for each in answers(done.stdout)] == ["heron"] * 2
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -152,29 +135,6 @@ def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pat
     assert done.exit_code == 5
     assert [*told[-1]] == ["error"]
     assert len(told) == 76
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        (("--teachers", 250, "--classes", 3, "--target-epsilon", 1), 2, "name its --spend"),
-        (("--teachers", 250, "--target-epsilon", 1, "--no-record"), 2, "say --classes"),
-        (
-            ("--teachers", 250, "--classes", 3, "--no-record"),
-            2,
-            "say --target-epsilon or --max-queries",
-        ),
-        (
-            ("--classes", 3, "--target-epsilon", 1, "--no-record"),
-            2,
-            "say --teachers, how",
-        ),
-        (("--teachers", 9, "--classes", 3, "--target-epsilon", 0.1, "--no-record"), 5, "one query"),
-        (("--teacher", 250), 2, "did you mean --teachers?"),
-    ],
-)
-def test_a_wrong_flag_is_one_line(pate, refused, words, code, message):
-    assert message in refused(pate("session", *words, input=line()), code)
 
 
 def test_an_answer_comes_as_soon_as_it_is_asked(here_and_there):

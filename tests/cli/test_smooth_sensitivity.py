@@ -62,22 +62,6 @@ def test_it_is_what_a_run_keeps_in_its_ledger(pate, votes, folder, found):
     assert ledger["rdp"][0] == pytest.approx(one["rdp"], rel=1e-12)
 
 
-def test_without_words_the_public_rule_speaks_as_in_aggregate(pate, votes, found):
-    one = found()
-    words = ("aggregate", votes, "--release", "upper", "--dry-run")
-    planned = json.loads(pate(*words).stdout)["sanitizer"]
-    assert (one["order"], one["beta"]) == (planned["order"], planned["beta"])
-
-
-def test_the_best_release_of_this_order_is_no_worse_than_the_rule(found):
-    one = found(*WORDS)
-    best = one["best"]
-    within = [level * np.exp(-best["beta"] * d) for d, level in enumerate(one["local_sensitivity"])]
-    assert best["smooth_sensitivity"] == pytest.approx(max(within), rel=1e-9)
-    assert best["sd"] == pytest.approx(best["smooth_sensitivity"] * best["sigma_release"], rel=1e-9)
-    assert best["mean"] > one["rdp"]
-
-
 def test_the_conditions_hold_and_say_so(found):
     (verdict,) = found(*PAPER)["conditions"]
     assert verdict["holds"] is True
@@ -100,13 +84,6 @@ def test_conditions_that_fail_are_exit_code_4(
     assert leftovers() == []
 
 
-def test_a_dry_run_refuses_as_the_run_would(pate, votes):
-    words = ["--analysis", "paper", "--sigma2", 1, "--order", 3, "--beta", 0.01, "--dry-run"]
-    assert pate("aggregate", votes, *words).exit_code == 4
-    tight = ["--sigma2", 1, "--order", 3, "--beta", 0.01, "--dry-run"]
-    assert pate("aggregate", votes, *tight).exit_code == 0
-
-
 def test_a_table_for_a_person(screen, votes, found):
     seen = screen("smooth-sensitivity", votes, *WORDS)
     one = found(*WORDS)
@@ -117,34 +94,3 @@ def test_a_table_for_a_person(screen, votes, found):
     assert "C5" not in seen
     verdict = screen("smooth-sensitivity", votes, *PAPER)
     assert "C5 and C6 at sigma 6.4, 4 classes, order 2.5 hold" in verdict
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ["--mechanism", "lnmax", "--analysis", "paper", "--order", 3],
-            "the published analysis has no smooth sensitivity for lnmax; use --analysis tight",
-        ),
-        (
-            ["--mechanism", "stability"],
-            "stability has no Renyi cost; pate aggregate --dry-run prints its epsilon",
-        ),
-        (["--beta", 0], "beta must be positive and finite, got 0.0"),
-        (["--order", 0.5], "--order must be above 1, got 0.5"),
-        (
-            [*PAPER, "--teachers-per-record", 2],
-            "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-            "--analysis tight",
-        ),
-    ],
-    ids=str,
-)
-def test_what_makes_no_sense_is_refused(pate, refused, votes, words, message):
-    refused(pate("smooth-sensitivity", votes, *words), 2, message)
-
-
-def test_a_smoothness_that_no_order_admits(pate, votes):
-    result = pate("smooth-sensitivity", votes, "--order", 5, "--beta", 3)
-    assert result.exit_code == 2
-    assert f"beta must be below {np.log(1.25) / 2:.6g} at this order" in result.stderr

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 
-import numpy as np
 import pytest
 
-from pate_cli.disclosure.figures import best_guess, verdict
-from pate_cli.disclosure.guarantee import FIXED
-from pate_cli.files.beside import report_beside
+from pate_cli.disclosure.figures import verdict
 
 WHATEVER = "it holds whatever the votes were"
-SHAPED = "void if the votes or any private data shaped them"
 
 
 def told(shown):
@@ -50,15 +45,7 @@ def test_a_sanitized_epsilon_stands_beside_the_worst_case(screen, votes, folder)
         assert rows["worst case"] == f"{report['data_independent']['epsilon']:.4f}; {WHATEVER}"
         assert "of the runs that publish so small an epsilon" in rows["privacy"]
     assert rows["publish"] == "round.report.json"
-    assert rows["keep secret"] == "the votes, round.one"
-
-
-def test_the_worst_case_of_several_rounds_has_its_premise(screen, votes, folder):
-    for name in ("one", "two"):
-        words = ("--order", 8, "--release", "none", "--ledger", f"round.{name}", "--force")
-        screen("aggregate", votes, *words)
-    rows = told(screen("release", "round.one", "round.two", "--release", "none"))
-    assert rows["epsilon"].endswith(f"; {WHATEVER}, {FIXED}")
+    assert rows["keep secret"] == "the votes, the ledgers"
 
 
 def test_what_proves_nothing_is_not_called_publishable(screen, votes):
@@ -75,13 +62,6 @@ def test_a_seed_promises_no_worst_case_either(screen, votes):
     assert "worst case" not in rows
 
 
-def test_the_price_of_what_was_read_off_is_no_promise(screen, folder):
-    np.save("labels.npy", np.tile([0, 1, 1], (20, 2)))
-    rows = told(screen("aggregate", "labels.npy", "--layout", "labels", "--dry-run"))
-    assert rows["epsilon"].endswith("; nothing is promised")
-    assert rows["privacy"].startswith("none: what the warning names was read")
-
-
 def test_a_dry_run_writes_nothing(screen, votes, folder):
     rows = told(screen("aggregate", votes, "--dry-run"))
     assert rows["would ask"] == "60 rows, for at most 60 answers"
@@ -90,12 +70,6 @@ def test_a_dry_run_writes_nothing(screen, votes, folder):
 
 
 BOTH = ["votes.labels.parquet", "votes.report.json"]
-
-
-def test_json_is_to_be_had_on_a_terminal(screen, votes, folder):
-    """A report that is sent elsewhere by name is nowhere else."""
-    assert json.loads(screen("aggregate", votes, "--report", "-"))["queries"] == 60
-    assert sorted(path.name for path in folder.iterdir()) == BOTH[:1]
 
 
 def test_a_summary_says_which_rows_are_asked(screen, votes):
@@ -159,42 +133,3 @@ def test_no_width_cuts_a_number(terminal, votes, folder, width):
     assert f"{report['data_independent']['epsilon']:.4f}" in plain
     longest = max(len(line) for line in plain.splitlines() if str(votes) not in line)
     assert longest <= width
-
-
-def test_reports_lie_beside_their_labels(tmp_path):
-    for labels, report in {
-        "votes.labels.parquet": "votes.report.json",
-        "out/night.csv": "out/night.report.json",
-        "s3://key:word@bucket/a/v.labels.npy?region=x": (
-            "s3://key:word@bucket/a/v.report.json?region=x"
-        ),
-        "/dev/null": "v.report.json",
-    }.items():
-        assert report_beside(labels, "somewhere/v.npy") == report
-
-
-def test_a_guess_is_bounded_as_the_definition_says():
-    # Randomised response with one answer that gives all away, of probability delta.
-    epsilon, delta = 1.3, 0.01
-    likely = (1.0 - delta) * math.exp(epsilon) / (1.0 + math.exp(epsilon)) + delta
-    assert best_guess(epsilon, delta) == pytest.approx(likely)
-    assert best_guess(0.0, 1e-9) == pytest.approx(0.5)
-    assert best_guess(math.inf, 1e-5) == 1.0
-    with pytest.raises(ValueError, match="epsilon"):
-        best_guess(math.nan, 1e-5)
-
-
-def test_verdicts_round_against_the_run():
-    assert verdict(1.0, 1e-5).startswith("strong protection")
-    assert "at most 73.2%" in verdict(1.0, 1e-5)
-    assert verdict(1.0001, 1e-5).startswith("usable protection")
-    assert verdict(10.0, 1e-5).startswith("weak protection")
-    assert verdict(10.1, 1e-5).startswith("hardly any protection")
-
-
-@pytest.mark.parametrize("words", [[], ["--dry-run"], ["--seed", 1]])
-def test_a_summary_says_what_a_prior_presupposes(screen, votes, folder, words):
-    np.save("guesses.npy", np.zeros(60, dtype=int))
-    rows = told(screen("aggregate", votes, "--prior", "guesses.npy", *words))
-    assert rows["prior"] == "8 votes for each of 60 guesses; " + SHAPED
-    assert "prior" not in told(screen("aggregate", votes, "--dry-run"))

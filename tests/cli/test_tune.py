@@ -9,12 +9,8 @@ import signal
 import numpy as np
 import pytest
 
-import pate_cli
 from pate_cli.cli.terminal import Stopped
-from pate_cli.core.errors import UsageError
 from pate_cli.planning.search import Search
-from pate_cli.planning.synthetic import SyntheticEnsemble
-from slices import whole
 
 ONE = ("--threshold", 26, "--sigma1", 24, "--sigma2", 8)
 
@@ -58,31 +54,6 @@ def test_every_line_that_it_prints_runs_and_costs_what_it_says(pate, votes, goal
         assert report["tested"]["target"] == 2
 
 
-def test_settings_below_one_vote_are_votes_and_not_shares(pate, tmp_path):
-    votes = tmp_path / "few.npy"
-    np.save(votes, SyntheticEnsemble(teachers=8, classes=2, queries=20).draw(1)[0])
-    words = ("--target-epsilon", 40, "--release", "none", "--sigma2", "0.81votes", "-m", "gnmax")
-    found = json.loads(pate("tune", votes, *words).stdout)
-    assert "--sigma2 0.81votes" in found["command"]
-    report = run(pate, found["command"], votes, "--seed", 1)
-    assert report["mechanism"]["sigma2"] == 0.81
-    tuned = pate_cli.tune(
-        np.load(votes), target_epsilon=40, release="none", sigma2="0.81votes", mechanism="gnmax"
-    )
-    assert pate_cli.aggregate(np.load(votes), seed=1, **tuned.settings).report.queries == 20
-
-
-def test_votes_from_a_pipe_are_read_once(pate, votes):
-    words = ("--release", "none", "--target-epsilon", 6, *ONE)
-    told = pate("tune", votes, *words)
-    piped = pate("tune", "-", *words, input=votes.read_bytes())
-    assert piped.exit_code == 0, piped.stderr
-    found, expected = json.loads(piped.stdout), json.loads(told.stdout)
-    assert shlex.split(found.pop("command"))[2] == "-"
-    assert shlex.split(expected.pop("command"))[2] == str(votes)
-    assert found == expected
-
-
 def test_public_and_made_up_votes_make_it_releasable(pate, votes):
     words = ("--answers", 10, "--release", "none", *ONE)
     result = pate("tune", votes, *words, "--public-votes")
@@ -106,16 +77,6 @@ def test_a_prior_is_weighed_and_its_command_runs(pate, votes, counts, tmp_path):
     assert report["mechanism"]["prior_weight"] == 8
     free = json.loads(pate("tune", votes, *words).stdout)
     assert free["winner"]["epsilon"] <= found["winner"]["epsilon"]
-
-
-@whole
-def test_left_alone_it_tries_both_ways_and_takes_the_better(pate, votes):
-    found = json.loads(pate("tune", votes, "--target-epsilon", 3, "--min-agreement", 0.8).stdout)
-    releases = {each["release"] for each in (found["winner"], *found["others"])}
-    assert releases == {"none", "target"}
-    most = max(each["expected_answers"] for each in found["others"])
-    assert found["winner"]["expected_answers"] >= most * 0.999
-    run(pate, found["command"], votes, "--seed", 1, codes=(0, 8))
 
 
 def test_what_is_out_of_reach_exits_with_5(pate, refused, votes):
@@ -152,36 +113,6 @@ WRONG = {
 def test_wrong_flags(pate, refused, case):
     words, expected = WRONG[case]
     assert expected in refused(pate("tune", *words), 2)
-
-
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (["--synthetic", RECIPE, "--answers", 5], "--synthetic looks at no votes"),
-        (["--bound", "conditional", "--release", "none", "--answers", 5], "--bound goes with"),
-        (["--sigma1", "1,2", "--answers", "5"], "--sigma1 is a number of votes or a share"),
-        (["--answers", "-1"], "--answers must be positive and finite, got -1"),
-        (["--answers", "5", "--target-epsilon", 2], "give one of --target-epsilon and --answers"),
-        (["--target-epsilon", "0"], "--target-epsilon must be above 0, got 0.0"),
-        (
-            ["--answers", 5, "--min-agreement", "1.2"],
-            "--min-agreement must be at least 0 and",
-        ),
-        (
-            ["--answers", 5, "--prior-weight", 3],
-            "--prior-weight needs --prior, the guesses that it weighs",
-        ),
-        (["--max-queries", "0", "--answers", 5], "--max-queries must be at least 1, got 0"),
-    ],
-)
-def test_wrong_flags_with_votes(pate, refused, votes, words, expected):
-    assert expected in refused(pate("tune", votes, *words), 2)
-
-
-def test_keywords_that_are_gone_say_what_to_use(counts):
-    for name in ("thresholds", "sigmas1", "sigmas2", "prior_weights"):
-        with pytest.raises(UsageError, match=f"`{name}` is gone: give one"):
-            pate_cli.tune(counts, answers=5, **{name: [3.0]})
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Stopped(signal.SIGTERM)])

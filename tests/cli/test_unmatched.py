@@ -9,9 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import pate_cli
-from pate_cli.core.errors import VoteError
-
 NAMES = "cat,dog"
 SMALL = ("--mechanism", "gnmax", "--sigma2", 2)
 VERBS = {
@@ -23,7 +20,6 @@ VERBS = {
         *("--threshold", 2, "--sigma1", 2, "--sigma2", 2),
     ),
 }
-CAUSE = "`normalise` would match it with 'cat'"
 REFUSED = (
     "375 of 500 votes match no label name: 325 would match with --normalise, 25 read as "
     "abstentions, 25 are other words (see --aliases); give the --label-names of these votes, or go "
@@ -107,39 +103,12 @@ def test_off_a_terminal_nothing_follows_from_how_many_there_are(pate, tmp_path, 
     assert seen[0] == seen[1] == seen[2]
 
 
-def test_cost_has_them_in_its_table_and_in_json(pate, screen, some):
-    """The one verb that publishes nothing shows all of it."""
-    line = ("cost", some, "--label-names", NAMES, *SMALL)
-    found = json.loads(pate(*line).stdout)
-    assert found["releasable"] is False
-    assert found["unmatched_votes"] == {
-        "cast": 500,
-        "votes": 200,
-        "share": 0.4,
-        "normalise_would_match": 200,
-        "commonest": [{"text": "Cat", "votes": 200, "cause": CAUSE}],
-    }
-    few = json.loads(pate(*line, "--max-queries", 2).stdout)["unmatched_votes"]
-    assert (few["cast"], few["votes"]) == (40, 16)
-    table = screen(*line)
-    assert "200 of 500 votes (40.0%) match no label name and count as missing" in table
-    assert "--normalise would match 200 of them" in table
-    every = json.loads(pate(*line, "--normalise").stdout)["unmatched_votes"]
-    assert (every["votes"], every["commonest"]) == (0, [])
-
-
 def test_what_a_text_says_commands_no_terminal(screen, tmp_path):
     """Votes are what models wrote."""
     votes = ballots(tmp_path / "v.parquet", "[bold]\x1b[2Jx[/]")
     table = screen("cost", votes, "--label-names", NAMES, *SMALL)
     assert "[bold]" in table
     assert "\x1b[2J" not in table
-
-
-def test_votes_in_numbers_have_none(pate, votes):
-    """Nothing is said of words where there are none."""
-    line = ("cost", votes, "--label-names", "a,b,c,d", *SMALL)
-    assert "unmatched_votes" not in json.loads(pate(*line).stdout)
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -169,51 +138,3 @@ def test_it_is_refused_before_the_record(pate, refused, most, leftovers, more):
     assert (again.exit_code, again.stdout) == (3, "")
     assert again.stderr.splitlines()[-1] == f"pate: {most}: {REFUSED}"
     assert record.read_bytes() == before
-
-
-@pytest.mark.parametrize("verb", [pate_cli.aggregate, pate_cli.quote, pate_cli.cost])
-def test_the_library_refuses_alike(most, verb):
-    """With the names of its keywords."""
-    words = {"mechanism": "gnmax", "sigma2": 2.0, "label_names": NAMES}
-    more = {} if verb is pate_cli.cost else {"record": False, "max_epsilon": 1000.0}
-    with pytest.raises(VoteError, match=r"375 of 500 votes .* go on with `accept_unmatched`"):
-        verb(most, **words)
-    assert not Path(f"{most}.spent.json").exists()
-    assert verb(most, **words, accept_unmatched=True, **more) is not None
-
-
-def test_both_flags_need_names(pate, refused, votes):
-    """A flag that would do nothing is refused."""
-    refused(pate("cost", votes, "--normalise"), 2, "--normalise goes with --label-names")
-    refused(pate("cost", votes, "--aliases", "a.csv"), 2, "--aliases goes with --label-names")
-
-
-def test_the_line_that_tune_prints_has_every_flag(pate, tmp_path):
-    """It asks the same of the same votes."""
-    votes = ballots(tmp_path / "v.parquet", *["Cat"] * 20)
-    (tmp_path / "a.json").write_text('{"Katze": "cat"}')
-    lenient = ("--normalise", "--aliases", tmp_path / "a.json", "--accept-unmatched")
-    done = pate("tune", votes, "--label-names", NAMES, *lenient, *VERBS["tune"])
-    assert done.exit_code == 0, done.stderr
-    assert "--normalise --aliases" in done.stdout
-    assert "--accept-unmatched" in done.stdout
-
-
-def test_a_run_that_was_cut_short_does_not_go_on_under_other_rules(pate, some, monkeypatch):
-    """Its noise is drawn: under another reading the same noise would be taken twice."""
-    from pate_cli.run import publication
-
-    line = ("aggregate", some, "--label-names", NAMES, *SMALL, "--max-epsilon", 1000)
-    kept = ("--checkpoint", "kept", "-o", "l.csv")
-    with monkeypatch.context() as patch:
-
-        def full(*_words, **_named):
-            raise OSError(28, "No space left on device")
-
-        patch.setattr(publication.Publication, "publish", full)
-        assert pate(*line, *kept).exit_code != 0
-    assert Path("kept").exists()
-    done = pate(*line, *kept, "--normalise")
-    assert done.exit_code != 0
-    assert "is of a run with other flags or other votes" in done.stderr
-    assert pate(*line, *kept).exit_code == 0

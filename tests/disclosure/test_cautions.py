@@ -7,9 +7,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 import pate_cli as pate
-from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.guarantee import cautions, vacuous_warnings
+from pate_cli.disclosure.guarantee import cautions
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -17,7 +16,6 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from slices import some
 
 DELTA = 1e-5
 
@@ -25,7 +23,7 @@ DELTA = 1e-5
 @pytest.mark.parametrize("name", sorted(set(MechanismName) - {MechanismName.INTERACTIVE}))
 def test_defaults_need_no_caution(name):
     mechanism = MechanismChoice(name).build(teachers=250, classes=10, queries=100, delta=DELTA)
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
 
 
 @pytest.mark.parametrize(
@@ -50,7 +48,7 @@ def test_noise_is_told_by_chance_and_not_by_its_scale():
     for sigma, said in ((41.0, False), (43.0, True)):
         right = ndtr(40 / (sigma * np.sqrt(2)))
         assert bool(right < 0.75) is said
-        assert bool(cautions(GNMax(40, 2, sigma2=sigma), delta=DELTA)) is said
+        assert any(cautions(GNMax(40, 2, sigma2=sigma), delta=DELTA)) is said
 
 
 @pytest.mark.parametrize(
@@ -72,12 +70,12 @@ def test_thresholds_out_of_reach(mechanism, remedy):
 
 def test_a_threshold_of_all_teachers_is_not():
     mechanism = ConfidentGNMax(40, 4, threshold=40.0, sigma1=8.0, sigma2=4.0)
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
 
 
 def test_a_delta_above_one_in_so_many_teachers():
     mechanism = GNMax(40, 4, sigma2=6.0)
-    assert cautions(mechanism, delta=0.025) == ()
+    assert not [*cautions(mechanism, delta=0.025)]
     (text,) = cautions(mechanism, delta=0.026)
     assert text.startswith("delta 0.026 is above 1 / 40 votes")
 
@@ -113,7 +111,7 @@ def test_teachers_against_a_guess_must_be_answered_too(kind):
     assert mechanism.overruled()[0] == pytest.approx(ndtr(50.0 / 100.0))
     assert mechanism.unanimous()[0] == pytest.approx(ndtr(110.0 / 100.0))
     assert mechanism.overruled()[1] == mechanism.argmax.overruled()[1] > 0.999
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
     heavy = kind(250, 10, threshold=200.0, sigma1=100.0, sigma2=40.0, prior_weight=300)
     assert heavy.overruled()[0] == pytest.approx(ndtr(1.0))
 
@@ -123,7 +121,7 @@ def test_teachers_against_a_guess_must_be_answered_too(kind):
 def test_a_prior_by_default_needs_no_caution(name, teachers):
     choice = MechanismChoice(name, prior_weight=teachers // 5)
     mechanism = choice.build(teachers=teachers, classes=10, queries=100, delta=DELTA)
-    assert cautions(mechanism, delta=DELTA) == ()
+    assert not [*cautions(mechanism, delta=DELTA)]
 
 
 HARD = (
@@ -160,7 +158,7 @@ def test_guesses_are_hard_to_overrule_below_nine_times_in_ten():
         right = ndtr((40 - weight) / (6.0 * np.sqrt(2)))
         assert mechanism.overruled()[1] == pytest.approx(right)
         assert bool(right < 0.9) is said
-        assert bool(cautions(mechanism, delta=DELTA)) is said
+        assert any(cautions(mechanism, delta=DELTA)) is said
 
 
 def test_delta_is_about_teachers_and_not_about_guesses():
@@ -178,11 +176,6 @@ def test_warnings_of_a_prior_reach_report_and_quote(counts):
         )
 
 
-def test_an_epsilon_that_promises_nothing():
-    assert vacuous_warnings(10.0) == ()
-    assert "pate plan" in vacuous_warnings(10.0001)[0]
-
-
 @pytest.fixture
 def counts():
     return np.tile([30, 6, 4], (20, 1))
@@ -195,38 +188,3 @@ def test_warnings_reach_report_and_quote(counts, release):
     done, quoted = pate.aggregate(counts, **words), pate.quote(counts, **words)
     for warnings in (done.report.warnings, quoted.warnings):
         assert [text.partition(" ")[0] for text in warnings] == ["delta", "This"]
-
-
-@pytest.mark.parametrize(
-    "words",
-    some(
-        [
-            {},
-            {"release": "upper"},
-            {"mechanism": "stability"},
-            {"mechanism": "gnmax", "target_epsilon": 1.5},
-            {"mechanism": "gnmax", "target_epsilon": 50.0},
-        ],
-        2,
-    ),
-    ids=str,
-)
-def test_a_run_that_is_too_dear_is_refused_before_anything_is_spent(
-    counts, words, tmp_path, monkeypatch
-):
-    record = {"record": tmp_path / "spent.json"} if "target_epsilon" in words else {}
-    price = pate.quote(counts, layout="counts", **words).epsilon
-    with pytest.raises(UnreachableError, match=rf"cost epsilon {price:.4f} .*`max_epsilon`"):
-        pate.aggregate(counts, layout="counts", max_epsilon=price * 0.999, **words, **record)
-    assert list(tmp_path.iterdir()) == []
-    with pytest.raises(UnreachableError, match="nothing was drawn or spent"):
-        pate.quote(counts, layout="counts", max_epsilon=price * 0.999, **words)
-    monkeypatch.setattr("pate_cli.core.noise.Noise.comes_up", lambda *_: False)
-    done = pate.aggregate(counts, layout="counts", max_epsilon=price, **words, **record)
-    assert done.report.epsilon <= price
-
-
-def test_the_most_epsilon_is_a_number(counts):
-    for wrong in (0.0, -1.0, float("nan")):
-        with pytest.raises(ValueError, match="max_epsilon"):
-            pate.aggregate(counts, layout="counts", max_epsilon=wrong)

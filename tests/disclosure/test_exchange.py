@@ -209,7 +209,7 @@ def test_a_report_of_more_teachers_than_can_be_charged_again_is_refused(report, 
     (tmp_path / "report.json").write_text(json.dumps(found))
     for export in (pate.rdp_curve, pate.dp_event):
         told = refusal(ReportError, export, tmp_path / "report.json")
-        assert "teachers are not computed again" in told
+        assert "votes are not computed again" in told
 
 
 def test_without_the_extra_the_line_to_install_it_is_said(report, monkeypatch):

@@ -283,7 +283,7 @@ def test_all_runs_have_two_figures_and_what_each_presupposes():
     sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
     assert f"However the runs were chosen, together they cost {sums}." in told
     # What it is worth is said of the total alone.
-    assert f"That is {verdict(spent.epsilon, spent.delta)}." in told
+    assert f"All runs together give {verdict(spent.epsilon, spent.delta)}." in told
     assert told.count("on pate's scale") == 1
 
 

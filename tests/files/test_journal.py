@@ -88,6 +88,15 @@ def test_another_file_is_no_journal(place, content):
     assert "no record, or one of another version" in text
 
 
+def test_lines_that_are_appended_before_others_were_written_again_stay(place, whole):
+    journal, other = Journal(place, "some"), Journal(place, "some")
+    other.append({"strike": "a"})
+    journal.refresh()
+    journal.append({"strike": "b"})
+    journal.catch_up()
+    assert read(place) == [*LINES, {"strike": "a"}, {"strike": "b"}]
+
+
 def test_another_kind_is_refused(place, whole):
     with pytest.raises(LedgerError, match="no record"):
         Journal(place, "other")

@@ -18,7 +18,7 @@ def test_a_word_is_the_analysis_of_its_name(word):
 
 def test_the_published_one_is_loaded_where_it_is_asked_for():
     lines = (
-        "import sys, pate_cli.verbs.measure, pate_cli.verbs.aggregate, pate_cli.verbs.verify",
+        "import sys, pate_cli.verbs.measure, pate_cli.verbs.aggregate, pate_cli.verbs.release",
         "from pate_cli.verbs.analyses import analysis_of as of",
         "of('tight')",
         "print('pate_cli.paper' in sys.modules)",

@@ -123,7 +123,7 @@ def _paragraph(keyword: Keyword) -> str:
     """Return what a docstring says of one parameter: its help, range and default."""
     text = f"{keyword.name}: {keyword.says.help}"
     if keyword.off is not None:
-        text += f" False: {keyword.without}"
+        text += f" False: {keyword.off.says.help}"
     if keyword.range:
         text += f" Must be {keyword.range}."
     if keyword.default not in (None, False, (), Keyword.required):

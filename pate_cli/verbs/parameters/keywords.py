@@ -75,15 +75,13 @@ class Keyword:
         return self.names[-1 - ("None" in self.names)].startswith("Sequence")
 
     @property
-    def off(self) -> str | None:
-        """Return the name of the option that stands for False; None where there is none."""
-        return table.OFF.get(self.name) if "bool" in self.names else None
-
-    @property
-    def without(self) -> str:
-        """Return what is said of the option that stands for False."""
-        said = table.anywhere(self.off or "")
-        return "" if said is None else said.help
+    def off(self) -> Keyword | None:
+        """Return the flag that stands for False; None where there is none."""
+        name = table.OFF.get(self.name)
+        says = table.anywhere(name or "")
+        if name is None or says is None or "bool" not in self.names:
+            return None
+        return Keyword(name, says, ("bool",), default=False)
 
     @functools.cached_property
     def word(self) -> Any:
@@ -127,7 +125,7 @@ class Keyword:
             UsageError: the text says False of what is a name.
         """
         if self.off is not None and text.lower() in ("false", "none"):
-            raise UsageError(f"{self.option} takes a name, and {dashed(self.off)} keeps none")
+            raise UsageError(f"{self.option} takes a name, and {self.off.option} keeps none")
         if not self.strict or "str" in self.names:
             return text
         for kind in self.kinds:

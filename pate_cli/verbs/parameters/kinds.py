@@ -70,5 +70,6 @@ METAVARS: Final = {
     "Layout": "LAYOUT",
     "MechanismName": "NAME",
     "Queries": "FILE",
+    "Votes": "FILE",
 }
 """How help writes values of other kinds, which are checked by what reads them."""

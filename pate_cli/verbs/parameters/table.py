@@ -49,6 +49,7 @@ EXCLUDES: Final = {
     "compare": ("per_query", "plot", "target_epsilon"),
     "labels": ("classes",),
     "order": ("orders",),
+    "quiet": ("as_json", "as_table"),
     "record": ("ensemble",),
 }
 """Parameters that cannot be given together."""

@@ -47,7 +47,6 @@ def aggregate(
       pate aggregate votes.parquet --target-epsilon 1.5 -o labels.csv
       pate aggregate votes.parquet --target-epsilon 1.5 --dry-run
     """
-    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.report import RefusedError
     from pate_cli.run.publication import Destination
 
@@ -73,14 +72,14 @@ def aggregate(
         with view.progress("pricing" if dry_run else "aggregating", rows) as asked["progress"]:
             try:
                 if dry_run:
-                    found: Quote | Report = verbs.quote(**asked)
+                    found: Any = verbs.quote(**asked)
                 else:
                     found = verbs.aggregate(**asked, into=publication).report
             except RefusedError as error:
                 refused, found = error, error.report
         if copy is not None:
             files.write(copy, found.to_json().encode())
-    if isinstance(found, Quote):
+    if dry_run:
         _tell_price(found, view, summed_up=summed_up)
         return
     if summed_up:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -116,12 +117,11 @@ class NotebookBar:
             self._draw("")
 
     def _draw(self, text: str) -> None:
-        from IPython.display import HTML, display
-
+        shows = importlib.import_module("IPython.display")  # which every notebook has
         if self._shown is None:
-            self._shown = display(HTML(text), display_id=True)
+            self._shown = shows.display(shows.HTML(text), display_id=True)
         else:
-            self._shown.update(HTML(text))
+            self._shown.update(shows.HTML(text))
 
 
 def _of(done: int, total: int | None) -> str:

@@ -37,7 +37,6 @@ from pate_cli.accounting.conversion import (
     round_up,
     significant_up,
 )
-from pate_cli.accounting.gnss import largest_order
 from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
 from pate_cli.accounting.together import Curves, epsilon_together
 from pate_cli.core.arrays import Floats
@@ -262,9 +261,7 @@ class Cost:
         """
         at = np.array([order])
         found = sum(float(rows.rdp(at)[0]) for rows in self.rows)
-        found += sum(
-            draw.rdp(order) if order < largest_order(draw.beta) else math.inf for draw in self.draws
-        )
+        found += sum(draw.rdp(order) if order < draw.highest else math.inf for draw in self.draws)
         found += float(stated_rdp(self.stated, at)[0])
         return found + sum(
             float(randomised_response_rdp(epsilon=pair.epsilon, orders=at)[0])
@@ -363,10 +360,8 @@ class _Curve:
 
     def __init__(self, cost: Cost) -> None:
         self._rows = cost.rows
-        limits = [part.highest for part in cost.stated]
-        highest = min(
-            [*limits, *(largest_order(draw.beta) for draw in cost.draws)], default=math.inf
-        )
+        ends = [*(part.highest for part in cost.stated), *(draw.highest for draw in cost.draws)]
+        highest = min(ends, default=math.inf)
         orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
         if orders.size == 0:  # a very large β leaves no more than a little above 1
             orders = np.array([(1.0 + highest) / 2.0])

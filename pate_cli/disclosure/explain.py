@@ -30,7 +30,7 @@ from pate_cli.disclosure.guarantee import (
     by_record,
     everything,
     premise_of,
-    teachers_per_record,
+    teachers_reached,
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
@@ -204,11 +204,11 @@ def _promised(report: Report) -> Iterator[str]:
         sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
         yield f"However the runs were chosen, together they cost {sums}."
     if report.crosscheck is not None and not report.refused:
-        compared, *numbers = vars(report.crosscheck).values()
+        numbers = vars(report.crosscheck).values()
         ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
         if ways:
             told = " and ".join(ways)
-            yield f"For the labels alone, a textbook accountant gives epsilon {told}. {compared}"
+            yield f"For the labels alone, a textbook accountant gives epsilon {told}."
 
 
 def _done(report: Report) -> Iterator[str]:
@@ -255,7 +255,7 @@ def _protected(report: Report) -> Iterator[str]:
 
 
 def _premises(report: Report) -> Iterator[str]:
-    most, rounds, spent = teachers_per_record(report), report.rounds, report.spent
+    most, rounds, spent = teachers_reached(report), report.rounds, report.spent
     if report.groups:
         yield "Each training record reached one group alone, and no more of it than groups states."
     else:

@@ -7,17 +7,17 @@ every other field; `verify` does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from dataclasses import astuple
+from typing import Any
 
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.textbook import Step, textbook
+from pate_cli.accounting.textbook import Step, Textbook, textbook
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.guarantee import DRAWS, INPUTS, TOTAL, worded
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
-    Crosscheck,
     DataIndependent,
     GroupGuarantee,
     Report,
@@ -30,19 +30,6 @@ from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.votes.facts import Group
-
-_OURS: Final = "The worst case of the labels (data_independent.labels_epsilon)"
-_WHERE: Final = "accounting/THEORY.md, sections 9, 14 and 18"
-_SMALLER: Final = (
-    f"{_OURS} is no larger: a textbook accountant assumes that all noisy counts are published, "
-    "but only the winning class is, or that there is none; and steps that are (epsilon, delta)-"
-    f"differentially private are composed optimally here ({_WHERE})."
-)
-_LARGER: Final = f"{_OURS} is larger than the least of these; both are bounds ({_WHERE})."
-_NO_TEXTBOOK: Final = (
-    "No textbook theorem says anything here: it composes steps of one kind, whose deltas add up to "
-    f"less than delta. {_OURS} composes them all the same ({_WHERE})."
-)
 
 
 def run_facts(done: Round, **came: Any) -> ReportFacts:
@@ -66,20 +53,20 @@ def run_of(facts: ReportFacts) -> Run:
     Raises:
         ReportError: it is of several rounds, and nothing was drawn of them.
     """
-    name, plan = facts.run or f"report {facts.time}", facts.sanitizer
+    plan = facts.sanitizer
+    came: dict[str, Any]
     if plan is not None:
         promised = not facts.seeded and all(done.private for done in facts.rounds)
-        return Run.of(
-            id=name, outcome=Outcome.RELEASED, time=facts.time, delta=plan.delta, draw=plan.draw,
-            promised=promised,
-        )  # fmt: skip
-    if len(facts.rounds) != 1:
+        came = {"outcome": Outcome.RELEASED, "delta": plan.delta, "draw": plan.draw}
+        came |= {"promised": promised}
+    elif len(facts.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
-    outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
-    answers = None if facts.refused else facts.rounds[0].answers
-    return Run.of(
-        id=name, outcome=outcome, time=facts.time, settings=facts.rounds[0], answers=answers
-    )
+    elif facts.refused:
+        came = {"outcome": Outcome.REFUSED, "settings": facts.rounds[0]}
+    else:
+        (done,) = facts.rounds
+        came = {"outcome": Outcome.LABELLED, "settings": done, "answers": done.answers}
+    return Run.of(id=facts.run or f"report {facts.time}", time=facts.time, **came)
 
 
 def group_guarantees(
@@ -152,7 +139,7 @@ def report_of(facts: ReportFacts) -> Report:
             ),
             met_target=met,
             unsettled=unsettled,
-            crosscheck=None if facts.total else _crosscheck(rounds, labels_delta, public),
+            crosscheck=None if facts.total else _crosscheck(rounds, labels_delta),
         )
     )
 
@@ -166,17 +153,10 @@ def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
     ]
 
 
-def _crosscheck(rounds: Sequence[Settings], delta: float, public: DataIndependent) -> Crosscheck:
-    """Return the figures of textbook accountants, and how the worst case of the labels compares."""
-    found = textbook(textbook_steps(rounds), delta=delta)
-    numbers = [
-        None if value is None else round_up(value)
-        for value in (found.rdp, found.exact, found.basic, found.advanced)
-    ]
-    least = min((value for value in numbers if value is not None), default=None)
-    if least is None:
-        return Crosscheck(_NO_TEXTBOOK, *numbers)
-    return Crosscheck(_SMALLER if public.labels_epsilon <= least else _LARGER, *numbers)
+def _crosscheck(rounds: Sequence[Settings], delta: float) -> Textbook:
+    """Return the figures of textbook accountants for rounds, rounded up."""
+    found = astuple(textbook(textbook_steps(rounds), delta=delta))
+    return Textbook(*(None if each is None else round_up(each) for each in found))
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:
@@ -223,11 +203,10 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
     """Yield what no run and no release could state together."""
     rounds, spent = facts.rounds, facts.spent
     if facts.total:
-        draws = tuple(run.draw for run in spent.runs if run.draw is not None) if spent else ()
-        parts = (
-            tuple(run.external for run in spent.runs if run.external is not None) if spent else ()
-        )
-        if spent is None or not spent.runs:
+        runs = () if spent is None else spent.runs
+        draws = tuple(run.draw for run in runs if run.draw is not None)
+        parts = tuple(run.external for run in runs if run.external is not None)
+        if not runs:
             yield "a total of no runs"
         if (facts.earlier_draws, facts.external) != (draws, parts):
             yield "the draws and external parts of a total are those of its runs"

@@ -146,7 +146,7 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     return text
 
 
-def teachers_per_record(facts: ReportFacts) -> int:
+def teachers_reached(facts: ReportFacts) -> int:
     """Return how many teachers, of its group if there are groups, one record may have trained."""
     first = facts.rounds[0]
     if first.groups:
@@ -157,7 +157,7 @@ def teachers_per_record(facts: ReportFacts) -> int:
 
 def by_record(facts: ReportFacts) -> bool:
     """Return whether one training record is protected, and not all that one teacher has seen."""
-    return bool(facts.external) or teachers_per_record(facts) > 1
+    return bool(facts.external) or teachers_reached(facts) > 1
 
 
 def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:

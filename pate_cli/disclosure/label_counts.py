@@ -16,14 +16,9 @@ from pate_cli.files.addresses import is_address
 from pate_cli.files.reading import reading
 from pate_cli.labels.forms import FORMATS
 
+# AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.
 _DAMAGE: Final = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    EOFError,
-    AttributeError,  # a line of JSON that is no object
-    RecursionError,  # one that is lists in lists in lists
+    *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError),
     pa.ArrowException,
 )
 

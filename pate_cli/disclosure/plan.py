@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pate_cli.accounting.conversion import order_cost
-from pate_cli.accounting.cost_table import Price
-from pate_cli.accounting.gnss import gnss_rdp, shift_quantile
+from pate_cli.accounting.gnss import gnss_rdp, largest_order, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import NARROWEST
@@ -42,6 +41,11 @@ class Draw:
     def __post_init__(self) -> None:
         self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
 
+    @property
+    def highest(self) -> float:
+        """The order from which on the draw costs infinitely much."""
+        return largest_order(self.beta)
+
     def rdp(self, order: float) -> float:
         """ε_κ(λ), nats; ParameterError where it is infinite."""
         return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
@@ -75,7 +79,7 @@ class ReleasePlan:
         check_delta(self.delta)
         check_order(self.order)
         if self.publishes_draw:
-            _ = self.release_rdp  # refuses β, σ or λ out of range now rather than later
+            _ = self.release_rdp  # refuses β, σ or λ out of range
 
     @property
     def publishes_draw(self) -> bool:
@@ -105,7 +109,7 @@ class ReleasePlan:
     @property
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order, shift=self.shift)
+        return self.draw.rdp(self.order)
 
     @property
     def overhead(self) -> float:
@@ -117,17 +121,10 @@ class ReleasePlan:
         return order_cost(self.order, delta=delta)
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
-        """The ε that is published: f + SS·(κ + σN) + overhead, at N = `deviate`, nats."""
-        return rdp + self._scale(smooth) * (self.shift + self.sigma * deviate) + self.overhead
+        """The ε that is published: f + SS·(κ + σN) + overhead, at N = `deviate`, nats.
 
-    def moments(self, price: Price) -> tuple[float, float]:
-        """(mean, standard deviation) of the published ε over the draw, nats. SECRET."""
-        smooth = price.smooth(self.beta)
-        return self.value(price.rdp, smooth), self._scale(smooth) * self.sigma
-
-    def _scale(self, smooth: float) -> float:
-        """SS, or more where the noise would be so narrow that round-off tells beside it.
-
-        The greater of SS and a constant is as smooth as SS (accounting/THEORY.md, 12.4).
+        SS is taken for more where the noise would be so narrow that round-off tells beside it: the
+        greater of SS and a constant is as smooth as SS (accounting/THEORY.md, 12.4).
         """
-        return max(smooth, NARROWEST / self.sigma)
+        wide = max(smooth, NARROWEST / self.sigma)
+        return rdp + wide * (self.shift + self.sigma * deviate) + self.overhead

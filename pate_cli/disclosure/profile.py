@@ -103,15 +103,9 @@ def coin_orders(bound: Bound, mechanism: ScoredMechanism, orders: Floats) -> Flo
 
 
 def states_for(bound: Bound, mechanism: ScoredMechanism, *, highest_order: float) -> States:
-    """Return the states of a bound that is not left open, for orders up to the highest.
-
-    Raises:
-        UsageError: the mechanism has no such bound.
-    """
-    if bound is Bound.TWO_TAIL:
-        return States(mechanism, mechanism.cost_table(highest_order).grid)
-    _check_has_states(mechanism)
-    return States(mechanism)
+    """Return the states of a bound that is not left open, for orders up to the highest."""
+    two_tail = bound is Bound.TWO_TAIL
+    return States(mechanism, mechanism.cost_table(highest_order).grid if two_tail else None)
 
 
 def settled_bound(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders: Floats) -> Bound:
@@ -149,16 +143,12 @@ def check_states(bound: Bound, mechanism: ScoredMechanism, *, rows: int, orders:
     """
     if bound is Bound.TWO_TAIL:
         return
-    _check_has_states(mechanism)
+    # Of any rows a student saw: they are refused where there is none but the two-tail bound.
+    votes = np.zeros((1, mechanism.classes), dtype=np.int64)
+    mechanism.for_reference(votes, 0).vote_states(votes)
     for order in coin_orders(bound, mechanism, orders).tolist():
         mechanism.check_states(min(rows, _CHUNK), order=order, furthest=DISTANCES - 1)
 
 
 def _distances(mechanism: ScoredMechanism) -> int:
     return _NEAR if mechanism.slow_states else DISTANCES
-
-
-def _check_has_states(mechanism: ScoredMechanism) -> None:
-    """UsageError where there is none but the two-tail bound; of any rows a student saw."""
-    votes = np.zeros((1, mechanism.classes), dtype=np.int64)
-    mechanism.for_reference(votes, 0).vote_states(votes)

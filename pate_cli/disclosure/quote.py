@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.textbook import Textbook
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
-    Crosscheck,
     DataIndependent,
     GroupGuarantee,
     PublicPrior,
@@ -74,7 +74,7 @@ class Quote(Result):
     threshold: float | None = field(default=None, metadata=SPARING)
     prior: PublicPrior | None = field(default=None, metadata=SPARING)
     data_independent: DataIndependent
-    crosscheck: Crosscheck | None = None
+    crosscheck: Textbook | None = None
     target: Outlook | None = None
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     warnings: tuple[str, ...] = ()

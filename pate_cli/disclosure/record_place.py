@@ -177,7 +177,7 @@ class RecordPlace:
         if self.named or self.file is None or not self.file.empty:
             return None
         path = self.file.path
-        for other in sorted(path.parent.glob("*.spent.json")):
+        for other in sorted({*path.parent.glob("*.spent.json")} - {path}):
             with contextlib.suppress(LedgerError):
                 told = (run.settings for run in SpendRecord.read(other).runs)
                 if teachers in (each and each.mechanism.get("teachers") for each in told):

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.textbook import Textbook
 from pate_cli.core.errors import PateError
 from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.said import Pairs, Said
@@ -104,23 +105,6 @@ class DataIndependent:
         """Return both figures, each ε rounded up."""
         numbers = ((round_up(one.epsilon), one.order, one.method) for one in (everything, labels))
         return cls(*next(numbers), *next(numbers))
-
-
-@dataclass(frozen=True)
-class Crosscheck:
-    """Figures of textbook accountants for the labels alone (accounting.textbook).
-
-    Attributes:
-        compared: how data_independent.labels_epsilon compares, and why.
-        rdp_epsilon, exact_epsilon: of Gaussian steps, rounded up; else None.
-        basic_epsilon, advanced_epsilon: of steps that are (ε, δ)-DP.
-    """
-
-    compared: str
-    rdp_epsilon: float | None
-    exact_epsilon: float | None
-    basic_epsilon: float | None
-    advanced_epsilon: float | None
 
 
 @dataclass(frozen=True)
@@ -300,7 +284,7 @@ class Report(ReportFacts, Result):
         statements: readings of the numbers, each with whether it holds.
         sanitized: the data-dependent ε, if there is one.
         data_independent: the worst case.
-        crosscheck: figures of textbooks for the labels; None in a total of all runs.
+        crosscheck: figures of textbook accountants for the labels alone; None in a total.
         tested: the release test of a target; None where there was none.
         met_target: a target that ε meets without a test; None where there is none.
         groups: of teachers that count differently, each with its ε; none is above the headline.
@@ -325,7 +309,7 @@ class Report(ReportFacts, Result):
     statements: tuple[Statement, ...] = ()
     sanitized: Sanitized
     data_independent: DataIndependent
-    crosscheck: Crosscheck | None = None
+    crosscheck: Textbook | None = None
     tested: Tested | None = None
     met_target: float | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
@@ -362,23 +346,18 @@ class Report(ReportFacts, Result):
         """Return whether the statement of this id holds."""
         return any(reading.holds for reading in self.statements if reading.id == statement)
 
-    def with_labels(
-        self, path: str | os.PathLike[str], label_format: LabelFormat | str | None = None
-    ) -> Report:
+    def with_labels(self, path: str | os.PathLike[str]) -> Report:
         """Return the report of the labels in a file, by their hash.
 
         Args:
-            path: on disk, or an address of a store.
-            label_format: by the suffix if left out.
+            path: on disk, or an address of a store; its suffix tells the format.
 
         Raises:
             VoteError: it cannot be read.
             UsageError: the suffix names no format.
         """
-        digest = digest_of(path)
-        if label_format is None:
-            label_format = LabelFormat.from_path(public_name(os.fspath(path)))
-        return replace(self, labels=LabelFile.of(digest, LabelFormat(label_format)))
+        kind, digest = LabelFormat.from_path(public_name(os.fspath(path))), digest_of(path)
+        return replace(self, labels=LabelFile.of(digest, kind))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the report as JSON-ready values: what was computed first, then the facts."""

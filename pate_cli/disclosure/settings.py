@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, Final, Self
 
 from pate_cli.accounting.stopping import Beyond
@@ -151,7 +152,7 @@ class Settings:
             **{each.name: getattr(settings, each.name) for each in fields(Settings)} | beside
         )
 
-    @property
+    @cached_property
     def aggregator(self) -> Mechanism:
         """The mechanism that has these parameters."""
         return mechanism_from_parameters(self.mechanism)
@@ -172,14 +173,12 @@ class Settings:
     @property
     def teachers_per_record(self) -> int:
         """How many votes of a query one record moves, as the run is charged."""
-        found: int = self.mechanism.get("teachers_per_record", 1)
-        return found
+        return self.aggregator.teachers_per_record
 
     @property
     def votes_together(self) -> bool:
         """True where these are the votes of one teacher."""
-        found: bool = self.mechanism.get("votes_together", False)
-        return found
+        return self.aggregator.votes_together
 
     @property
     def protected(self) -> tuple[Any, ...]:

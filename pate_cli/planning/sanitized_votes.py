@@ -145,10 +145,11 @@ class SanitizedVotes(Pricing):
     def _found(self, prices: _Prices, plan: ReleasePlan, rows: int) -> Found:
         """So many rows as a run would have them, at all distances and by its own routines."""
         every = np.arange(distances_for(plan.beta, teachers=self.votes.teachers))
-        mean, sd = plan.moments(prices.price(rows, every))
+        price = prices.price(rows, every)
         mechanism = self.votes.mechanism(prices.of)
         worst = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws).of_curves.epsilon
-        epsilon, worst = round_up(min(mean + SPREADS * sd, worst)), round_up(worst)
+        drawn = plan.value(price.rdp, price.smooth(plan.beta), SPREADS)
+        epsilon, worst = round_up(min(drawn, worst)), round_up(worst)
         most = TargetPlan.of(worst, delta=plan.delta)  # whatever the votes, so that nothing fails
         told = forecast(self.votes, mechanism, most, rows=rows, chance=1.0)
         return Found(self.goal, replace(told, epsilon=epsilon, worst_case=worst), drawn=plan)

@@ -83,7 +83,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         entry = Entry(record, run_of(settings, key, began), budget=budget)
         twin = record.twin(request.mechanism.teachers)
         if twin is not None:
-            warnings.warn(twin, stacklevel=4)
+            warnings.warn(twin, stacklevel=5)
         place.try_out(request.file.queries)
         if tested and kept is None:
             rows.read(request.mechanism)

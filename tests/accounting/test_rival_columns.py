@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from graphs import Graph
+from lattices import COARSE
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, rival_lipschitz, scores
-from pate_cli.accounting.score_grid import COARSE, FINE
+from pate_cli.accounting.score_grid import FINE
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lattices import COARSE
 from pate_cli.accounting.cost_by_distance import costs_within
 from pate_cli.accounting.gaussian.noisy_max import (
     SCORE_ERROR,
@@ -15,7 +16,7 @@ from pate_cli.accounting.gaussian.noisy_max import (
     scores,
 )
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.accounting.score_grid import COARSE, FINE, ScoreGrid
+from pate_cli.accounting.score_grid import FINE, ScoreGrid
 from slices import tries
 
 

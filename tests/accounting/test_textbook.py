@@ -44,11 +44,9 @@ def test_the_orders_are_those_of_the_library():
 @pytest.mark.parametrize("steps", SEVERAL.values(), ids=SEVERAL)
 def test_renyi_composition_is_that_of_the_library(steps, delta):
     accountant = composed(RdpAccountant(), steps)
-    epsilon, order = accountant.get_epsilon_and_optimal_order(delta)
-    found = textbook(steps, delta=delta)
-    assert found.rdp == pytest.approx(epsilon, rel=1e-9)
-    if epsilon > 0.0:
-        assert found.rdp_order == pytest.approx(order)
+    assert textbook(steps, delta=delta).rdp_epsilon == pytest.approx(
+        accountant.get_epsilon(delta), rel=1e-9
+    )
 
 
 @pytest.mark.parametrize("which", ["one", "a run"])
@@ -56,8 +54,8 @@ def test_the_exact_number_is_what_privacy_loss_distributions_come_to(which):
     steps = SEVERAL[which]
     theirs = composed(PLDAccountant(value_discretization_interval=1e-3), steps).get_epsilon(1e-5)
     found = textbook(steps, delta=1e-5)
-    assert found.exact == pytest.approx(theirs, rel=2e-3)
-    assert found.exact < found.rdp
+    assert found.exact_epsilon == pytest.approx(theirs, rel=2e-3)
+    assert found.exact_epsilon < found.rdp_epsilon
 
 
 def gaussian_delta(mu, epsilon):
@@ -79,13 +77,13 @@ def test_gaussian_numbers_are_bounds_and_the_exact_one_is_tight(pairs, delta):
     mu = mpmath.sqrt(sum(count / mpmath.mpf(noise) ** 2 for count, noise in pairs))
     found = textbook(steps, delta=delta)
     if mu == 0:
-        assert found == Textbook(rdp=0.0, exact=0.0)
+        assert found == Textbook(0.0, 0.0)
         return
-    assert gaussian_delta(mu, found.exact) <= delta
-    assert gaussian_delta(mu, found.rdp) <= delta
-    assert found.exact <= found.rdp
-    if found.exact > 1e-6:
-        assert gaussian_delta(mu, found.exact * (1.0 - 1e-6)) > delta
+    assert gaussian_delta(mu, found.exact_epsilon) <= delta
+    assert gaussian_delta(mu, found.rdp_epsilon) <= delta
+    assert found.exact_epsilon <= found.rdp_epsilon
+    if found.exact_epsilon > 1e-6:
+        assert gaussian_delta(mu, found.exact_epsilon * (1.0 - 1e-6)) > delta
 
 
 def test_bounded_steps_in_closed_form():
@@ -98,11 +96,11 @@ def test_bounded_steps_in_closed_form():
             mpmath.mpf("0.03")
         )
         wanted = mpmath.sqrt(2 * mpmath.log(1 / spare) * squares) + drift
-    assert found.basic == pytest.approx(5.6, rel=1e-11)
-    assert found.basic >= 5.6
-    assert found.advanced == pytest.approx(float(wanted), rel=1e-11)
-    assert found.advanced >= wanted
-    assert (found.rdp, found.rdp_order, found.exact) == (None, None, None)
+    assert found.basic_epsilon == pytest.approx(5.6, rel=1e-11)
+    assert found.basic_epsilon >= 5.6
+    assert found.advanced_epsilon == pytest.approx(float(wanted), rel=1e-11)
+    assert found.advanced_epsilon >= wanted
+    assert (found.rdp_epsilon, found.exact_epsilon) == (None, None)
 
 
 @RARELY
@@ -110,7 +108,9 @@ def test_bounded_steps_in_closed_form():
 def test_the_textbook_is_above_the_optimum_for_equal_steps(count, epsilon, leak, delta):
     found = textbook([Bounded(count, epsilon, leak)], delta=delta)
     least = optimal_composition(count, epsilon=epsilon, delta=leak, total_delta=delta)
-    numbers = [value for value in (found.basic, found.advanced) if value is not None]
+    numbers = [
+        value for value in (found.basic_epsilon, found.advanced_epsilon) if value is not None
+    ]
     assert least.epsilon <= min(numbers) * (1.0 + 1e-9)
 
 
@@ -123,14 +123,14 @@ def test_the_textbook_is_above_what_privacy_loss_distributions_have():
         one = pld.from_privacy_parameters(pair, value_discretization_interval=1e-3)
         total = total.compose(one.self_compose(step.count))
     theirs = total.get_epsilon_for_delta(1e-5)
-    assert 0.5 * found.advanced < theirs <= found.advanced
+    assert 0.5 * found.advanced_epsilon < theirs <= found.advanced_epsilon
 
 
 def test_deltas_that_leave_nothing():
     assert textbook([Bounded(10, 0.1, 1e-6)], delta=1e-6) == Textbook()
     spent = textbook([Bounded(1, 0.1, 0.0)], delta=1e-300)
-    assert spent.basic == pytest.approx(0.1)
-    assert spent.advanced > spent.basic
+    assert spent.basic_epsilon == pytest.approx(0.1)
+    assert spent.advanced_epsilon > spent.basic_epsilon
 
 
 @pytest.mark.parametrize("step", [Gaussian(1, 1e-200), Bounded(10, 1e308)])
@@ -146,7 +146,7 @@ def test_steps_of_both_kinds_have_no_theorem_unless_one_kind_costs_nothing():
 
 @pytest.mark.parametrize("steps", [[], [Gaussian(0, 1.0)], [Bounded(0, 1.0, 0.5)]])
 def test_nothing_costs_nothing(steps):
-    assert textbook(steps, delta=1e-5) == Textbook(rdp=0.0, exact=0.0)
+    assert textbook(steps, delta=1e-5) == Textbook(0.0, 0.0)
 
 
 @pytest.mark.parametrize(
@@ -164,26 +164,12 @@ def test_nothing_costs_nothing(steps):
 )
 def test_extreme_steps_have_finite_numbers_or_none(steps):
     found = textbook(steps, delta=1e-9)
-    numbers = [found.rdp, found.exact, found.basic, found.advanced]
+    numbers = [found.rdp_epsilon, found.exact_epsilon, found.basic_epsilon, found.advanced_epsilon]
     assert any(number is not None for number in numbers)
     for number in numbers:
         assert number is None or (math.isfinite(number) and number >= 0.0)
 
 
-@pytest.mark.parametrize(
-    "step",
-    [
-        lambda: Gaussian(-1, 1.0),
-        lambda: Gaussian(1.5, 1.0),
-        lambda: Gaussian(True, 1.0),
-        lambda: Gaussian(1, 0.0),
-        lambda: Gaussian(1, math.nan),
-        lambda: Bounded(1, -0.1),
-        lambda: Bounded(1, 0.1, 1.0),
-        lambda: Bounded(1, 0.1, math.nan),
-        lambda: textbook([], delta=0.0),
-    ],
-)
-def test_numbers_out_of_range_are_refused(step):
+def test_a_delta_out_of_range_is_refused():
     with pytest.raises(ParameterError):
-        step()
+        textbook([], delta=0.0)

@@ -23,12 +23,6 @@ def test_a_pipe_is_refused_at_once(pate, refused, votes, leftovers):
     assert json.loads(done.stdout)["epsilon"] <= float(price)
 
 
-def test_a_seeded_run_is_a_test(pate, votes):
-    result = pate("aggregate", votes, *DEAR, "--seed", 1)
-    assert result.exit_code == 0
-    assert json.loads(result.stdout)["private"] is False
-
-
 def test_a_person_at_a_terminal_is_refused_and_not_asked(command, votes, leftovers):
     ours, theirs = pty.openpty()
     ran = subprocess.run(

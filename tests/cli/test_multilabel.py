@@ -53,7 +53,7 @@ def test_a_run_and_what_is_said_of_it(votes, run, ballots):
     assert (public["queries"], public["rounds"][0]["label_set"]["labels_per_query"]) == (120, 3)
     assert public["rounds"][0]["label_set"]["label_names"] == NAMES.split(",")
     assert (
-        "on every query and each of its labels it may answer otherwise, or not at all"
+        "in the votes of at most one teacher: on every query these may be others, or missing"
         in public["adjacency"]
     )
     labels = np.load("l.npy")

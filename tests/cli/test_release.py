@@ -111,11 +111,10 @@ def by_hand(paths, *, seed, delta=1e-5):
     return rdp + smooth * (shift + SIGMA * normal) + draw_cost(shift) + conversion
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_one_ledger_is_released_as_theory_says(kept, released, folder, seed):
+def test_one_ledger_is_released_as_theory_says(kept, released, folder):
     kept("a.json")
-    report = released("a.json", *DRAW, "--seed", seed)
-    wanted = by_hand([folder / "a.json"], seed=seed)
+    report = released("a.json", *DRAW, "--seed", 1)
+    wanted = by_hand([folder / "a.json"], seed=1)
     assert report["sanitized"]["epsilon"] == round_up(max(wanted * (1.0 - 1e-12), 0.0))
     assert report["private"] is False
     assert report["sanitized"]["order"] == ORDER

@@ -137,17 +137,6 @@ def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pat
     assert len(told) == 76
 
 
-def test_an_answer_comes_as_soon_as_it_is_asked(here_and_there):
-    """One line, its answer, and only then the next: neither waits for the end of the other."""
-    with here_and_there(*SETTINGS) as process:
-        for number in range(5):
-            process.stdin.write(line(number).encode())
-            process.stdin.flush()
-            assert json.loads(process.stdout.readline())["id"] == number
-        process.stdin.close()
-        assert process.wait(timeout=60) == 0
-
-
 def test_a_killed_session_forgets_nothing(here_and_there):
     with here_and_there(*SETTINGS) as process:
         process.stdin.write((line("a", [84, 83, 83]) + line("b", [84, 83, 83])).encode())

@@ -195,21 +195,6 @@ def test_a_crash_leaves_the_attempt_pending(two_classes, folder):
     assert done.stdout == b""
 
 
-def test_the_record_knows_of_the_attempt_before_the_votes_are_read(pate, votes, monkeypatch, heads):
-    heads(refuse=False)
-    seen = []
-    before = ConfidentGNMax.score
-
-    def score(self, counts, **floor):
-        if Path(RECORD).exists():
-            seen.append(attempts()[0]["outcome"])
-        return before(self, counts, **floor)
-
-    monkeypatch.setattr(ConfidentGNMax, "score", score)
-    assert pate("aggregate", votes, "--target-epsilon", 1.5, *ALL).exit_code == 0
-    assert seen == ["pending"]
-
-
 def test_votes_that_are_none_cost_nothing(pate, tmp_path, counts):
     counts = counts.copy()
     counts[40, 0] += 7

@@ -192,7 +192,7 @@ def test_parts_add_up_after_the_draw(ledger, release):
     assert found.data_independent.labels_epsilon == alone.data_independent.labels_epsilon
     assert found.data_independent.epsilon > alone.data_independent.epsilon
     assert found.rounds == alone.rounds
-    assert "3 external part(s) on the same data" in found.covers
+    assert "3 external parts on the same data" in found.covers
     assert "one training record" in found.adjacency
     # A draw is noted as it is without them.
     draws = [run.draw for run in done.record.runs if run.kind is RunKind.RELEASE]

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mpmath import mp, mpf
 
-from pate_cli.accounting.cost_table import Price
 from pate_cli.core.errors import ParameterError
-from pate_cli.core.words import Analysis, ReleaseKind
+from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.plan import Draw, ReleasePlan, failure_delta
 from refusals import refusal
 
@@ -85,20 +83,11 @@ def test_what_is_out_of_range_is_refused(change, message):
     assert refusal(ParameterError, plan_of, UPPER, **change) == message
 
 
-def test_a_plan_is_of_the_tight_analysis():
-    for kind in (UPPER, NONE):
-        plan = plan_of(kind)
-        assert plan.analysis == Analysis.TIGHT
-
-
-def test_what_is_published_is_the_price_and_its_noise():
+def test_what_is_published_is_the_cost_and_its_noise():
     plan = plan_of(UPPER)
-    price = Price(rdp=0.7, distances=np.arange(3), curve=np.array([0.1, 0.2, 0.3]), ceiling=0.9)
-    smooth = max(0.1, 0.2 * math.exp(-0.02), 0.3 * math.exp(-0.04), 0.9 * math.exp(-0.06))
-    mean, sd = plan.moments(price)
-    assert mean == pytest.approx(0.7 + plan.overhead + smooth * plan.shift)
-    assert sd == pytest.approx(smooth * plan.sigma)
-    assert plan.value(0.7, smooth, -1.5) == pytest.approx(mean - 1.5 * sd)
+    mean = plan.value(0.7, 0.9)
+    assert mean == pytest.approx(0.7 + plan.overhead + 0.9 * plan.shift)
+    assert plan.value(0.7, 0.9, -1.5) == pytest.approx(mean - 1.5 * 0.9 * plan.sigma)
 
 
 @pytest.mark.parametrize("exponent", [1, 5, 9, 39])

@@ -41,7 +41,7 @@ from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, MechanismName
-from pate_cli.disclosure.profile import states_for
+from pate_cli.disclosure.profile import check_states, states_for
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -250,7 +250,7 @@ def test_every_mechanism_and_bound_is_under_contract():
     for name, bound, classes, votes in itertools.product(scored, settled, (2, 3), (1, 2)):
         one = Kind(MechanismName(name), bound, classes, votes)
         try:
-            states_for(bound, one.build(SIZES[0]), highest_order=5.0)
+            check_states(bound, one.build(SIZES[0]), rows=1, orders=np.array([5.0]))
         except UsageError:
             continue
         found.add(one.covers)

@@ -194,8 +194,9 @@ def test_what_is_known_is_for_one_user_alone(votes):
 def test_without_a_place_to_keep_it_nothing_is_known_and_runs_go_on(votes, monkeypatch):
     monkeypatch.setenv("PATE_HOME", os.devnull)
     votes.rename("other.npy")
-    with pytest.warns(UserWarning, match="begins a new record"):
+    with pytest.warns(UserWarning, match="begins a new record") as told:
         assert run("other.npy") == 1
+    assert told[0].filename == __file__  # the line of whoever called
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b'{"record": 1}', b"\xff", b"[" * 9999])

@@ -122,13 +122,12 @@ def test_profiles_grow_with_distance_up_to_the_worst_case(bound, classes):
 
 
 def test_the_conditional_bound_says_what_it_does_not_know():
-    assert "lnmax" in refusal(
-        UsageError, states_for, Bound.CONDITIONAL, LNMax(9, 3, laplace_scale=2.0), highest_order=9.0
-    )
-    two = GNMax(9, 3, sigma2=2.0, teachers_per_record=2)
-    assert "teachers_per_record" in refusal(
-        UsageError, states_for, Bound.CONDITIONAL, two, highest_order=9.0
-    )
+    asked = {"rows": 1, "orders": np.array([9.0])}
+    for mechanism, said in (
+        (LNMax(9, 3, laplace_scale=2.0), "lnmax"),
+        (GNMax(9, 3, sigma2=2.0, teachers_per_record=2), "teachers_per_record"),
+    ):
+        assert said in refusal(UsageError, check_states, Bound.CONDITIONAL, mechanism, **asked)
 
 
 @pytest.mark.parametrize(

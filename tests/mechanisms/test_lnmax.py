@@ -9,11 +9,12 @@ import pytest
 from scipy.stats import norm
 
 from graphs import every_histogram
+from lattices import COARSE
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.laplace.noisy_max import laplace_scores
 from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, randomised_response_rdp
-from pate_cli.accounting.score_grid import COARSE, FINE
+from pate_cli.accounting.score_grid import FINE
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.mechanisms.lnmax import LNMax

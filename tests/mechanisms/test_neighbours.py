@@ -13,10 +13,11 @@ from scipy.special import ndtr
 
 from divergences import renyi
 from graphs import Graph
+from lattices import COARSE
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
 from pate_cli.accounting.cost_table import ScoreTable
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.accounting.score_grid import COARSE, ScoreGrid
+from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.accounting.sensitivity import local_sensitivity_blocks
 from pate_cli.accounting.threshold import chain_rdp, pass_moments
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -52,12 +52,6 @@ def test_a_run_above_is_refused_before_anything_is_drawn_or_entered(way, tmp_pat
     assert (tmp_path / "spent.json").exists()
 
 
-def test_less_than_named_is_refused_as_ever():
-    with pytest.raises(UnreachableError, match="above `max_epsilon` 12") as caught:
-        pate.aggregate(VOTES, **DEAR, max_epsilon=12.0)
-    assert not isinstance(caught.value, CeilingError)
-
-
 @pytest.mark.parametrize(
     "asked",
     [{"seed": 1}, {"release": "upper"}],
@@ -87,11 +81,6 @@ def test_a_target_above_has_to_be_asked_for_by_name_as_well(target, tmp_path):
         pate.aggregate(VOTES, **asked, max_epsilon=11.0)
     done = pate.aggregate(VOTES, **asked, max_epsilon=named)
     assert CEILING < done.report.epsilon <= named
-
-
-def test_a_target_at_the_ceiling_is_none_above():
-    asked = {**DEAR, "target_epsilon": CEILING, "bound": "two-tail"}
-    assert pate.aggregate(VOTES, **asked).report.epsilon <= CEILING
 
 
 def test_a_composition_within_its_target_costs_what_it_costs():

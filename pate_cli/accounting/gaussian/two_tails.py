@@ -245,28 +245,26 @@ def _climbed(
     return highest
 
 
-def two_tail_rdp_directions(z: Floats, *, sigma: float, orders: Floats) -> tuple[Floats, Floats]:
+def two_tail_rdp_directions(
+    z: Floats, *, sigma: float, orders: Floats, probes: int = _PROBES, larger: bool = False
+) -> Floats:
     """The bound F in both directions.
 
     Args:
         z: scores Φ⁻¹(q), any shape; −inf means a certain winner and costs nothing.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         orders: Rényi orders λ > 1, shape [orders].
+        probes: how many there may be of each maximum.
+        larger: only the larger direction is asked for, and the other may be given too low.
 
     Returns:
-        (forward, reverse), each [orders, *z.shape] in nats, at most λ/σ²: upper bounds on
+        [2, orders, *z.shape], forward and reverse, in nats, at most λ/σ²: upper bounds on
         D_λ(M(n) ‖ M(n')) and D_λ(M(n') ‖ M(n)) over all neighbours n' of any histogram n
         whose plurality loses with probability Φ(z).
 
     Raises:
         ParameterError: a score is NaN.
     """
-    forward, reverse = _bounds(z, sigma=sigma, orders=orders, probes=_PROBES, larger=False)
-    return forward, reverse
-
-
-def _bounds(z: Floats, *, sigma: float, orders: Floats, probes: int, larger: bool) -> Floats:
-    """Both directions, [2, orders, *z.shape]; see `_maximise`."""
     scores = np.asarray(z, dtype=np.float64)
     if np.isnan(scores).any():
         raise ParameterError("scores must be numbers, got nan")
@@ -294,4 +292,5 @@ def two_tail_rdp(z: Floats, *, sigma: float, orders: Floats, rough: bool = False
     choice, it is no bound, but about as large, and found sooner.
     """
     probes = _FEW_PROBES if rough else _PROBES
-    return np.maximum(*_bounds(z, sigma=sigma, orders=orders, probes=probes, larger=True))
+    sides = two_tail_rdp_directions(z, sigma=sigma, orders=orders, probes=probes, larger=True)
+    return np.maximum(*sides)

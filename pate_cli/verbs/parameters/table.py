@@ -47,6 +47,8 @@ METAVARS: Final = {
 EXCLUDES: Final = {
     "as_json": ("as_table",),
     "compare": ("per_query", "plot", "target_epsilon"),
+    "export_rdp": ("as_json", "as_table"),
+    "html": ("as_json", "as_table"),
     "labels": ("classes",),
     "order": ("orders",),
     "quiet": ("as_json", "as_table"),

@@ -396,7 +396,7 @@ def test_round_off_never_takes_the_bound_below_the_maximum(z, sigma, order, reve
         low, high = (low, right) if at(left) > at(right) else (left, high)
     exact = mpmath.log1p(at((low + high) / 2)) / (order - 1)
     found = two_tail_rdp_directions(np.array([z]), sigma=sigma, orders=np.array([order]))
-    bound = float(found[reverse][0, 0])
+    bound = float(found[int(reverse)][0, 0])
     assert bound >= min(exact, order / sigma**2)
     assert bound <= 1.1 * exact
 

@@ -203,10 +203,8 @@ def stated_rdp(parts: Iterable[Stated], orders: Floats) -> Floats:
 def refuse_short(given: Iterable[Stated], order: float) -> None:
     """LedgerError for a curve that ends before the order at which it is to be charged."""
     for part in given:
-        if not np.isfinite(part.rdp_at(np.array([order]))[0]):
-            name = "" if part.name is None else f"{part.name}: "
-            twice = f", as {part.adjacency} is charged twice over" if part.twice else ""
+        if not math.isfinite(part.rdp_at(np.array([order]))[0]):
             raise LedgerError(
-                f"{name}the curve says nothing at order {order:g}{twice}; give higher orders, or "
-                "ledgers of a lower one"
+                f"{part.name or 'a curve'} says nothing at order {order:g}, but up to order "
+                f"{part.highest:g} for a record replaced; give higher orders, or a lower `order`"
             )

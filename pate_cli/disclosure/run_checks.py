@@ -65,6 +65,8 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
         else:
             yield from (f"run {run.id}: {fault}" for fault in told_apart(run, known[run.id]))
     names, own = {run.id for run in told}, known.get(report.run or "")
+    if own is not None and own.drawn_from and len(own.drawn_from) != len(report.rounds):
+        yield f"run {own.id} was drawn from {len(own.drawn_from)} rounds"
     for run in record.runs:
         if run is own or (own is None and (run.time or "") >= (report.time or "")):
             return

@@ -75,15 +75,6 @@ class FileFormat(NamedTuple):
     metadata: bool = False
 
 
-def write_form(rows: Iterable[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write rows, in pieces of any length, to an open file as they come.
-
-    At most a part of them is held back. ParameterError for another number of rows than promised.
-    """
-    kind = FORMATS[outline.label_format]
-    kind.write(_recut(rows, outline, kind.part_rows), outline, file)
-
-
 def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
     """Write int32 [queries], -1 for none; or int8 [queries, labels]. Ids have no place in it."""
     several, shape = outline.several, [outline.rows]
@@ -242,16 +233,15 @@ def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str
     return found
 
 
-def _recut(
-    batches: Iterable[pa.RecordBatch], outline: Outline, labels: int
-) -> Iterator[pa.RecordBatch]:
+def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.RecordBatch]:
     """Yield the same rows in parts of one size, so that how they came leaves no trace.
 
     ParameterError, before the file is ended, if there are not as many as the outline says.
     """
     per_query = outline.several or 1
-    per_row = per_query if FORMATS[outline.label_format].lists else 1
-    size = max(labels // per_query, 1) * per_query // per_row
+    part, lists = FORMATS[outline.label_format].part_rows, FORMATS[outline.label_format].lists
+    per_row = per_query if lists else 1
+    size = max(part // per_query, 1) * per_query // per_row
     held: list[pa.RecordBatch] = []
     room, taken = size, 0
     for batch in batches:

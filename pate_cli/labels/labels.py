@@ -23,7 +23,7 @@ from pate_cli.core.said import Grid, Said
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.existing import Replaces
 from pate_cli.files.results import Result
-from pate_cli.labels.forms import BEHIND_IDS, FORMATS, Outline, labels_in, write_form
+from pate_cli.labels.forms import BEHIND_IDS, FORMATS, Outline, labels_in, recut
 
 _NOBODY, _NOT_ASKED = map(SOURCES.index, ("none", "not asked"))
 _LARGEST: Final = 2**31 - 1
@@ -268,7 +268,7 @@ class Labels(Result):
 def write_labels(
     chunks: Iterable[Labels], file: IO[bytes], kind: LabelFormat, *, rows: int
 ) -> None:
-    """Write the labels of one run to an open file as they come; see `write_form`.
+    """Write the labels of one run to an open file as they come, of which it holds back a part.
 
     Args:
         chunks: all labels in order, at least one chunk.
@@ -284,7 +284,8 @@ def write_labels(
     schema = head[:0].batch(lists=lists).schema
     count = None if head.label_set is None else head.label_set.count
     drawn = (chunk.batch(lists=lists) for chunk in itertools.chain([head], several))
-    write_form(drawn, Outline(kind, schema, count, rows), file)
+    outline = Outline(kind, schema, count, rows)
+    FORMATS[kind].write(recut(drawn, outline), outline, file)
 
 
 def not_asked(ids: NDArray[Any], like: Labels) -> Labels:
@@ -305,9 +306,8 @@ def check_id_column(name: str) -> None:
     if not isinstance(name, str) or _SURROGATE.search(name):
         raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
     if name in BEHIND_IDS:
-        raise ParameterError(
-            f"ids are called {quoted(name)}, as another column of labels; rename them"
-        )
+        twice = f"ids are called {quoted(name)}, as another column of labels"
+        raise ParameterError(f"{twice}; rename them")
 
 
 def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:

@@ -172,7 +172,7 @@ def run(
             answers += found.answers
             yield found.table(metadata, facts)
         nothing = Drawn(*np.zeros((3, 0), np.uint8)).table(metadata, facts)
-        for ids in rows.file.ids_after(settings.queries):
+        for ids in rows.file.ids_between(settings.queries, rows.file.queries):
             yield not_asked(ids, nothing)
 
     into.fill(tables(), rows=rows.file.queries)

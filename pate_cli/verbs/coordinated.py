@@ -118,12 +118,12 @@ def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int6
     """Return the choices of an array, [tokens] or [teachers, tokens], part by part."""
     try:
         table = np.asarray(probabilities)
-    except (TypeError, ValueError):
-        raise ParameterError("probabilities must have as many tokens in every row") from None
+    except (TypeError, ValueError):  # rows of different lengths
+        table = np.empty(0, dtype=object)
     if table.dtype.kind not in "iuf" or table.ndim not in (1, 2):
         raise ParameterError(
-            "probabilities must be numbers [tokens] or [teachers, tokens], or mappings of tokens, "
-            f"got {table.dtype} of shape {table.shape}"
+            "probabilities must be numbers [tokens] or [teachers, tokens], as many in every row, "
+            "or mappings of tokens"
         )
     tokens = table.shape[-1]
     if not 1 <= tokens <= MOST_CLASSES:

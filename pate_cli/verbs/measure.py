@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
-from pate_cli.core.words import Analysis, Bound, OrderChoice, ReleaseKind
+from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import CLASSES, MechanismChoice
@@ -30,7 +29,6 @@ from pate_cli.verbs.request import (
     requested,
 )
 from pate_cli.votes.join import student
-from pate_cli.votes.unmatched import Unmatched
 
 # Rows beyond those asked that are looked at, to see how many would pass.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
@@ -38,37 +36,28 @@ _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
     """Return what votes would cost; `asked` as `signatures.cost` has it. SECRET."""
-    plan, analysis = stated_target(asked), Analysis(asked["analysis"])
+    plan = stated_target(asked)
     with requested(asked) as request:
         if plan is not None:
             request = request.by_rule(plan, rows_given=asked["max_queries"] is not None)
-        return measure_cost(
-            request.rows,
-            request.scored,
-            orders=_orders(asked["orders"], analysis),
-            delta=request.delta,
+        unmatched = request.file.unmatched(request.queries)
+        return _measured(
+            request,
+            asked,
             max_answers=request.max_answers,
-            analysis=analysis_of(analysis).cost,
             target=None if plan is None else _on_target(request, plan),
-            unmatched=_unmatched(request),
+            unmatched=unmatched if unmatched.cast else None,
         )
 
 
 def compared(asked: Mapping[str, Any]) -> Compared:
     """Return all mechanisms at as many answers; `asked` as `signatures.cost` has it. SECRET."""
-    choice, analysis = mechanism_of(asked), Analysis(asked["analysis"])
+    choice = mechanism_of(asked)
     if not isinstance(choice, MechanismChoice):
         raise UsageError("`compare` takes a mechanism by its name")
     with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
-        summary = measure_cost(
-            request.rows,
-            request.scored,
-            orders=_orders(asked["orders"], analysis),
-            delta=request.delta,
-            analysis=analysis_of(analysis).cost,
-        )
         choice = choice.with_student(lambda given: student(given, request.file))
-        matched = min(float(request.max_answers), summary.expected_answers)
+        matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
         rows = [
             _compared(request, other, matched)
             for name in CLASSES
@@ -93,10 +82,20 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
         )
 
 
-def _unmatched(request: Request) -> Unmatched | None:
-    """Which votes on the rows that are asked are no names, where any is a text."""
-    found = request.file.unmatched(request.queries)
-    return found if found.cast else None
+def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
+    """Return what the rows that are asked would cost, by the analysis and at the orders asked."""
+    analysis, orders = analysis_of(asked["analysis"]), asked["orders"]
+    tried = (
+        analysis.orders(OrderChoice(orders)) if isinstance(orders, str) else check_orders(orders)
+    )
+    return measure_cost(
+        request.rows,
+        request.scored,
+        orders=tried,
+        delta=request.delta,
+        analysis=analysis.cost,
+        **told,
+    )
 
 
 def _on_target(request: Request, plan: TargetPlan) -> TargetOnVotes:
@@ -112,12 +111,6 @@ def _on_target(request: Request, plan: TargetPlan) -> TargetOnVotes:
         queries=request.queries,
         max_answers=request.max_answers,
     )
-
-
-def _orders(orders: Sequence[float] | OrderChoice | str, analysis: Analysis) -> Floats:
-    if not isinstance(orders, str):
-        return check_orders(orders)
-    return analysis_of(analysis).orders(OrderChoice(orders))
 
 
 def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comparison:

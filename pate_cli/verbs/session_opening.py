@@ -119,7 +119,7 @@ def _ballots(mechanism: MechanismName, asked: Mapping[str, Any]) -> BallotReader
         teachers = int(groups.total)
     given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
     if mechanism_class(mechanism).listed:
-        names = names_of(given, normalise=normalise, aliases=aliases)
+        names = names_of(given, normalise, aliases)
         known = None if names is None else names.names
         classes = _count("classes", asked["classes"], known, "label_names")
         return BallotReader(teachers, classes, names, groups)

@@ -1,4 +1,4 @@
-"""The textbook's number beside ours: for every mechanism, and in words that fit the numbers."""
+"""The textbook's numbers beside ours, for every mechanism."""
 
 from __future__ import annotations
 

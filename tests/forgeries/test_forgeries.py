@@ -69,6 +69,15 @@ def test_runs_cut_short_are_caught_by_the_record_and_named_without():
         assert ending(data, known, given="all").caught
 
 
+def test_a_release_cannot_keep_a_round_quiet():
+    """Of fewer rounds it has a smaller worst case, and the record knows what was drawn from."""
+    known = case("release of several")
+    cut = consistent(put(known.data, ("rounds",), known.data["rounds"][:1]))
+    assert cut["data_independent"]["epsilon"] < known.data["data_independent"]["epsilon"]
+    assert ending(cut, known, given="all").by == Checked.RECORD
+    assert Checked.RECORD in ending(cut, known, given="alone").named
+
+
 def test_all_leaves_are_reached():
     """The tool changes numbers, words, lists and what is not there."""
     kinds = {type(value) for kind in KINDS for _, value in leaves(case(kind).data)}

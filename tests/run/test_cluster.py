@@ -211,14 +211,6 @@ def test_a_cluster_of_its_own(votes):
     assert found.ledger.sensitivity.tobytes() == wanted.ledger.sensitivity.tobytes()
 
 
-@pytest.mark.parametrize("verb", some([["cost"], ["smooth-sensitivity", "--order", "5"]], 2))
-def test_a_cluster_measures_what_this_machine_measures(verb, cast, votes):
-    line = [verb[0], str(votes), *verb[1:], *flags(CONFIDENT), "--json", "--engine"]
-    said = [CliRunner().invoke(app, [*line, where]) for where in ("local", cast.address)]
-    assert [one.exit_code for one in said] == [0, 0], said[0].output
-    assert said[0].stdout == said[1].stdout
-
-
 def divided(number):
     return 1 // number
 

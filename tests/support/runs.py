@@ -65,7 +65,7 @@ class Batches:
         self.queries = sum(len(batch.counts) for batch in self.votes)
         # All of them are asked.
         self.file = SimpleNamespace(
-            queries=self.queries, ids_after=lambda _rows: iter(()), facts=PLAIN
+            queries=self.queries, ids_between=lambda *_rows: iter(()), facts=PLAIN
         )
         self.progress = nothing_seen
 

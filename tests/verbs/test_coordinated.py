@@ -333,10 +333,10 @@ MAPPED = "row 0 must map texts, or whole numbers from 0 to 16777215, to numbers"
     [
         ([], "tokens must be 1 to"),
         (np.ones((2, 0)), "tokens must be 1 to"),
-        (np.ones((2, 2, 2)), "numbers [tokens] or [teachers, tokens], or mappings"),
+        (np.ones((2, 2, 2)), "numbers [tokens] or [teachers, tokens], as many in every row, or"),
         (0.5, "numbers [tokens]"),
         (["a", "b"], "numbers [tokens]"),
-        ([[1.0], [0.5, 0.5]], "as many tokens in every row"),
+        ([[1.0], [0.5, 0.5]], "as many in every row"),
         ({}, "row 0 must be a mapping of one token or more"),
         ([{1: 1.0}, {}], "row 1 must be a mapping of one token or more"),
         ([{1: 1.0}, [0.5, 0.5]], "row 1 must be a mapping"),

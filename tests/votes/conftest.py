@@ -20,7 +20,10 @@ def read():
     def whole(source, **options):
         with open_votes(source, **options) as votes:
             batches = list(votes.batches())
-            every, most = ([*flat(votes.ids_after(rows))] for rows in (0, votes.rows_per_query))
+            every, most = (
+                [*flat(votes.ids_between(rows, votes.queries))]
+                for rows in (0, votes.rows_per_query)
+            )
         ends = np.cumsum([0, *(len(batch.counts) for batch in batches)]).tolist()
         assert [batch.first_row for batch in batches] == ends[:-1]
         assert ends[-1] == votes.queries

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.core.errors import VoteError
-from pate_cli.votes.formats import delimited, json_lines
+from pate_cli.votes.formats import csv as delimited
+from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
 
 ROWS, TEACHERS = 30, 12
@@ -125,11 +126,12 @@ def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("packed", [np.save, np.savez, np.savez_compressed])
-@pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U"])
+@pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U", "S"])
 def test_arrays(kind, packed, order, read, tmp_path):
     """NPY, and NPZ of one array, in any layout of bytes; queries along rows or columns."""
-    values = np.array(NAMES)[LABELS] if kind == "U" else LABELS.astype(kind)
-    options = {"label_names": NAMES} if kind == "U" else {"classes": 3}
+    words = kind in "US"
+    values = np.array(NAMES, dtype=kind)[LABELS] if words else LABELS.astype(kind)
+    options = {"label_names": NAMES} if words else {"classes": 3}
     for name, layout, array in (("r", "labels", values), ("t", "labels-by-teacher", values.T)):
         with (tmp_path / name).open("wb") as file:
             packed(file, np.asarray(array, order=order))
@@ -171,10 +173,17 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         ("0,1,2\n1,2,0\n", "the first line holds numbers"),
         ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
         ("a,b,a\n1,2,3\n", "columns 0 and 2 are both named 'a'"),
-        ('"a","b"\n"1",5,2\n"2",2,5\n', "the first line is one name short beside row names"),
-        ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3"),
+        (
+            '"a","b"\n"1",5,2\n"2",2,5\n',
+            "row 0 has 3 fields, and the first line 2; leave out row names (in R row.names=FALSE)",
+        ),
+        ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3; leave out row names"),
         ("sep=;\na;b\n1;2\n", "begins with `sep=`"),
-        ('"class_0" "class_1"\n"1" 3 4\n', "has bars or blanks between fields; write commas"),
+        (
+            '"class_0" "class_1"\n"1" 3 4\n',
+            "has bars or blanks between fields; write commas and no row names",
+        ),
+        ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "is only a pointer"),
         ("a|b\n1|2\n", "has bars or blanks between fields; write commas"),
         ('"a,b\n', "has no first line that names the columns"),
         (WIDE + "a,1,2\nb,1\n", "row 1 has 2 fields, and the first line 3"),

@@ -98,7 +98,7 @@ def test_whole_numbers_are_whole_in_every_type(kind):
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("group,weight\na,1\nb,1.5\n", "row 0 has no weight; give a whole number of at least 1"),
+        ("group,weight\na,1\nb,1.5\n", "row 1 has no weight; give a whole number of at least 1"),
         ("group,weight\na,1\nb,0\n", "row 1 has no weight; give a whole number of at least 1"),
         ("group,weight\na,1\nb,-3\n", "row 1 has no weight"),
         ("group,weight\na,1\nb,\n", "row 1 has no weight"),
@@ -108,7 +108,7 @@ def test_whole_numbers_are_whole_in_every_type(kind):
         ("group,teacher\na,x\nb,x\n", "row 1 names a teacher a second time"),
         ("group,teacher\na,x\n ,y\n", "row 1 has no group"),
         ("group,weight\na,2147483647\nb,1\n", "weights that add up to over"),
-        ("name,weight\na,1\n", "must be a table of group, weight, teachers_per_record"),
+        ("name,weight\na,1\n", "must be a table of group, teacher_id, teacher, weight"),
         ("group,wieght\na,1\n", "not of group, wieght"),
     ],
 )

@@ -180,11 +180,10 @@ def test_scores_in_lists_of_arrays(read):
         ([[2**70, 1]], "a number of more than 64 bits"),
         ([np.ma.masked_equal([3, 1], 1)], "is masked; fill it"),
         (np.ma.masked_equal([[3, 1]], 1), "is masked; fill it"),
-        ([[np.ma.masked, 1]], "no numbers and no texts"),
         (pd.DataFrame({"a": [1, 2], "t1": [1, "secret"]}), "column 't1' holds words and numbers"),
-        (pd.DataFrame({"a": [None, "secret", "b", 4]}), "the data frame: column 'a' holds words"),
+        (pd.DataFrame({"a": [None, "secret", "b", 4]}), "the table: column 'a' holds words"),
         (pd.DataFrame({"a": [None, "secret", "b", 4]}), "row 3 is unlike those before it"),
-        (pd.DataFrame({"a": [object()]}), "the data frame: cannot be read; give each column"),
+        (pd.DataFrame({"a": [object()]}), "the table: cannot be read; give each column"),
         (pl.LazyFrame({"a": [1]}), "a data frame, not LazyFrame"),
         (object(), "not object"),
         (None, "not NoneType"),
@@ -204,6 +203,8 @@ def test_types_that_are_no_votes(refused):
     assert "complex" in refused(np.array([[1j]]), layout="labels")
     assert "shape ()" in refused(np.array(3), layout="counts")
     assert "shape (0,)" in refused([], layout="counts")
+    twice = pd.DataFrame([[0, 1, 1]], columns=["a", "b", "a"])
+    assert "columns 0 and 2 are both named 'a'" in refused(twice, layout="labels")
 
 
 def test_an_array_may_change_after_it_was_read():

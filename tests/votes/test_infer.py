@@ -212,4 +212,4 @@ def test_names_of_rows_or_columns_leave_no_doubt_who_is_a_row():
     columns = {f"teacher_{t}": [0, 1] for t in range(5)}
     for names in ({"query_id": [1, 2]}, {}):
         with open_votes(pa.table({**names, **columns})) as file:
-            assert (file.queries, file.teachers, file.inferred) == (2, 5, True)
+            assert (file.queries, file.teachers) == (2, 5)

@@ -289,7 +289,7 @@ def test_classes_come_from_the_largest_label_when_not_told():
     votes = np.array([[0, 2, 1], [3, 3, 0], [0, 0, 0]])
     with open_votes(votes, layout=Layout.LABELS) as file:
         assert (file.classes, file.teachers, file.facts.read_off) == (4, 3, ("classes",))
-        assert (file.layout, file.inferred) == (Layout.LABELS, False)
+        assert (file.layout, file.reading.layout) == (Layout.LABELS, Layout.LABELS)
     with open_votes(votes, layout="labels", classes=9, teachers=4) as file:
         assert (file.classes, file.facts.read_off) == (9, ())
         assert file.teachers == 4
@@ -334,7 +334,14 @@ def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
     [
         ([np.nan, 3], ["NaN or infinity", "give `teachers` N"]),
         ([np.inf, 3], ["NaN or infinity"]),
-        ([7.5, 2.5], ["fractional", "probabilities", "labels or scores"]),
+        (
+            [7.5, 2.5],
+            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
+        ),
+        (
+            [0.7, 0.3],
+            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
+        ),
         ([-1, 11], ["-1 is a class", "store 0 and 1", "-1 stands for no vote", "`teachers` N"]),
         ([2.0**31, 0], ["above 2147483647"]),
         ([1e300, 0], ["above 2147483647"]),
@@ -351,14 +358,6 @@ def test_bad_counts_are_refused_by_row_with_every_cause(values, causes, batch_ro
         message = refused(source, layout="counts", batch_rows=batch_rows)
         assert "row 17 " in message
         assert all(cause in message for cause in causes), message
-
-
-def test_shares_are_recognised():
-    """Rows that sum to 1 may be shares of votes, or probabilities: both are named."""
-    message = refused([[0.7, 0.3], [0.2, 0.8]], layout="counts")
-    assert "row 0 sums to 1" in message
-    assert "shares" in message
-    assert "probabilities" in message
 
 
 @pytest.mark.parametrize("layout", ["counts", "labels"])

@@ -224,4 +224,4 @@ def test_three_sides_are_never_guessed():
     array = np.ones((9, 5, 2), dtype=int)
     assert "need `layout`" in refused(array, teachers=5)
     with open_votes(array, layout="scores") as file:
-        assert (file.facts.read_off, file.facts.label_set, file.inferred) == ((), None, False)
+        assert (file.facts.read_off, file.facts.label_set) == ((), None)

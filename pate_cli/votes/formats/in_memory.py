@@ -6,7 +6,6 @@ and None, NaN or pandas.NA is a missing entry.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from functools import partial
 from numbers import Number
@@ -20,7 +19,7 @@ from pate_cli.core.errors import ParameterError, PateError, quoted
 from pate_cli.votes.columns import LABEL, kind_of
 from pate_cli.votes.formats.npy import Array, check_dtype
 from pate_cli.votes.pandas_index import indexed
-from pate_cli.votes.table import Table, held
+from pate_cli.votes.table import Table, held, refuse_twice
 
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
@@ -34,13 +33,13 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     if not (is_table or is_list or hasattr(source, "__array__")):
         kinds = "a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data frame"
         raise ParameterError(f"votes are {kinds}, not {type(source).__name__}")
-    arrow = type(source).__module__.startswith("pyarrow")
-    of_table = "the table" if arrow else "the data frame"
-    name = of_table if is_table else "the list of rows" if is_list else "the array"
+    name = "the table" if is_table else "the list of rows" if is_list else "the array"
     if any(isinstance(each, np.ma.MaskedArray) for each in (source if is_list else [source])):
         raise ParameterError(f"{name}: is masked; fill it, with -1 or NaN where a vote is missing")
     try:
         if is_table:
+            titles = getattr(source, "column_names", getattr(source, "columns", ()))
+            refuse_twice([*map(str, titles)], name)
             return indexed([held(pa.table(source), name)], ids)[0]
         return _array(_stacked(source) if is_list else np.asanyarray(source), name)
     except PateError as error:
@@ -65,8 +64,7 @@ def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any
 
 def _stacked(rows: Any) -> NDArray[Any]:
     """Return a list of rows as an array; numpy would turn numbers beside texts into texts."""
-    with warnings.catch_warnings(action="error", category=UserWarning):  # a masked entry
-        values = np.asarray(rows)
+    values = np.asarray(rows)
     return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values
 
 
@@ -84,13 +82,11 @@ def _uneven(rows: Any) -> str:
 def _mixed(frame: Any) -> str:
     """Return which column of a data frame holds words and numbers, and from which row on."""
     for column in getattr(frame, "columns", ()):
-        said = {
-            row: isinstance(entry, str)
-            for row, entry in enumerate(frame[column])
-            if isinstance(entry, str | Number) and entry == entry
-        }
-        row = next((row for row in said if said[row] != said[min(said)]), None)
-        if row is not None:
+        said = [*frame[column]]
+        words = np.array([isinstance(each, str) for each in said])
+        numbers = np.array([isinstance(each, Number) and each == each for each in said])
+        if words.any() and numbers.any():
+            row = max(words.argmax(), numbers.argmax())
             mixed = f"holds words and numbers: row {row} is unlike those before it"
             return f"column {quoted(column)} {mixed}; give each column one type"
     return "cannot be read; give each column one type"

@@ -111,7 +111,7 @@ def test_column_names_that_speak(columns, layout):
         assert "say `layout` counts|labels" in refused(pa.table(columns))
         return
     with open_votes(pa.table(columns)) as file:
-        assert file.reading.layout is None
+        assert file.inferred
         assert file.layout is layout
 
 

@@ -289,7 +289,7 @@ def test_classes_come_from_the_largest_label_when_not_told():
     votes = np.array([[0, 2, 1], [3, 3, 0], [0, 0, 0]])
     with open_votes(votes, layout=Layout.LABELS) as file:
         assert (file.classes, file.teachers, file.facts.read_off) == (4, 3, ("classes",))
-        assert (file.layout, file.reading.layout) == (Layout.LABELS, Layout.LABELS)
+        assert (file.layout, file.inferred) == (Layout.LABELS, False)
     with open_votes(votes, layout="labels", classes=9, teachers=4) as file:
         assert (file.classes, file.facts.read_off) == (9, ())
         assert file.teachers == 4

@@ -239,39 +239,29 @@ def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes:
 
 @styled
 def draw_plan(
-    points: Sequence[tuple[int, float, Sequence[float]]],
-    *,
-    levels: Sequence[float],
-    teachers: int,
-    epsilon: float,
-    answers: float,
-    delta: float,
-    axes: Any = None,
+    found: Any, points: Sequence[tuple[int, float, Sequence[float]]], axes: Any = None
 ) -> Any:
     """Draw answers against ε, for the teachers of a plan and for other numbers of them; public.
 
     Args:
+        found: the Plan, which is marked. A band covers its levels of agreement, and lines show the
+            middle one.
         points: teachers, ε, and expected answers at each level of agreement.
-        levels: the levels, ascending; a band covers them, and a line shows the middle one.
-        teachers, epsilon, answers: of the plan, which is marked.
-        delta: δ.
         axes: where to draw; new ones if left out.
     """
-    axes = (
-        axes
-        or new_axes(f"{teachers} teachers, who are right {levels[0]:.0%} to {levels[-1]:.0%}")[0]
-    )
-    middle = len(levels) // 2
+    known, levels = found.known, found.known.shown
+    title = f"{known.teachers} teachers, who are right {levels[0]:.0%} to {levels[-1]:.0%}"
+    axes = axes or new_axes(title)[0]
     for number in sorted({number for number, _, _ in points}):
-        here = [(at, found) for each, at, found in points if each == number]
-        at, found = np.array([at for at, _ in here]), np.array([found for _, found in here])
-        mine = number == teachers
-        look: dict[str, Any] = {"color": _BLUE if mine else _GREEN, "ls": "-" if mine else "--"}
-        axes.plot(at, found[:, middle], label=f"{number} teachers", **look)
-        if mine:
-            ends = found.min(axis=1), found.max(axis=1)
-            axes.fill_between(at, *ends, color=_BLUE, alpha=0.2, linewidth=0)
-    axes.plot([epsilon], [answers], "o", color=_VERMILION, label="the plan")
+        here = [(at, answers) for each, at, answers in points if each == number]
+        at, answers = np.array([at for at, _ in here]), np.array([each for _, each in here])
+        colour, line = (_BLUE, "-") if number == known.teachers else (_GREEN, "--")
+        middle = answers[:, len(levels) // 2]
+        axes.plot(at, middle, line, color=colour, label=f"{number} teachers")
+        if number == known.teachers:
+            ends = answers.min(axis=1), answers.max(axis=1)
+            axes.fill_between(at, *ends, color=colour, alpha=0.2, linewidth=0)
+    axes.plot([known.epsilon], [found.answers], "o", color=_VERMILION, label="the plan")
     _logarithmic(axes.xaxis)
-    axes.set(xlabel=f"ε at δ = {delta:g} (nats)", ylabel="answers (expected)")
+    axes.set(xlabel=f"ε at δ = {known.delta:g} (nats)", ylabel="answers (expected)")
     return with_legend(axes)

@@ -25,7 +25,7 @@ from pate_cli.paper.distances import gnmax_local_sensitivity
 from pate_cli.paper.expected import confident_steps, expected_local_sensitivity
 from pate_cli.paper.gnmax import gnmax_rdp
 from pate_cli.paper.laplace import laplace_rdp
-from pate_cli.planning.cost import MOMENT_ORDERS
+from pate_cli.planning.cost import MOMENT_ORDERS, CostAnalysis
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import AskedRows, OnCounts
@@ -113,25 +113,22 @@ def _require_covered(mechanism: Mechanism) -> None:
         raise UsageError(f"the published analysis {unknown}")
 
 
-class PublishedCost:
-    """Expected costs of queries, and the published conversion."""
+def _covered_steps(
+    mechanism: ScoredMechanism, counts: Histograms, orders: Floats
+) -> dict[str, Floats]:
+    _require_covered(mechanism)
+    return _steps(mechanism, dense(counts), orders)
 
-    name = Analysis.PAPER
 
-    def steps(
-        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
-    ) -> dict[str, Floats]:
-        """Expected cost of each query by step, [orders, queries], nats.
+def _epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
+    return to_epsilon(rdp, orders=orders, delta=delta)
 
-        Raises:
-            UsageError: a mechanism that the papers do not know, or shared records.
-        """
-        _require_covered(mechanism)
-        return _steps(mechanism, dense(counts), orders)
 
-    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
-        """ε at each order by Theorem 5, [orders], nats."""
-        return to_epsilon(rdp, orders=orders, delta=delta)
+PUBLISHED: Final = CostAnalysis(Analysis.PAPER, _covered_steps, _epsilon)
+"""Expected costs of queries, and the published conversion, Theorem 5.
+
+Its steps raise UsageError for a mechanism that the papers do not know, and for shared records.
+"""
 
 
 @dataclass(frozen=True)
@@ -195,7 +192,7 @@ class PublishedAccount(LedgerAccount):
 class PublishedAnalysis:
     """The analysis of the 2018 paper, for comparison with it."""
 
-    name, cost = Analysis.PAPER, PublishedCost()
+    name, cost = Analysis.PAPER, PUBLISHED
 
     def orders(self, choice: OrderChoice) -> Floats:
         """Rényi orders of Tables 1 and 2, or of the 2017 paper's moments."""

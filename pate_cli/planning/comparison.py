@@ -59,24 +59,19 @@ class Compared(Result):
     matched_answers: float
     delta: float
 
-    @property
-    def cap(self) -> int:
-        """The cap on answers with which worst cases are stated."""
-        return int(np.ceil(self.matched_answers))
-
     def to_dict(self) -> dict[str, Any]:
-        """One entry a mechanism; JSON-ready."""
+        """Return one entry a mechanism; JSON-ready."""
         return {
             "schema_version": 1,
             "releasable": False,
             "matched_answers": self.matched_answers,
-            "max_answers": self.cap,
+            "max_answers": int(np.ceil(self.matched_answers)),
             "delta": self.delta,
             "compare": [asdict(row) for row in self.rows],
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row a mechanism; NaN where there is no ε for these votes."""
+        """Return one row a mechanism; NaN where there is no ε for these votes."""
         rows = [asdict(row) for row in self.rows]
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in rows])
@@ -88,7 +83,7 @@ class Compared(Result):
         return words.of_comparison(self.to_dict())
 
     def headline(self) -> str:
-        """How many mechanisms, and what was matched."""
+        """Return how many mechanisms there are, and what was matched."""
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
@@ -107,16 +102,15 @@ def compare_scored(
     by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
     best = int(np.argmin(by_orders))
     worst = Cost(delta, (Rows(mechanism, asked, min(asked, int(np.ceil(answers)))),)).of_curves
-    notes = [_COUNTED] if mechanism.prior_weight else []
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
-        expected_answers=float(expected),
-        agreement=float(agreeing) / max(float(expected), 1e-12),
+        expected_answers=expected,
+        agreement=agreeing / max(expected, 1e-12),
         epsilon=worst.least(float(by_orders[best])),
         order=float(TIGHT_ORDERS[best]),
         data_independent=round_up(worst.epsilon),
-        note=_note(notes, expected, answers),
+        note=_note(_COUNTED if mechanism.prior_weight else "", ends=expected < answers - 1e-6),
     )
 
 
@@ -142,22 +136,22 @@ def compare_composed(
         if mechanism.refusals in (None, refusals):
             break
         mechanism = build(refusals)
-    notes = [] if mechanism.refusals is None else [f"{mechanism.refusals} refusals afforded"]
+    afforded = "" if mechanism.refusals is None else f"{mechanism.refusals} refusals afforded"
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
-        expected_answers=float(expected),
+        expected_answers=expected,
         agreement=1.0,
         epsilon=None,
         order=None,
         data_independent=round_up(mechanism.privacy(max(asked, 1), delta).epsilon),
-        note=_note(notes, expected, answers),
+        note=_note(afforded, ends=expected < answers - 1e-6),
     )
 
 
-def _note(notes: list[str], expected: float, answers: float) -> str:
-    """Notes in one text, with one more where the file ended too soon."""
-    return "; ".join([*notes, _ENDS] if expected < answers - 1e-6 else notes)
+def _note(note: str, *, ends: bool) -> str:
+    """A note, with one more where the file ends too soon."""
+    return "; ".join(filter(None, [note, _ENDS if ends else ""]))
 
 
 def _answers_and_costs(mechanism: ScoredMechanism, counts: Histograms) -> Floats:
@@ -174,14 +168,13 @@ def _answers(mechanism: Mechanism, counts: Histograms) -> Floats:
 
 def _asked(
     votes: AskedRows, mechanism: Mechanism, look: Callable[..., Floats], wanted: float
-) -> tuple[int, Floats]:
+) -> tuple[int, list[float]]:
     """Rows asked until so many answers are expected, and the sums over them of what is seen."""
     asked, sums = 0, np.zeros(1)
     for seen in votes.over(mechanism, OnCounts(look)):
         missing = wanted - sums[0] - 1e-9
-        enough = int(np.searchsorted(np.cumsum(seen[0]), missing)) + 1
-        taken = seen[:, :enough]
+        taken = seen[:, : int(np.searchsorted(np.cumsum(seen[0]), missing)) + 1]
         asked, sums = asked + taken.shape[1], sums + taken.sum(axis=1)
         if sums[0] >= wanted - 1e-9:
             break
-    return asked, sums
+    return asked, sums.tolist()

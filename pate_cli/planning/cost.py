@@ -3,27 +3,36 @@
 The tight cost of a query is one Rényi divergence, that of all its steps together; "threshold" is
 what a test costs alone and "argmax" the rest. The published analysis may stand in for it. Votes are
 read twice: for their cost at every order, and for the cost of each query at the best order.
+
+How a target fares on given votes is told beside it: the probability of passing, the least target,
+the most rows. The votes are there, so nothing is forecast: the probability is the one with which
+the release test of a run over these rows draws.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
-from pate_cli.core.arrays import Floats, Histograms, Ids, Ints, each_once, votes_for
+from pate_cli.accounting.cost_table import Tally
+from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
-from pate_cli.core.words import Analysis
+from pate_cli.core.words import Analysis, Bound
 from pate_cli.disclosure.cost import Cost, Figure, Rows
+from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
-from pate_cli.mechanisms.base import Mechanism, ScoredMechanism, plurality
+from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.planning import words
-from pate_cli.planning.target_on_votes import TargetOnVotes
+from pate_cli.planning.bisection import least, most_rows
+from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.unmatched import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
@@ -41,62 +50,49 @@ SAID: Final = ("silent", "agrees", "disagrees")
 
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS, _TINY = 20, float(np.finfo(float).tiny)
+LIKELY: Final = 0.977
+"""A chance of passing that counts as likely: two standard deviations, one-sided."""
+
+CHANCES: Final = (0.9, LIKELY, 0.999)
+"""Probabilities of passing for which the least target is told."""
+
+# Targets are sought within this factor of the one that was stated, to a relative precision.
+# States whose costs are found at once.
+_AT_ONCE = 50_000
+_WIDEST, _PRECISION, _STEP, _ROUNDS = 64.0, 1e-4, 1.001, 3
 
 
-class CostAnalysis(Protocol):
-    """How queries are charged, and the ε of that: tight, or as it was published."""
-
-    name: Analysis
-
-    def steps(
-        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
-    ) -> dict[str, Floats]:
-        """The cost of each query by step, [orders, queries], nats."""
-        ...
-
-    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
-        """ε at each order, [orders], nats."""
-        ...
-
-
-class TightCost:
-    """The analysis that is sharp and sound."""
-
-    name = Analysis.TIGHT
-
-    def steps(
-        self, mechanism: ScoredMechanism, counts: Histograms, orders: Floats
-    ) -> dict[str, Floats]:
-        """Return Rényi divergences of each query by step, [orders, queries], nats."""
-        return mechanism.steps(mechanism.score(counts), orders)
-
-    def epsilon(self, rdp: Floats, orders: Floats, delta: float) -> Floats:
-        """Return ε at each order by the sharp conversion, never negative."""
-        return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
+Columns: TypeAlias = dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Queries:
-    """Queries one by one at one order. SECRET.
+class CostAnalysis:
+    """How queries are charged, and the ε of that: tight, or as it was published.
 
     Attributes:
-        plurality: the largest count of votes, [queries].
-        said: what a prior says, by its place in `SAID`, [queries].
-        answers: chance of an answer, [queries].
-        steps: cost by step of the mechanism, [queries] each, nats.
-        ids: as labels have them, [queries].
+        name: of the analysis.
+        steps: from a mechanism, histograms and orders to the cost of each query by step,
+            [orders, queries], nats.
+        epsilon: from the RDP cost, orders and δ to ε at each order, [orders], nats.
     """
 
-    plurality: Ints
-    said: Ints
-    answers: Floats
-    steps: dict[str, Floats]
-    ids: Ids
+    name: Analysis
+    steps: Callable[[ScoredMechanism, Histograms, Floats], dict[str, Floats]]
+    epsilon: Callable[[Floats, Floats, float], Floats]
 
-    @property
-    def cost(self) -> Floats:
-        """Cost of each query, [queries], nats."""
-        return np.sum(list(self.steps.values()), axis=0)
+
+def _tight_steps(
+    mechanism: ScoredMechanism, counts: Histograms, orders: Floats
+) -> dict[str, Floats]:
+    return mechanism.steps(mechanism.score(counts), orders)
+
+
+def _tight_epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
+    return np.maximum(rdp + conversion_cost(orders, delta=delta), 0.0)
+
+
+TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
+"""The analysis that is sharp and sound: Rényi divergences and the sharp conversion."""
 
 
 @dataclass(frozen=True)
@@ -106,48 +102,46 @@ class _SumOfSteps:
     analysis: CostAnalysis
     orders: Floats
 
-    def __call__(self, mechanism: Mechanism, counts: Histograms) -> dict[str, Floats]:
-        steps = self.analysis.steps(mechanism, counts, self.orders)  # type: ignore[arg-type]
+    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> dict[str, Floats]:
+        steps = self.analysis.steps(mechanism, batch.counts, self.orders)
         return {step: costs.sum(axis=1) for step, costs in steps.items()}
 
 
 @dataclass(frozen=True)
 class _SeeQueries:
-    """From a batch to its queries at one order."""
+    """From a batch to its queries at one order, as columns."""
 
     analysis: CostAnalysis
     order: float
 
-    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> Queries:
+    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> Columns:
         steps = self.analysis.steps(mechanism, batch.counts, np.array([self.order]))
-        return Queries(
-            plurality(batch.counts),
-            _said(batch),
-            mechanism.answer_chance(batch.counts),
-            {step: costs[0] for step, costs in steps.items()},
-            batch.ids,
-        )
-
-
-def _said(batch: VoteBatch) -> Ints:
-    """Places in `SAID` for each query, [queries]; silent without a prior."""
-    if batch.alone is None or batch.guesses is None:
-        return np.zeros(len(batch.counts), dtype=np.int64)
-    agrees = votes_for(batch.alone, np.maximum(batch.guesses, 0)) == plurality(batch.alone)
-    return np.where(batch.guesses < 0, 0, np.where(agrees, 1, 2)).astype(np.int64)
+        said = np.zeros(len(batch.counts), dtype=np.int64)
+        if batch.alone is not None and batch.guesses is not None:
+            votes = votes_for(batch.alone, np.maximum(batch.guesses, 0))
+            said = np.where(votes == plurality(batch.alone), 1, 2) * (batch.guesses >= 0)
+        return {
+            "query_id": np.asarray(batch.ids),
+            "plurality": plurality(batch.counts),
+            "answer_probability": mechanism.answer_chance(batch.counts),
+            **{f"cost_{step}": costs[0] for step, costs in steps.items()},
+            "cost": np.sum(list(steps.values()), axis=0)[0],
+            "said": said,
+        }
 
 
 def queries_at(
     analysis: CostAnalysis, votes: AskedRows, mechanism: ScoredMechanism, *, order: float
-) -> Queries:
-    """Return every query with its cost at one order, all of them in memory. SECRET."""
+) -> Columns:
+    """Return every query with its cost at one order, all of them in memory. SECRET.
+
+    Returns:
+        Columns, [queries] each: `query_id`; `plurality`, the largest count of votes;
+        `answer_probability`; `cost_…` of each step and `cost` of all, nats; and `said`, what a
+        prior says, by its place in `SAID`.
+    """
     parts = list(votes.over(mechanism, _SeeQueries(analysis, order)))
-    steps = {step: np.concatenate([p.steps[step] for p in parts]) for step in parts[0].steps}
-    plurality, said, answers, ids = (
-        np.concatenate(each)
-        for each in zip(*((p.plurality, p.said, p.answers, p.ids) for p in parts), strict=True)
-    )
-    return Queries(plurality, said, answers, steps, ids)
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 @dataclass(frozen=True, repr=False)
@@ -162,7 +156,7 @@ class VoteCost(Result):
         orders: Rényi orders, [orders].
         steps: sums over queries by step of the mechanism, [orders] each, nats.
         by_orders: ε at each order, [orders], nats.
-        queries: every query at the best order.
+        queries: every query at the best order, as `queries_at` has them.
         worst_case: the ε of the labels alone that holds whatever the votes.
         target: how a target fares, if one was stated.
         prior: whether a prior votes, too.
@@ -176,7 +170,7 @@ class VoteCost(Result):
     orders: Floats
     steps: dict[str, Floats]
     by_orders: Floats
-    queries: Queries
+    queries: Columns
     worst_case: Figure
     target: TargetOnVotes | None = None
     prior: bool = False
@@ -184,84 +178,80 @@ class VoteCost(Result):
 
     @property
     def rdp(self) -> Floats:
-        """Cost of all queries at each order, [orders], nats."""
+        """Return the cost of all queries at each order, [orders], nats."""
         return np.sum(list(self.steps.values()), axis=0)
 
     @property
     def order(self) -> float:
-        """The order at which ε is least."""
+        """Return the order at which ε is least."""
         return float(self.orders[np.argmin(self.by_orders)])
 
     @property
     def epsilon(self) -> float:
-        """ε for these votes, nats: under the tight analysis never above the worst case.
+        """Return ε for these votes, nats: under the tight analysis never above the worst case.
 
-        What the published analysis gives is repeated as it is.
+        The ε of the published analysis is repeated as it is.
         """
         given = float(self.by_orders.min())
         return self.worst_case.least(given) if self.analysis is Analysis.TIGHT else given
 
     @property
     def order_at_edge(self) -> bool:
-        """Whether the best order is the first or last of several: a wider range may do better."""
+        """Return whether the best of several orders is the first or last: more may do better."""
         best, last = int(np.argmin(self.by_orders)), self.orders.size - 1
         return last > 0 and best in (0, last) and self.epsilon == float(self.by_orders[best])
 
     @property
     def expected_answers(self) -> float:
-        """How many of the queries are answered on average."""
-        return float(self.queries.answers.sum())
-
-    @property
-    def most_votes(self) -> int:
-        """The most votes that a query can have: teachers and prior."""
-        return int(self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0))
+        """Return how many of the queries are answered on average."""
+        return float(self.queries["answer_probability"].sum())
 
     def quantiles(self) -> dict[str, float]:
-        """Quantiles of the cost of a query by their level, linear between queries, nats."""
-        values = np.quantile(self.queries.cost, _QUANTILES).tolist()
+        """Return quantiles of the cost of a query by their level, linear between queries, nats."""
+        values = np.quantile(self.queries["cost"], _QUANTILES).tolist()
         return {f"{level:g}": value for level, value in zip(_QUANTILES, values, strict=True)}
 
     def histogram(self) -> list[dict[str, Any]]:
-        """Bins of queries by plurality: how many, how often answered, and what they cost.
+        """Return bins of queries by plurality: how many, how often answered, and their cost.
 
         Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
         """
-        queries = self.queries
-        edges = each_once(np.linspace(0, self.most_votes, _BINS + 1).round().astype(np.int64))
-        bins = np.clip(np.searchsorted(edges, queries.plurality, "right") - 1, 0, edges.size - 2)
+        most = self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0)
+        edges = each_once(np.linspace(0, most, _BINS + 1).round().astype(np.int64))
+        bins = np.searchsorted(edges, self.queries["plurality"], "right") - 1
+        bins = np.clip(bins, 0, edges.size - 2)
         return [
             {
                 "from": int(edges[place]),
                 "to": int(edges[place + 1]),
                 **self._part(bins == place),
-                "mean_cost": float(queries.cost[bins == place].mean()),
+                "mean_cost": float(self.queries["cost"][bins == place].mean()),
             }
             for place in np.unique(bins).tolist()
         ]
 
     def by_prior(self) -> dict[str, dict[str, float]]:
-        """Queries, expected answers and their share of the cost, by what a prior says of them."""
-        return {name: self._part(self.queries.said == said) for said, name in enumerate(SAID)}
+        """Return queries, expected answers and share of the cost, by what a prior says of them."""
+        return {name: self._part(self.queries["said"] == said) for said, name in enumerate(SAID)}
 
     def _part(self, mine: NDArray[np.bool_]) -> dict[str, float]:
         """How many queries these are, how often they are answered, and their share of the cost."""
-        cost = self.queries.cost
+        cost = self.queries["cost"]
         return {
             "queries": int(mine.sum()),
-            "expected_answers": float(self.queries.answers[mine].sum()),
+            "expected_answers": float(self.queries["answer_probability"][mine].sum()),
             "share_of_cost": float(cost[mine].sum()) / max(float(cost.sum()), _TINY),
         }
 
     def to_dict(self) -> dict[str, Any]:
-        """By step, by order and in bins of queries; JSON-ready."""
+        """Return costs by step, by order and in bins of queries; JSON-ready."""
         worst = self.worst_case
         return {
             "schema_version": 1,
             "releasable": False,
             "analysis": self.analysis.value,
             "mechanism": dict(self.mechanism),
-            "queries": self.queries.answers.size,
+            "queries": self.queries["cost"].size,
             "max_answers": self.max_answers,
             "expected_answers": self.expected_answers,
             "epsilon": self.epsilon,
@@ -286,16 +276,9 @@ class VoteCost(Result):
             **({} if self.unmatched is None else {"unmatched_votes": self.unmatched.to_dict()}),
         }
 
-    def columns(self) -> dict[str, NDArray[Any]]:
-        """One row per query, at the best order."""
-        rows = self.queries
-        return {
-            "query_id": np.asarray(rows.ids),
-            "plurality": rows.plurality,
-            "answer_probability": rows.answers,
-            **{f"cost_{step}": values for step, values in rows.steps.items()},
-            "cost": rows.cost,
-        }
+    def columns(self) -> Columns:
+        """Return one row per query, at the best order."""
+        return {name: values for name, values in self.queries.items() if name != "said"}
 
     def said(self) -> Said:
         """Return its lines and tables."""
@@ -312,7 +295,7 @@ class VoteCost(Result):
         return draw_cost(self, axes)
 
     def headline(self) -> str:
-        """ε and for how many answers."""
+        """Return ε and for how many answers it is."""
         return (
             f"epsilon {self.epsilon:.4f} at delta {self.delta:g} for "
             f"{self.expected_answers:.1f} expected answers"
@@ -326,7 +309,7 @@ def measure_cost(
     orders: Floats,
     delta: float,
     max_answers: int | None = None,
-    analysis: CostAnalysis | None = None,
+    analysis: CostAnalysis = TIGHT,
     target: TargetOnVotes | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
@@ -338,14 +321,13 @@ def measure_cost(
         orders: Rényi orders, [orders].
         delta: δ in (0, 1).
         max_answers: k2, the public cap on answers; none if left out.
-        analysis: the tight one unless another is given.
+        analysis: how queries are charged.
         target, unmatched: to be told beside it.
     """
     orders, delta = check_orders(orders), check_delta(delta)
-    analysis = TightCost() if analysis is None else analysis
     cap = votes.queries if max_answers is None else max_answers
     steps: dict[str, Floats] = {}
-    for part in votes.over(mechanism, OnCounts(_SumOfSteps(analysis, orders))):
+    for part in votes.over(mechanism, _SumOfSteps(analysis, orders)):
         steps = {step: steps.get(step, 0.0) + costs for step, costs in part.items()}
     by_orders = analysis.epsilon(np.sum(list(steps.values()), axis=0), orders, delta)
     best = float(orders[np.argmin(by_orders)])
@@ -362,4 +344,120 @@ def measure_cost(
         target=target,
         prior=mechanism.prior_weight > 0,
         unmatched=unmatched,
+    )
+
+
+@dataclass(frozen=True)
+class TargetOnVotes:
+    """How a target fares. SECRET.
+
+    Attributes:
+        plan: the target and what is fixed with it.
+        bound: how the cost of the votes is bounded.
+        queries: rows that a run asks.
+        pass_probability: of these rows.
+        smallest_epsilon: by pass probability the least target, η in proportion; nats.
+        passing_queries: how many of the first rows pass with probability `LIKELY`; at most
+            `looked_at`.
+        looked_at: rows that were looked at.
+        orders: Rényi orders of the test.
+    """
+
+    plan: TargetPlan
+    bound: Bound
+    queries: int
+    pass_probability: float
+    smallest_epsilon: dict[float, float]
+    passing_queries: int
+    looked_at: int
+    orders: tuple[float, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all fields, JSON-ready."""
+        plan, found = self.plan, dict(vars(self))
+        del found["plan"]
+        return {
+            "epsilon": plan.epsilon,
+            "delta": plan.delta,
+            "refusal_epsilon": plan.refusal_epsilon,
+            **found,
+            "bound": self.bound.value,
+            "smallest_epsilon": {f"{each:g}": at for each, at in self.smallest_epsilon.items()},
+            "orders": list(self.orders),
+        }
+
+
+def measure_target(
+    votes: AskedRows,
+    mechanism: ScoredMechanism,
+    plan: TargetPlan,
+    *,
+    queries: int,
+    max_answers: int,
+) -> TargetOnVotes:
+    """Return how a target fares on votes of which the first so many are asked. SECRET.
+
+    Args:
+        votes: over at least the queries that are asked.
+        mechanism: the aggregator.
+        plan: the target.
+        queries, max_answers: k1 and k2 of the run.
+
+    Raises:
+        UnreachableError: a target so far off that no other within reason would do.
+    """
+    bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
+    # Higher orders go with smaller targets.
+    highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
+    states = states_for(bound, mechanism, highest_order=highest)
+    looked, places = Tally.with_places(
+        np.concatenate([*votes.over(mechanism, OnCounts(states.of))])
+    )
+    always = worst_case_epsilon(mechanism, rows=queries, max_answers=max_answers, delta=plan.delta)
+    cap = max_answers if max_answers < queries else looked.queries
+
+    @functools.cache
+    def by_state(order: float) -> Floats:
+        starts = range(0, len(looked.cells), _AT_ONCE)
+        return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
+
+    def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
+        """Costs of the first rows by order and distance, and the orders of a target."""
+        orders = coin_orders(bound, mechanism, at.orders)
+        ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
+        times = np.bincount(places[:rows], minlength=looked.weights.size)
+        found = np.stack([by_state(order) @ times for order in orders.tolist()])
+        return np.minimum(found, ceiling[:, None]), orders
+
+    def chance(at: TargetPlan, rows: int) -> float:
+        return float(at.chances(*costs(at, rows)))
+
+    def smallest(wanted: float) -> float:
+        found = min(plan.epsilon, always)
+        # The orders follow from the target: bisect with those of the last guess until it stays.
+        for _ in range(_ROUNDS):
+            near = costs(plan.at(found), queries)
+            found = least(
+                lambda epsilon: bool(plan.at(epsilon).chances(*near) >= wanted),  # noqa: B023
+                start=found,
+                within=(found / _WIDEST, _WIDEST * found),
+                precision=_PRECISION,
+            )
+            found = min(found, always)
+        found = round_up(found)
+        while found < always and chance(plan.at(found), queries) < wanted:
+            found = min(round_up(found * _STEP), always)
+        return found
+
+    return TargetOnVotes(
+        plan=plan,
+        bound=bound,
+        queries=queries,
+        pass_probability=1.0 if always <= plan.epsilon else chance(plan, queries),
+        smallest_epsilon={wanted: smallest(wanted) for wanted in CHANCES},
+        passing_queries=most_rows(
+            lambda rows: chance(plan, rows) >= LIKELY, available=looked.queries
+        ),
+        looked_at=looked.queries,
+        orders=tuple(coin_orders(bound, mechanism, plan.orders).tolist()),
     )

@@ -1,10 +1,11 @@
-"""A goal of a search, how settings serve it, and the settings that are found."""
+"""A goal of a search, the settings that are found for it, and how a kind of release serves it."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -13,17 +14,21 @@ from pate_cli.core.checks import check_delta, check_positive, check_scale
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import Forecast, expected_by_rows
 from pate_cli.planning.search import Candidate
-from pate_cli.planning.tested_target import served_by
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
-MOST_ROWS: Final = 3000
-"""So many rows of a file, evenly spaced, are looked at while a search is coarse."""
-
-# So much more agreement is asked for then.
-_LENIENCE = 1e-4
+# While a search is coarse: how many rows of a file are looked at, evenly spaced, and how much more
+# agreement is asked for.
+_COARSE, _LENIENCE = 10_000, 1e-4
+# What agreement counts: little where it is enough, so that of settings that give as much those win
+# that agree more often; else so much that it does not pay to miss the floor, yet the way to the
+# best along it is open.
+_TIE, _FLOOR = 1e-3, 20.0
+DRAWN: Final = ("order", "beta", "sigma_release")
+"""Parameters of a sanitized release, as `aggregate` has them."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +68,7 @@ class Goal:
             raise UsageError("`bound` goes with `release` target")
 
     def merit(self, epsilon: Floats, answers: Floats, agreement: Floats) -> Floats:
-        """How well settings serve, [...]: larger is better, in logarithms.
+        """Return how well settings serve, [...]: larger is better, in logarithms.
 
         Args:
             epsilon: what the labels cost, nats.
@@ -73,28 +78,8 @@ class Goal:
         served = np.log(answers + 1e-3) if self.answers is None else -np.log(epsilon)
         return served + served_by(agreement, self.min_agreement)
 
-    def stricter(self, found: Found, votes: VoteModel, *, available: int) -> Goal:
-        """The goal for coarse looks, which asks for more where they take agreement too large.
-
-        Args:
-            found: settings whose agreement is known.
-            votes: what is looked at.
-            available: how many rows these stand for.
-        """
-        forecast, settings = found.forecast, found.forecast.settings
-        votes = votes.with_prior_weight(settings.prior_weight)
-        rows = np.array([forecast.rows])
-        answers, agreeing = expected_by_rows(votes, settings, rows, available)
-        looked = float(agreeing[0, 0] / max(answers[0, 0], 1e-300))
-        floor = self.min_agreement + looked - float(forecast.agreement[0])
-        return self.with_floor(floor + _LENIENCE)
-
-    def with_floor(self, min_agreement: float) -> Goal:
-        """The goal with another floor on agreement, kept in [0, 1]."""
-        return replace(self, min_agreement=min(max(min_agreement, 0.0), 1.0))
-
     def met_by(self, found: Found) -> bool:
-        """Whether settings keep within ε, or give the answers, and agree as often as asked."""
+        """Return whether settings keep within ε, give the answers, and agree as often as asked."""
         forecast, wanted = found.forecast, 0.0 if self.answers is None else self.answers
         return (
             float(forecast.expected_answers[0]) >= max(wanted * (1.0 - 1e-9), 1e-3)
@@ -103,53 +88,108 @@ class Goal:
         )
 
 
+def served_by(agreement: Floats, floor: float) -> Floats:
+    """Return what agreement adds to merit, in logarithms, where a floor is asked for."""
+    return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Found:
     """Settings at the costs that a run of them is charged. SECRET if the votes are.
 
     Attributes:
+        goal: what they are for.
         forecast: what the run may be expected to give.
-        merit: how well that serves the goal.
-        kind: how the ε comes to be publishable.
         max_answers: a public cap on answers; None without one.
-        release: λ, β and σ_SS of a sanitized release; None where nothing is drawn.
+        drawn: λ, β and σ_SS of a sanitized release; None where nothing is drawn.
+        target: the target that is stated; None where there is none.
     """
 
+    goal: Goal
     forecast: Forecast
-    merit: float
-    kind: ReleaseKind
     max_answers: int | None = None
-    release: ReleasePlan | None = None
+    drawn: ReleasePlan | None = None
+    target: TargetPlan | None = None
 
-    @classmethod
-    def of(
-        cls,
-        forecast: Forecast,
-        goal: Goal,
-        *,
-        max_answers: int | None = None,
-        release: ReleasePlan | None = None,
-    ) -> Found:
-        """Return the settings of a forecast, by how well it serves a goal."""
-        epsilon = np.array([forecast.epsilon])
-        merit = goal.merit(epsilon, forecast.expected_answers, forecast.agreement)
-        return cls(forecast, float(merit[0]), goal.release, max_answers, release)
+    @property
+    def merit(self) -> float:
+        """Return how well the settings serve the goal."""
+        told = self.forecast
+        epsilon = np.array([told.epsilon])
+        return float(self.goal.merit(epsilon, told.expected_answers, told.agreement)[0])
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Return what is larger for better settings; those that meet the goal come first."""
+        return self.goal.met_by(self), self.merit
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and what they are expected to give, in plain numbers."""
+        told, settings, drawn, target = self.forecast, self.settings, self.drawn, self.target
+        release = (None,) * 3 if drawn is None else (drawn.order, drawn.beta, drawn.sigma)
+        return {
+            "mechanism": settings.mechanism_name.value,
+            **asdict(settings),
+            "queries": told.rows,
+            "max_answers": self.max_answers,
+            "release": self.goal.release.value,
+            "epsilon": told.epsilon if target is None else target.epsilon,
+            "expected_answers": float(told.expected_answers[0]),
+            "agreement": float(told.agreement[0]),
+            "pass_probability": float(told.pass_probability[0]),
+            "refusal_epsilon": None if target is None else target.refusal_epsilon,
+            **dict(zip(DRAWN, release, strict=True)),
+            "data_independent_epsilon": told.worst_case,
+        }
+
+    @property
+    def settings(self) -> Tuning:
+        """Return threshold, noise and weight of the prior."""
+        return self.forecast.settings
 
 
-class Pricing(Protocol):
-    """How settings serve one goal: quickly for many, and as a run would have it for a few."""
+class Pricing(ABC):
+    """How settings serve one goal on a file: quickly for many, and as a run has it for a few.
 
+    SECRET if the votes are.
+
+    Attributes:
+        votes: all rows of the file, without a prior's votes.
+        few: rows that are looked at while a search is coarse.
+        available: how many rows these stand for.
+        goal: what is sought.
+        sought: the goal for coarse looks, which asks for more agreement where they take it too
+            large.
+    """
+
+    def __init__(self, votes: VoteModel, goal: Goal) -> None:
+        """Take the votes and the goal; nothing is looked at yet."""
+        self.votes, self.few, self.available = votes, votes.thinned(_COARSE), votes.rows
+        self.goal = self.sought = goal
+
+    @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Candidates for settings, at quick costs."""
-        ...
+        """Return candidates for settings, at quick costs.
 
-    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """One candidate at the costs of a run; the last one is priced with more care.
-
-        None where no number of rows serves the goal at all.
+        Args:
+            settings: to look at.
+            near: about the best number of rows, if it is known.
         """
-        ...
+
+    @abstractmethod
+    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
+        """Return a candidate at the costs of a run; None where no number of rows serves the goal.
+
+        Args:
+            candidate: settings that looked good.
+            last: whether to take more care, because nothing follows.
+        """
 
     def learn(self, best: Found) -> None:
-        """Look closer at what matters for the best so far."""
-        ...
+        """Look closer at what matters for the best settings so far."""
+        told, few = best.forecast, self.few.with_prior_weight(best.settings.prior_weight)
+        rows = np.array([told.rows])
+        answers, agreeing = expected_by_rows(few, best.settings, rows, self.available)
+        taken = float(agreeing[0, 0] / max(answers[0, 0], 1e-300))
+        floor = self.goal.min_agreement + taken - float(told.agreement[0]) + _LENIENCE
+        self.sought = replace(self.goal, min_agreement=min(max(floor, 0.0), 1.0))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -25,10 +25,16 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning import words
 from pate_cli.planning.bisection import least
-from pate_cli.planning.command import keywords_of, line_of
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
-from pate_cli.planning.rule import LEAST_CHANCE, MOST_ROWS, SEARCHED_ROWS, Rule, choose
-from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.rule import (
+    LEAST_CHANCE,
+    MOST_ROWS,
+    SEARCHED_ROWS,
+    Rule,
+    choose,
+    public_goal,
+)
+from pate_cli.planning.tuning import Tuning, keywords_of, line_of
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.
@@ -132,6 +138,12 @@ class Question:
             raise TypeError("the target is not known")
         return TargetPlan.of(self.epsilon, delta=self.delta)
 
+    @property
+    def shown(self) -> tuple[float, ...]:
+        """Return low, middle and high agreement, or as many of them as there are."""
+        levels = self.levels or agreement_levels(None, self.classes)
+        return tuple(dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1])))
+
     def with_value(self, value: float) -> Question:
         """Return the question with what was left out, rounded up."""
         if self.unknown == "teachers":
@@ -154,44 +166,18 @@ class Question:
 
     def rule(self, *, near: Tuning | None = None, quick: bool = False) -> Rule:
         """Return what the public rule chooses, or what is best near some settings."""
-        return choose(
-            self.votes(),
-            self.target,
-            available=self.rows,
-            tested=self.mechanism is MechanismName.CONFIDENT,
-            untested=self.mechanism is MechanismName.GNMAX,
-            starts=None if near is None else [near],
-            quick=quick,
-        )
-
-    def keywords(self, settings: Tuning, rows: int) -> dict[str, Any]:
-        """Return keywords of `aggregate`; groups and a prior, which are files, are not among them.
-
-        Args:
-            settings: threshold, noise and weight of the prior.
-            rows: how many rows are asked.
-        """
-        found = keywords_of(settings, max(rows // self.labels, 1), self.target)
-        if self.teachers_per_record != 1 and not self.weights:
-            found["teachers_per_record"] = self.teachers_per_record
-        return found
-
-    def command(self, settings: Tuning, rows: int) -> str:
-        """Return the `pate aggregate` line that runs settings over so many rows."""
-        words = ["--groups", "GROUPS"] if self.weights else []
-        words += ["--prior", "PRIOR"] if settings.prior_weight else []
-        return line_of("VOTES", words, self.keywords(settings, rows))
+        goal = public_goal(self.votes(), self.target, available=self.rows)
+        return choose(goal, self.mechanism, start=near, quick=quick)
 
     def facts(self) -> dict[str, Any]:
         """Return all in plain numbers, what was left out as None."""
-        levels = self.levels or agreement_levels(None, self.classes)
         names = ("teachers", "classes", "labels", "queries", "answers")
         return {
             "mechanism": self.mechanism.value,
             **{name: getattr(self, name) for name in names},
             "target_epsilon": self.epsilon,
             "delta": self.delta,
-            "agreement": [levels[0], levels[-1]],
+            "agreement": [self.shown[0], self.shown[-1]],
             "teachers_per_record": self.teachers_per_record,
             "prior_accuracy": None if self.prior_weight is None else self.prior_accuracy,
         }
@@ -206,14 +192,14 @@ class Plan(Result):
         known: the same with what was found.
         forecast: what made-up teachers give with the settings and rows of the public rule.
         least_epsilon: about the least target that is of use, nats; see the function.
-        other: what the other mechanism gives under the same target, where that is more.
+        other: a line with the command of the other mechanism, where that gives more.
     """
 
     question: Question
     known: Question
     forecast: Forecast
     least_epsilon: float = math.nan
-    other: Plan | None = field(default=None, compare=False)
+    other: str | None = None
 
     @property
     def releasable(self) -> bool:
@@ -223,9 +209,7 @@ class Plan(Result):
     @property
     def by_agreement(self) -> list[dict[str, float]]:
         """Return answers, agreement and pass probabilities at low, middle and high agreement."""
-        levels = sorted(set(self.forecast.levels))
-        shown = dict.fromkeys((levels[0], self.forecast.middle, levels[-1]))
-        return [self.forecast.at(level) for level in shown]
+        return [self.forecast.at(level) for level in self.known.shown]
 
     @property
     def middle(self) -> dict[str, float]:
@@ -253,14 +237,21 @@ class Plan(Result):
 
         They are those of a run that should not be started where `command` is None.
         """
-        return self.known.keywords(self.forecast.settings, self.forecast.rows)
+        found, target = self.forecast, self.known.target
+        return keywords_of(
+            found.mechanism,
+            queries=max(found.rows // self.known.labels, 1),
+            delta=target.delta,
+            target_epsilon=target.epsilon,
+            refusal_epsilon=target.refusal_epsilon,
+        )
 
     @property
     def command(self) -> str | None:
         """Return the `pate aggregate` line; None for a run that should not be started."""
-        if not self.likely:
-            return None
-        return self.known.command(self.forecast.settings, self.forecast.rows)
+        files = ["--groups", "GROUPS"] if self.known.weights else []
+        files += ["--prior", "PRIOR"] if self.forecast.settings.prior_weight else []
+        return line_of("VOTES", files, self.settings) if self.likely else None
 
     @property
     def sensible(self) -> bool:
@@ -271,42 +262,35 @@ class Plan(Result):
     def frankly(self) -> str | None:
         """Return a warning where a run should not be started or gives little; None elsewhere."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
+        least = f"the least target that is of use is about {self.least_epsilon:.3g}"
         if not self.likely:
             return (
                 f"no settings that were tried pass {LEAST_CHANCE:.0%} of the time at epsilon "
-                f"{known.epsilon:g}, not even with one query; the least target that is of use is "
-                f"about {self.least_epsilon:.3g}"
+                f"{known.epsilon:g}, not even with one query; {least}"
             )
         if not self.sensible:
             return (
                 f"epsilon {known.epsilon:g} takes so much noise that answers are hardly better "
-                f"than guesses; the least target that is of use is about {self.least_epsilon:.3g}"
+                f"than guesses; {least}"
             )
+        carry = f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}"
         if wanted is not None and not self.meets_goal:
-            return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}, not {wanted}"
-        if got >= min(_FEW, 0.25 * self.question.rows):
-            return None
-        return f"{known.voters} carry {got} answers at epsilon {known.epsilon:g}"
-
-    def more_elsewhere(self) -> str | None:
-        """Return the other mechanism with its command, where it gives more at the same target."""
-        if self.other is None:
-            return None
-        name = self.other.forecast.settings.mechanism_name
-        return f"{name} would give about {self.other.answers:.3g}: {self.other.command}"
+            return f"{carry}, not {wanted}"
+        return None if got >= min(_FEW, 0.25 * self.question.rows) else carry
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain numbers, for JSON."""
-        settings, found = self.forecast.settings, self.forecast
+        found, known = self.forecast, self.known
+        settings, rows = found.settings, self.by_agreement
         return {
             "schema_version": 1,
             "releasable": True,
             "asked": self.question.facts(),
             "found": self.question.unknown,
-            "teachers": len(self.known.weights) or self.known.teachers,
-            "votes": self.known.teachers,
-            "target_epsilon": self.known.epsilon,
-            "delta": self.known.delta,
+            "teachers": len(known.weights) or known.teachers,
+            "votes": known.teachers,
+            "target_epsilon": known.epsilon,
+            "delta": known.delta,
             "answers": round(self.answers, 1),
             "meets_goal": self.meets_goal,
             "settings": {
@@ -315,29 +299,27 @@ class Plan(Result):
                 "prior_weight": settings.prior_weight,
                 "queries": self.settings["max_queries"],
                 "rows": found.rows,
-                "refusal_epsilon": self.known.target.refusal_epsilon,
+                "refusal_epsilon": known.target.refusal_epsilon,
             },
-            "by_agreement": [
-                {name: round(value, 4) for name, value in row.items()} for row in self.by_agreement
-            ],
+            "by_agreement": [{name: round(row[name], 4) for name in row} for row in rows],
             "pass_probability": found.named_chances(),
             "untested_epsilon": found.worst_case,
             "least_epsilon": float(f"{self.least_epsilon:.3g}"),
             "frankly": self.frankly,
             "command": self.command,
-            "other": self.more_elsewhere(),
+            "other": self.other,
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return one row for low, middle and high agreement."""
-        names = self.by_agreement[0]
-        return {name: np.array([row[name] for row in self.by_agreement]) for name in names}
+        rows = self.by_agreement
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
     def said(self) -> Said:
         """Return its lines and tables."""
         return words.of_plan(self.to_dict())
 
-    def plot(self, axes: Any = None, *, progress: Callable[[int], None] | None = None) -> Any:
+    def plot(self, axes: Any = None, *, progress: Callable[[int], None] = lambda _: None) -> Any:
         """Draw answers against epsilon on matplotlib Axes, and return them. Public.
 
         Args:
@@ -346,15 +328,7 @@ class Plan(Result):
         """
         from pate_cli.disclosure.pictures import draw_plan
 
-        return draw_plan(
-            points(self, progress or (lambda _done: None)),
-            levels=[row["agreement"] for row in self.by_agreement],
-            teachers=self.known.teachers or 1,
-            epsilon=self.known.epsilon or 1.0,
-            answers=self.answers,
-            delta=self.known.delta,
-            axes=axes,
-        )
+        return draw_plan(self, points(self, progress), axes)
 
     def headline(self) -> str:
         """Return the plan in a few words."""
@@ -375,42 +349,55 @@ def plan(question: Question) -> Plan:
     if question.unknown != "answers":
         value = _needed(question)
         known = question.with_value(value)
-    found = _planned(question, known, known.rule())
+    found = _planned(question, known)
     for _ in range(_CORRECTIONS if value else 0):
         if found.meets_goal:
             break
         # Quick costs decided so far; by the accountant's own it takes a little more.
         value *= _CORRECTION
         known = question.with_value(value)
-        found = _planned(question, known, known.rule())
-    otherwise, more = replace(known, mechanism=_OTHER[question.mechanism]), None
-    other = otherwise.rule()
-    if found.sensible and other.likely and other.answers > _MORE * found.answers:
-        more = _planned(question, otherwise, other)
-    return replace(found, least_epsilon=least_epsilon(known), other=more)
+        found = _planned(question, known)
+    otherwise, line = replace(known, mechanism=_OTHER[question.mechanism]), None
+    rule = otherwise.rule()
+    if found.sensible and rule.likely and rule.answers > _MORE * found.answers:
+        other = _planned(question, otherwise, rule)
+        name = other.forecast.settings.mechanism_name
+        line = f"{name} would give about {other.answers:.3g}: {other.command}"
+    return replace(found, least_epsilon=least_epsilon(known), other=line)
 
 
-def _planned(question: Question, known: Question, rule: Rule) -> Plan:
+def _planned(question: Question, known: Question, rule: Rule | None = None) -> Plan:
     """The plan with the settings and the whole queries of a rule."""
+    rule = rule or known.rule()
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
-    found = forecast(votes, rule.mechanism, known.target, rows=rows, rough=True)
-    return Plan(question, known, found)
+    return Plan(
+        question, known, forecast(votes, rule.mechanism, known.target, rows=rows, rough=True)
+    )
 
 
 def _needed(question: Question) -> float:
     """The least number of teachers, or ε, whichever was left out, that gives the answers."""
     name, wanted = question.unknown, question.answers or 1
+    last: tuple[int, Tuning] | None = None
 
     def enough(value: float) -> bool:
-        found = question.with_value(value).rule(quick=True)
+        nonlocal last
+        at = question.with_value(value)
+        teachers = at.teachers or 1
+        # Settings that are good for one number of teachers are nearly so, in proportion, for more.
+        near = None
+        if last is not None and name == "teachers":
+            near = last[1].scaled(teachers / last[0])
+        found = at.rule(near=near, quick=True)
+        last = (teachers, found.settings)
         return found.likely and found.answers >= wanted
 
-    low, high = _RANGE[name]
     try:
-        return least(enough, start=_START[name], low=low, high=high, precision=_PRECISION)
+        return least(enough, start=_START[name], within=_RANGE[name], precision=_PRECISION)
     except UnreachableError:
-        unit = f"{high:,.0f} teachers" if name == "teachers" else f"epsilon {high:g}"
+        most = _RANGE[name][1]
+        unit = f"{most:,.0f} teachers" if name == "teachers" else f"epsilon {most:g}"
         raise UnreachableError(f"{wanted} answers are out of reach, even with {unit}") from None
 
 
@@ -428,8 +415,7 @@ def least_epsilon(known: Question) -> float:
         settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
         return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
 
-    low, high = _NOISE
-    share = least(too_noisy, start=0.2, low=low, high=high, precision=0.01)
+    share = least(too_noisy, start=0.2, within=_NOISE, precision=0.01)
     settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
     return worst_case_epsilon(votes.mechanism(settings), rows=1, delta=known.delta)
 
@@ -443,19 +429,15 @@ def points(
         found: the plan.
         progress: called with how many points were looked at.
     """
-    known, shown = found.known, []
+    known, near, shown = found.known, found.forecast.settings, []
     teachers, epsilon = known.teachers or 1, known.epsilon or 1.0
-    levels = [row["agreement"] for row in found.by_agreement]
-    numbers = [teachers]
-    if not known.weights:
-        numbers = sorted({max(round(teachers * by), 2) for by in (0.5, 0.7, 1.0, 1.4, 2.0)})
-    for number in numbers:
-        near = found.forecast.settings
-        near = near.times(**dict.fromkeys(near.parameters, number / teachers))
+    for share in (1.0,) if known.weights else (0.5, 0.7, 1.0, 1.4, 2.0):
+        number = max(round(teachers * share), 2)
+        start = near.scaled(number / teachers)
         for by in np.geomspace(0.5, 2.0, 7).tolist():
             at = replace(known, teachers=number, epsilon=round(epsilon * by, 4))
-            answers = at.rule(near=near, quick=True).by_level
-            shown.append((number, at.epsilon or 1.0, tuple(answers[level] for level in levels)))
+            answers = at.rule(near=start, quick=True).by_level
+            shown.append((number, at.epsilon or 1.0, tuple(answers[each] for each in known.shown)))
             progress(1)
     return shown
 

@@ -22,7 +22,8 @@ and regresses the ratio of exact and approximate cost on the pair of counts for 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,15 +39,16 @@ from pate_cli.planning.pair_costs import pair_costs, to_every_distance
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
+FEW_VOTES: Final = 60
+"""Of fewer votes than these a guess of the worst case is far off, and it is found."""
+
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
 # The orders among Λ that decide about a target which is nearly missed.
 _DECISIVE = slice(2, 6)
 # Distances of quick costs; between them costs are nearly on straight lines.
 _LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
-# Where each histogram takes long: how many are priced, and at how many distances, or some times as
-# many. Time grows with the square of the distances; where there are few votes they are a large part
-# of them, and where there are many they tell little. A run looks no further than so far.
-_PRICED, _NEAREST, _NEAR, _MANY_TEACHERS, _FARTHEST = 120, 6, 12, 120, 48
+# Where each histogram takes long: how many votes are many, and how far a run looks.
+_MANY_TEACHERS, _FARTHEST = 120, 48
 # Cells of the approximation that these correct; of two classes, where a histogram is a pair of
 # counts, so many cells are within .1% of the accountant's costs and serve in their place where
 # votes are many, since the time of these grows with the square of the votes.
@@ -66,7 +68,7 @@ _REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 # Runs that are made up, and so many groups of like rows that they are drawn from.
-_RUNS, _GROUPS = 400, 96
+_RUNS, _GROUPS, _LEAST_SPREAD = 400, 96, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,11 @@ class QueryCosts:
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
         return np.asarray((rows[:, None] * self.worst <= room).any(axis=1))
 
+    def with_worst_of(self, mechanism: ScoredMechanism) -> QueryCosts:
+        """Return costs where a row costs at most what the accountant says."""
+        worst = mechanism.worst_rdp(queries=1, answers=1, orders=self.orders)
+        return replace(self, worst=worst)
+
     @property
     def mean(self) -> Floats:
         """Return the mean cost of a row, ensembles weighing the same, [orders, distances]."""
@@ -174,14 +181,17 @@ class QueryCosts:
         means = np.add.reduceat(costs * weight, starts, axis=-1) / np.maximum(merged, 1e-300)
         merged = merged / merged.sum()
         centred = np.add.reduceat(reference * weight, starts) / np.maximum(merged, 1e-300)
-        centred = centred - merged @ centred
-        sd = max(float(np.sqrt(merged @ centred**2)), 1e-20)
+        mean = float(merged @ centred)
+        centred = centred - mean
+        # Where all rows cost about the same, R tells nothing, and the plain mean is exact enough.
+        sd = max(float(np.sqrt(merged @ centred**2)), _LEAST_SPREAD * mean, 1e-300)
+        second, third = (float(merged @ (centred / sd) ** power) for power in (2, 3))
         drawn = np.stack([random.multinomial(each, merged, size=_RUNS) for each in rows], axis=1)
         passes = chances(np.tensordot(drawn, means, axes=(2, 2)))
-        factor, skew = drawn @ centred / sd, merged @ centred**3 / sd**3
+        factor = drawn @ centred / sd
         found = [
-            np.linalg.lstsq(np.vander(f / np.sqrt(n), 4), p, rcond=None)[0]
-            @ [skew / np.sqrt(n), 1.0, 0.0, 1.0]
+            np.linalg.lstsq(np.vander(f / np.sqrt(n), 4), p, rcond=_LEAST_SPREAD)[0]
+            @ [third / np.sqrt(n), second, 0.0, 1.0]
             for n, f, p in zip(rows, factor.T, passes.T, strict=True)
         ]
         return np.clip(found, 0.0, 1.0)
@@ -215,6 +225,10 @@ def quick_costs(
     largest = largest * (_WORST_OF_TWO if votes.classes == 2 else more)
     found = []
     for each, worst, setting in zip(costs, largest, settings, strict=True):
+        if votes.most_votes < FEW_VOTES:  # in proportion to the order, about
+            middle = orders[orders.size // 2 :][:1]
+            exact = votes.mechanism(setting).worst_rdp(queries=1, answers=1, orders=middle)
+            worst = exact / middle * orders
         known = (above or {}).get(setting.threshold is not None)
         factor = guessed_above(votes, setting, _EVERY, bound) if known is None else known
         cost = np.einsum("odr,dk->okr", each, onto * factor[_LOOKED])
@@ -257,6 +271,7 @@ def exact_costs(
     *,
     rows: int,
     rough: bool = False,
+    searching: bool = False,
 ) -> QueryCosts:
     """Return the accountant's costs, at the orders and by the bound of a run.
 
@@ -265,7 +280,8 @@ def exact_costs(
         mechanism: of the run.
         target: ε, δ, the price of failing and the bound that is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
-        rough: whether fewer distances will do, where each histogram takes long.
+        rough: whether less care will do, where each histogram takes long.
+        searching: whether still less will do, of made-up votes, for a choice among settings.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -286,7 +302,8 @@ def exact_costs(
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
     if bound is Bound.CONDITIONAL and dear and settings is not None:
         times = np.bincount(places, votes.row_weights.mean(axis=0)).astype(np.float64)
-        costs = _corrected(votes.some(first), settings, orders, found, times, rough)
+        care = _care(votes, rough=rough, searching=searching)
+        costs = _corrected(votes.some(first), settings, orders, found, times, care)
         costs = np.minimum(costs, worst[:, None, None])
     else:
         costs = np.stack([states.costs(order, found) for order in orders.tolist()])
@@ -299,7 +316,7 @@ def _corrected(
     orders: Floats,
     states: Ints,
     times: Floats,
-    rough: bool,
+    care: tuple[int, int, int],
 ) -> Floats:
     """Costs [orders, DISTANCES, rows] where pricing takes long: quick ones, times a ratio.
 
@@ -312,7 +329,7 @@ def _corrected(
         orders: λ.
         states: what the mechanism prices, [rows, numbers].
         times: how often each is asked.
-        rough: whether fewer distances will do, and the middle order where there are many votes.
+        care: as `_care` has it.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CELLS if votes.classes > 2 else _CELLS_OF_TWO
@@ -320,7 +337,10 @@ def _corrected(
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
     if votes.classes == 2:  # there a histogram is its pair of counts
         return quick
-    chosen = _worth_pricing(times * quick[middle, 4])
+    number, near, far = care
+    if not mechanism.slow_states:
+        near, far = (DISTANCES if near else 0), DISTANCES
+    chosen = _worth_pricing(times * quick[middle, 4], number)
     features = _features(votes, settings)
 
     def ratios(place: int, near: int) -> Floats:
@@ -332,18 +352,12 @@ def _corrected(
         above[:, chosen] = exact / cost
         return above
 
-    many = votes.most_votes > _MANY_TEACHERS
-    near = far = _NEAREST if many and rough and votes.is_file else _NEAR
-    if not many:
-        near, far = (_NEAR, 2 * _NEAR) if rough else (2 * _NEAR, _FARTHEST)
-    if not mechanism.slow_states:
-        near = far = DISTANCES
     growth = guessed_above(votes, settings, _EVERY, Bound.CONDITIONAL)
     above = ratios(middle, far)
     above = np.concatenate([above, above[-1] * (growth[far:] / growth[far - 1])[:, None]])
     found = quick * above
     for place in range(orders.size):
-        if place != middle and not (many and rough):
+        if place != middle and near:
             first = ratios(place, near)
             found[place, :near] = quick[place, :near] * first
             found[place, near:] *= first[-1] / above[near - 1]
@@ -352,13 +366,30 @@ def _corrected(
     return np.maximum.accumulate(found, axis=1)
 
 
-def _worth_pricing(weights: Floats) -> Ints:
+def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, int]:
+    """How many histograms are priced, at how many distances, and at how many at the middle order.
+
+    No distances at the other orders mean that their costs are as far above the quick ones as at the
+    middle one. Time grows with the square of the distances; where there are few votes they are a
+    large part of them, and where there are many they tell little.
+    """
+    many = votes.most_votes > _MANY_TEACHERS
+    if searching:
+        return (40, 0, 12) if many else (40, 0, 16)
+    if not rough:
+        return (120, 12, 12) if many else (120, 24, _FARTHEST)
+    if many:
+        return (120, 0, 6) if votes.is_file else (120, 12, 12)
+    return 120, 12, 24
+
+
+def _worth_pricing(weights: Floats, number: int) -> Ints:
     """The places of the weightiest histograms, and of some of the others in equal steps."""
-    if weights.size <= _PRICED:
+    if weights.size <= number:
         return np.arange(weights.size)
     order = np.argsort(-weights)
-    most = 2 * _PRICED // 3
-    others = np.linspace(most, weights.size - 1, _PRICED - most).round().astype(np.int64)
+    most = 2 * number // 3
+    others = np.linspace(most, weights.size - 1, number - most).round().astype(np.int64)
     return np.sort(np.concatenate([order[:most], order[others]]))
 
 

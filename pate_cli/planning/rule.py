@@ -8,21 +8,21 @@ level of agreement pass nine times in ten. Where not even one row does, it says 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from pate_cli.core.arrays import Ints
-from pate_cli.core.words import Bound
+from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_labels, rows_within, worst_case_epsilon
-from pate_cli.planning.query_costs import QueryCosts, exact_costs, quick_costs
+from pate_cli.planning.query_costs import FEW_VOTES, QueryCosts, exact_costs, quick_costs
 from pate_cli.planning.search import Search
-from pate_cli.planning.tested_target import TestedTarget, served, sharp_rows
+from pate_cli.planning.tested import TestedTarget, served, sharp_rows
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
@@ -35,10 +35,8 @@ SEARCHED_ROWS: Final = 450
 LEAST_CHANCE: Final = 0.9
 """Runs of the rule pass with this probability at the middle level of agreement, or more."""
 
-# Settings and rows are sought to pass with more, for costs on the way may be off. Of fewer teachers
-# than these the guess of the worst case is far off.
-_SURE, _FEW = 0.95, 60
-_MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.88, 1, 1
+# Settings and rows are sought to pass with more, for costs on the way may be off.
+_SURE, _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.95, 0.88, 1, 1
 # Where nothing is likely to pass, starts have so many times the noise.
 _NOISIER, _USUAL_ROWS = (1.0, 2.0, 4.0, 8.0), 300
 # Numbers of rows that are looked at in the end: all over the range, and around the best.
@@ -55,14 +53,12 @@ class Rule:
         mechanism: the aggregator with its settings.
         rows: how many queries are asked; 0 where not even one is within reach.
         chance: pass probability at the middle level of agreement, about.
-        answers: expected answers at the middle level of agreement, about.
         by_level: about the expected answers at each level of agreement.
     """
 
     mechanism: ScoredMechanism
     rows: int
     chance: float
-    answers: float
     by_level: dict[float, float]
 
     @property
@@ -71,123 +67,84 @@ class Rule:
         return Tuning.settled(self.mechanism)
 
     @property
+    def answers(self) -> float:
+        """Return about the expected answers at the middle level of agreement."""
+        return self.by_level[sorted(self.by_level)[len(self.by_level) // 2]]
+
+    @property
     def likely(self) -> bool:
         """Return whether runs pass nine times in ten at the middle level of agreement."""
         return self.chance >= LEAST_CHANCE
 
 
-@dataclass(eq=False)
-class _PublicGoal(TestedTarget):
-    """Looks at settings for the rule: of few teachers by what rows cost at most indeed.
-
-    Attributes:
-        without_test: whether every row counts as much as it may cost at most, found at all orders,
-            because the search is for noise that needs no test.
-    """
-
-    without_test: bool = False
-
-    def costs(self, votes: VoteModel, settings: Sequence[Tuning]) -> list[QueryCosts]:
-        """Return quick costs of settings that have the prior weight of the votes."""
-        found = super().costs(votes, settings)
-        if not self.without_test and votes.most_votes >= _FEW:
-            return found
-        return [
-            self._at_most(votes.mechanism(each), costs)
-            for each, costs in zip(settings, found, strict=True)
-        ]
-
-    def _at_most(self, mechanism: ScoredMechanism, costs: QueryCosts) -> QueryCosts:
-        orders = costs.orders
-        if self.without_test:
-            worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
-            dear = np.broadcast_to(worst[:, None, None], costs.costs.shape)
-            return replace(costs, worst=worst, costs=dear)
-        middle = orders[orders.size // 2 :][:1]
-        worst = mechanism.worst_rdp(queries=1, answers=1, orders=middle)
-        return replace(costs, worst=worst / middle * orders)  # about in proportion to the order
-
-
-def choose(
-    votes: VoteModel,
-    target: TargetPlan,
-    *,
-    available: int = MOST_ROWS,
-    asked: int | None = None,
-    given: Mapping[str, float] | None = None,
-    tested: bool = True,
-    untested: bool = True,
-    starts: Sequence[Tuning] | None = None,
-    quick: bool = False,
-) -> Rule:
-    """Return settings and rows for a target, by public ensembles.
+def public_goal(
+    votes: VoteModel, target: TargetPlan, *, available: int, asked: int | None = None
+) -> TestedTarget:
+    """Return what the rule seeks: many answers for every ensemble, of runs that pass.
 
     Args:
         votes: public ensembles, with the prior weight of the run.
         target: ε, δ, the price of failing and the bound that is asked for.
         available: how many rows there are.
         asked: how many rows are asked, where that is settled.
+    """
+    return TestedTarget(votes, target, available, _MIN_AGREEMENT, asked, _SURE)
+
+
+def choose(
+    goal: TestedTarget,
+    name: MechanismName,
+    *,
+    given: Mapping[str, float] | None = None,
+    start: Tuning | None = None,
+    quick: bool = False,
+) -> Rule:
+    """Return settings and rows for a target, by public ensembles.
+
+    Args:
+        goal: made by `public_goal`.
+        name: confident or gnmax.
         given: threshold, sigma1 or sigma2 in votes, where they are settled.
-        tested, untested: which mechanisms may be chosen, Confident and GNMax.
-        starts: settings near which the best are; None where nothing is known.
+        start: settings near which the best are; None where nothing is known.
         quick: whether to take whole steps only, and to believe quick costs as in `rows_for`.
     """
-    goal = _PublicGoal(votes, target, available, _MIN_AGREEMENT, asked, _SURE)
-    around = list(starts or ())
-    for goal.without_test in (False, True):
-        search = Search(goal.look, votes=votes.teachers, given=given, pairs=False)
-        around = around or search.starts(tested=tested, untested=untested)
+    votes, known, halvings = goal.votes, dict(given or {}), 0 if quick else _HALVINGS
+    for without_test in (False, True):
+        looks = replace(goal, without_test=without_test)
+        search = Search(looks.look, votes=votes.teachers, given=known, pairs=False)
+        around = search.starts(name) if start is None else [start]
         around = [replace(each, prior_weight=votes.prior_weight) for each in around]
-        if goal.without_test:
-            noise = {"sigma1", "sigma2"} - set(given or {})
+        if without_test:
+            noise = {"sigma1", "sigma2"} - known.keys()
             around = [
                 each.times(**dict.fromkeys(noise, more)) for more in _NOISIER for each in around
             ]
-        halvings = 0 if quick else _HALVINGS
-        best = votes.mechanism(search.run(around, climbs=_CLIMBS, halvings=halvings).settings)
-        found = rows_for(votes, best, target, available=available, asked=asked, quick=quick)
+        best = search.run(around, climbs=_CLIMBS, halvings=halvings).settings
+        found = rows_for(goal, votes.mechanism(best), quick=quick)
         if found.likely:
             break
-    sharp = sharp_rows(found.mechanism, target, available)
-    if asked is not None or found.rows < sharp or _MANY_MORE * sharp > available:
+    sharp = sharp_rows(found.mechanism, goal.target, goal.available)
+    if goal.asked is not None or found.rows < sharp or _MANY_MORE * sharp > goal.available:
         return found
     # The sharper bound has time for so many rows only, and the looser one may give more of more.
-    more = choose(
-        votes,
-        replace(target, bound=Bound.TWO_TAIL),
-        available=available,
-        given=given,
-        tested=tested,
-        untested=untested,
-        starts=starts,
-        quick=quick,
-    )
+    loose = replace(goal, target=replace(goal.target, bound=Bound.TWO_TAIL))
+    more = choose(loose, name, given=given, start=start, quick=quick)
     return more if more.likely and more.answers > found.answers else found
 
 
-def rows_for(
-    votes: VoteModel,
-    mechanism: ScoredMechanism,
-    target: TargetPlan,
-    *,
-    available: int = MOST_ROWS,
-    asked: int | None = None,
-    quick: bool = False,
-) -> Rule:
+def rows_for(goal: TestedTarget, mechanism: ScoredMechanism, *, quick: bool = False) -> Rule:
     """Return how many rows to ask with a mechanism whose settings are settled.
 
     Args:
-        votes: public ensembles of its shape.
+        goal: made by `public_goal`, of the mechanism's shape.
         mechanism: the aggregator.
-        target: ε, δ, the price of failing and the bound that is asked for.
-        available: how many rows there are.
-        asked: how many rows are asked, where that is settled.
         quick: whether to believe quick costs where the accountant's own take long.
     """
-    most = asked or sharp_rows(mechanism, target, available)
+    votes, target, asked = goal.votes, goal.target, goal.asked
+    most = asked or sharp_rows(mechanism, target, goal.available)
     costs, each = None, expected_labels(votes, mechanism, rows=1)[0]
     if target.reachable:
-        costs = _costs(votes, mechanism, target, rows=min(most, _USUAL_ROWS), quick=quick)
+        costs = _costs(goal, mechanism, min(most, _USUAL_ROWS), quick)
 
     def best(rows: Ints, within: int = 0) -> Rule:
         chances = np.zeros((votes.ensembles, rows.size))
@@ -202,8 +159,7 @@ def rows_for(
             level: float(expected[np.array(votes.levels) == level, place].mean())
             for level in votes.levels
         }
-        answers = float(expected[votes.middle, place].mean())
-        return Rule(mechanism, int(rows[place]), float(middle[place]), answers, by_level)
+        return Rule(mechanism, int(rows[place]), float(middle[place]), by_level)
 
     if asked is not None:
         found = best(np.array([asked]))
@@ -215,25 +171,17 @@ def rows_for(
     if target.reachable and always > target.epsilon:
         return found
     # Nobody's votes can make these rows cost more, and perhaps not even a few more of them.
-    within = rows_within(mechanism, target, most=asked or available)
+    within = rows_within(mechanism, target, most=asked or goal.available)
     return best(np.array([asked or max(within, 1)]), within)
 
 
-def _costs(
-    votes: VoteModel,
-    mechanism: ScoredMechanism,
-    target: TargetPlan,
-    *,
-    rows: int,
-    quick: bool,
-) -> QueryCosts:
+def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int, quick: bool) -> QueryCosts:
     """Costs of rows by the accountant, or quick ones but for the worst case."""
-    settings = Tuning.of(mechanism)
+    votes, target, settings = goal.votes, goal.target, Tuning.of(mechanism)
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
-    if not quick or settings is None or votes.most_votes < _FEW or bound is Bound.TWO_TAIL:
-        return exact_costs(votes, mechanism, target, rows=rows, rough=True)
-    (costs,) = quick_costs(votes, [settings], target, bound=bound)
-    return replace(costs, worst=mechanism.worst_rdp(queries=1, answers=1, orders=costs.orders))
+    if not quick or settings is None or votes.most_votes < FEW_VOTES or bound is Bound.TWO_TAIL:
+        return exact_costs(votes, mechanism, target, rows=rows, searching=True)
+    return quick_costs(votes, [settings], target, bound=bound)[0].with_worst_of(mechanism)
 
 
 def _spread(low: int, high: int, number: int) -> Ints:

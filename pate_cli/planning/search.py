@@ -13,13 +13,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from pate_cli.core.words import MechanismName
 from pate_cli.planning.tuning import Tuning, three_digits
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}
 """The factor by which each parameter is changed at first."""
 
 # Starts, as shares of the votes: T, σ1, σ2 of a test, and σ2 alone.
-_TESTED: Final = (
+_Shares: TypeAlias = tuple[float | None, float | None, float]
+_TESTED: Final[tuple[_Shares, ...]] = (
     (0.4, 0.25, 0.15),
     (0.6, 0.4, 0.2),
     (0.8, 0.4, 0.2),
@@ -109,12 +111,16 @@ class Search:
         """The best candidate so far."""
         return max(self.seen.values(), key=lambda each: each.rank)
 
-    def starts(self, *, tested: bool = True, untested: bool = True) -> list[Tuning]:
-        """Return settings spread over what may be good; given parameters replace theirs."""
-        shares = [
-            *(_TESTED if tested else ()),
-            *((None, None, share) for share in _UNTESTED if untested and not self._needs_test),
-        ]
+    def starts(self, name: MechanismName | None = None) -> list[Tuning]:
+        """Return settings spread over what may be good; given parameters replace theirs.
+
+        Args:
+            name: confident or gnmax; None for both, unless a parameter of the test is given.
+        """
+        shares: list[_Shares] = [] if name is MechanismName.GNMAX else list(_TESTED)
+        needs_test = not {"threshold", "sigma1"}.isdisjoint(self._given)
+        if name is not MechanismName.CONFIDENT and not needs_test:
+            shares += [(None, None, share) for share in _UNTESTED]
         weights = [int(self._given.get(_WEIGHT, 0))]
         if self._weights:
             weights = [round(share * self._votes) for share in _WEIGHTS]
@@ -127,11 +133,6 @@ class Search:
             )
             found.append(Tuning(threshold, sigma1, sigma2 or 0.0, weight))
         return list(dict.fromkeys(found))
-
-    @property
-    def _needs_test(self) -> bool:
-        """Whether a parameter of the test is given."""
-        return not {"threshold", "sigma1"}.isdisjoint(self._given)
 
     def run(
         self, starts: Sequence[Tuning], *, climbs: int = 3, halvings: int = 3, strides: int = 0

@@ -99,19 +99,17 @@ class Sensitivity(Result):
         return self.price.discounted(self.plan.beta)
 
     def to_dict(self) -> dict[str, Any]:
-        """The curve and what it comes to; JSON-ready."""
+        """Return the curve and what it comes to; JSON-ready."""
         plan, discounted, best = self.plan, self.discounted, self.best
-        served = (
-            None
-            if best is None
-            else {
+        served = None
+        if best is not None:
+            served = {
                 "beta": best.beta,
                 "sigma_release": best.sigma,
                 "smooth_sensitivity": best.smooth,
                 "mean": best.mean,
                 "sd": best.sd,
             }
-        )
         return {
             "schema_version": 1,
             "releasable": False,
@@ -133,17 +131,16 @@ class Sensitivity(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """One row per distance."""
+        """Return one row per distance."""
         columns = {
             "distance": self.price.distances,
             "local_sensitivity": self.price.curve,
             "discounted": self.discounted,
         }
-        if not self.within.size:
-            return columns
-        within = np.full(self.price.distances.size, np.nan)
-        within[: self.within.size] = self.within
-        return columns | {"cost_by_distance": within}
+        if self.within.size:
+            missing = self.price.distances.size - self.within.size
+            columns["cost_by_distance"] = np.append(self.within, np.full(missing, np.nan))
+        return columns
 
     def said(self) -> Said:
         """Return its lines and tables."""

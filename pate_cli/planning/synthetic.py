@@ -14,14 +14,20 @@ the same law (Blackwell and MacQueen 1973), in memory that grows with the teache
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, Ints, SparseCounts
 from pate_cli.core.checks import check_nonnegative, check_positive
-from pate_cli.core.errors import ParameterError
+from pate_cli.core.errors import ParameterError, UsageError
+
+_REQUIRED = ("teachers", "classes", "queries")
+_SHARES = ("agreement", "spread", "confusion", "imbalance", "prior")
+_FIELDS = {**dict.fromkeys(_REQUIRED, int), **dict.fromkeys(_SHARES, float), "seed": int}
+_PRIOR_STREAM = 1
 
 
 @dataclass(frozen=True)
@@ -136,4 +142,54 @@ def from_urn(
         found[:, teacher] = np.where(place < made, earlier, fresh[:, teacher])
         errors[rows, made] = found[:, teacher]
         made += errs[:, teacher]
+    return found
+
+
+def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
+    """Return votes of a made-up ensemble by a text such as `teachers=50,classes=3,queries=100`.
+
+    Args:
+        text: `name=value` by commas: teachers, classes and queries, and as wanted agreement,
+            spread, confusion, imbalance, seed, and prior, how often a made-up prior is right.
+
+    Returns:
+        Histograms, the prior's class of each or None, and every number of the recipe.
+
+    Raises:
+        UsageError: an unknown, repeated, missing or malformed field.
+        ParameterError: a number out of range.
+    """
+    given = _numbers(text)
+    seed, accuracy = int(given.pop("seed", 0)), given.pop("prior", None)
+    if seed < 0:
+        raise UsageError(f"`synthetic`: seed must be at least 0, got {seed}")
+    if accuracy is not None and not 0.0 <= accuracy <= 1.0:
+        raise ParameterError(f"`synthetic`: prior must be between 0 and 1, got {accuracy}")
+    ensemble = SyntheticEnsemble(**given)
+    counts, truth = ensemble.draw(seed)
+    numbers = {**asdict(ensemble), "seed": seed}
+    if accuracy is None:
+        return counts, None, numbers
+    # The votes are those of the recipe without a prior.
+    random = np.random.default_rng([seed, _PRIOR_STREAM])
+    wrong = random.random(truth.size) >= accuracy
+    shift = np.where(wrong, random.integers(1, ensemble.classes, truth.size), 0)
+    return counts, (truth + shift) % ensemble.classes, {**numbers, "prior": accuracy}
+
+
+def _numbers(text: str) -> dict[str, Any]:
+    """The numbers of a recipe by name."""
+    found: dict[str, Any] = {}
+    for part in text.split(","):
+        name, given, value = (piece.strip() for piece in part.partition("="))
+        if not given or name not in _FIELDS or name in found:
+            raise UsageError(
+                f"`synthetic` takes each of {', '.join(_FIELDS)} once, as name=value, got {part!r}"
+            )
+        try:
+            found[name] = _FIELDS[name](value)
+        except ValueError:
+            raise UsageError(f"`synthetic`: {name} must be a number, got {value!r}") from None
+    if missing := [name for name in _REQUIRED if name not in found]:
+        raise UsageError(f"`synthetic` needs {', '.join(missing)}")
     return found

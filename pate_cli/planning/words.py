@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.said import Grid, Line, Said
+from pate_cli.core.words import ReleaseKind
 
 _WARNING: Final = Line("these numbers describe the votes", first=("NOT RELEASABLE: ", "bold red"))
 _PRIOR: Final = {
@@ -15,6 +16,7 @@ _PRIOR: Final = {
     "disagrees": "it disagrees on",
     "silent": "it has no guess for",
 }
+_SETTINGS: Final = ("threshold", "sigma1", "sigma2")
 _NEAR: Final = 5
 _MOST_ROWS: Final = 20
 
@@ -238,10 +240,32 @@ def of_plan(result: dict[str, Any]) -> Said:
             yield Line(line, whole=True)
 
 
-def of_search(lines: list[str], result: dict[str, Any]) -> Said:
-    """Yield the sentences of a search, what else meets the goal, and the command that runs it."""
-    *told, command = lines
-    yield from map(Line, told)
+def of_search(result: dict[str, Any]) -> Said:
+    """Yield what a search found, what else meets the goal, and the command that runs it."""
+    row = result["winner"]
+    yield Line(
+        f"{row['expected_answers']:.1f} expected answers of {row['queries']} queries, "
+        f"{row['agreement']:.2%} of them equal to the plurality"
+    )
+    told = f"epsilon {row['epsilon']:.4f} whatever the votes"
+    if row["release"] == ReleaseKind.TARGET:
+        told = (
+            f"epsilon {row['epsilon']:g} as a tested target: the labels pass the release test with "
+            f"probability {_floored(row['pass_probability'])}, by which the answers count; failing "
+            f"costs {row['refusal_epsilon']}"
+        )
+    elif row["release"] == ReleaseKind.UPPER:
+        told = (
+            f"published epsilon at most {row['epsilon']:.4f} with probability 97.7%; whatever the "
+            f"votes {row['data_independent_epsilon']:.4f}"
+        )
+    yield Line(f"{told}; delta {result['goal']['delta']:g}")
+    named = [f"{name} {row[name]:g}" for name in _SETTINGS if row[name] is not None]
+    if row["prior_weight"]:
+        named.append(f"prior weight {row['prior_weight']}")
+    if row["max_answers"] is not None:
+        named.append(f"at most {row['max_answers']} answers")
+    yield Line(f"{row['mechanism']}: {', '.join(named)}")
     if result["others"]:
         yield Grid(
             "Also found",
@@ -260,4 +284,4 @@ def of_search(lines: list[str], result: dict[str, Any]) -> Said:
             words=2,
         )
     yield Line("")
-    yield Line(command, whole=True)
+    yield Line(result["command"], whole=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import log_ndtr, ndtr
@@ -19,7 +19,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import capped_mean, forecast, worst_case_epsilon
-from pate_cli.planning.goal import Found, Goal
+from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
@@ -30,7 +30,7 @@ _AROUND = 3
 # Numbers of rows that are tried, pluralities among which a row costs most, and caps by how many
 # standard deviations they are above the mean.
 _ROWS, _PLURALITIES, _CAP_STEPS = 60, 41, np.linspace(-4.0, 6.0, 201)
-_SHRINK, _MOST_ROWS, _OUT_OF_REACH = 0.999, 10_000, -9.0
+_SHRINK, _OUT_OF_REACH = 0.999, -9.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,11 +42,10 @@ class _Costs:
     answer: Floats
     whole: Floats
 
-    def epsilon(self, rows: Ints, caps: Floats) -> Floats:
-        """ε of so many rows with so many answers, [rows]."""
+    def epsilons(self, rows: Ints, caps: Floats) -> Floats:
+        """ε of so many rows with so many answers at each order, [rows, orders]."""
         rdp = np.multiply.outer(rows, self.test) + np.multiply.outer(caps, self.answer)
-        rdp = np.minimum(rdp, np.multiply.outer(rows, self.whole))
-        return np.asarray(np.maximum((rdp + self.conversion).min(axis=-1), 1e-9))
+        return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
 
     def caps(self, rows: Ints, epsilon: float) -> Floats:
         """The most answers under ε, below 1 where even one is too many, [rows]."""
@@ -56,49 +55,37 @@ class _Costs:
         return np.asarray(np.where(whole <= epsilon, rows, np.minimum(caps, rows)))
 
 
-class CappedVotes:
+class CappedVotes(Pricing):
     """Settings for a worst case, on a file of votes; SECRET if the votes are."""
 
-    def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Nothing is looked at yet."""
-        self._votes, self._few = votes, votes.thinned(_MOST_ROWS)
-        self._goal = self._sought = goal
-        self._above: dict[bool, float] = {}
+    _above = 1.0
+    """How far the cost of a whole row is above the quick one, where there is a test."""
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Return candidates at quick costs, whose rows and caps need no start."""
         del near
-        found = []
-        for each in settings:
-            rows, _, merit, holds = self._best(self._few, each, self._quick(each), self._sought)
-            found.append(Candidate(each, merit, rows, holds))
-        return found
+        return [self._best(self.few, each, self._quick(each), self.sought)[0] for each in settings]
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
         """Return a candidate with the rows and the cap that are best at exact costs."""
         del last
-        settings, goal = candidate.settings, self._goal
-        votes = self._votes.with_prior_weight(settings.prior_weight)
-        rows, cap, *_ = self._best(votes, settings, self._exact(settings), goal)
-        mechanism, whole = votes.mechanism(settings), cap >= rows
+        settings, goal = candidate.settings, self.goal
+        best, cap = self._best(self.votes, settings, self._exact(settings), goal)
+        mechanism, rows, whole = self.votes.mechanism(settings), best.rows, cap >= best.rows
         while cap >= 1:
             epsilon = worst_case_epsilon(mechanism, rows=rows, max_answers=cap, delta=goal.delta)
             if goal.epsilon is None or epsilon <= goal.epsilon:
                 target = TargetPlan.of(epsilon, delta=goal.delta)
-                found = forecast(votes, mechanism, target, rows=rows, max_answers=cap)
-                return Found.of(found, goal, max_answers=cap if cap < rows else None)
+                told = forecast(self.votes, mechanism, target, rows=rows, max_answers=cap)
+                return Found(goal, told, cap if cap < rows else None)
             cap = min(cap - 1, int(cap * _SHRINK))
             rows = cap if whole else rows
         return None
 
-    def learn(self, best: Found) -> None:
-        """Ask for more agreement where it was too little; exact costs have told of themselves."""
-        self._sought = self._goal.stricter(best, self._few, available=self._votes.rows)
-
     def _best(
         self, votes: VoteModel, settings: Tuning, costs: _Costs, goal: Goal
-    ) -> tuple[int, int, float, bool]:
-        """The best numbers of rows and answers, how well they serve, and whether they agree enough.
+    ) -> tuple[Candidate, int]:
+        """The settings with their best number of rows, and the best cap on answers.
 
         Args:
             votes: those that are looked at, which stand for all.
@@ -107,64 +94,61 @@ class CappedVotes:
             goal: says what is best.
         """
         votes = votes.with_prior_weight(settings.prior_weight)
-        chance, scale = votes.answer_chance(settings), votes.rows / self._votes.rows
+        chance, scale = votes.answer_chance(settings), votes.rows / self.votes.rows
         parts = [chance, chance * (1.0 - chance), chance * votes.agreement_chance(settings)]
         sums = np.cumsum(parts, axis=1)
-        rows = np.geomspace(1, self._votes.rows, _ROWS).round().astype(np.int64)
+        rows = np.geomspace(1, self.votes.rows, _ROWS).round().astype(np.int64)
         for _ in range(2):
             rows = np.unique(rows)
             seen = np.clip(np.round(rows * scale), 1, votes.rows).astype(np.int64)
             mean, variance, agreeing = sums[:, seen - 1] * (rows / seen)
             sd, agreement = np.sqrt(variance), agreeing / np.maximum(mean, 1e-300)
-            caps = costs.caps(rows, goal.epsilon or 0.0)
-            if goal.answers is not None:
+            if goal.answers is None:
+                caps = costs.caps(rows, goal.epsilon or 0.0)
+            else:
                 caps = _least_caps(mean, sd, rows, goal.answers)
             used = np.maximum(caps, 1.0)
             answers = np.where(used >= rows, mean, capped_mean(mean, sd, used))
-            merit = goal.merit(costs.epsilon(rows, used), answers, agreement)
+            epsilon = np.maximum(costs.epsilons(rows, used).min(axis=-1), 1e-9)
+            merit = goal.merit(epsilon, answers, agreement)
             merit = np.where(caps >= 1.0, merit, _OUT_OF_REACH - used / used[-1])
             holds = (caps >= 1.0) & (agreement >= goal.min_agreement)
             best = int(np.argmax(np.where(holds, merit, _OUT_OF_REACH + merit)))
-            found = int(rows[best]), int(used[best]), float(merit[best]), bool(holds[best])
-            low, high = rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
+            found = Candidate(settings, float(merit[best]), int(rows[best]), bool(holds[best]))
+            cap, low, high = used[best], rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
             rows = np.append(np.linspace(low, high, _ROWS).astype(np.int64), rows[best])
-        return found
+        return found, int(cap)
 
     def _quick(self, settings: Tuning) -> _Costs:
         """The costs where a vote moves every coin by little: by its Fisher information.
 
         A fair coin costs λ/(πσ1²) for a test and 2λ/(πσ2²) for an answer, others less.
         """
-        votes = self._few.with_prior_weight(settings.prior_weight)
-        slope = votes.teachers_per_record**2 * _ORDERS / np.pi
-        most, answer = float(votes.most_votes), 2.0 / settings.sigma2**2
+        most, answer = float(self.votes.teachers + settings.prior_weight), 2.0 / settings.sigma2**2
         largest = np.linspace(most / 2.0, most, _PLURALITIES)
         whole = _fairness((2.0 * largest - most) / (settings.sigma2 * np.sqrt(2.0))) * answer
-        test = 0.0
+        test, above = 0.0, 1.0
         if settings.threshold is not None and settings.sigma1 is not None:
             z, test = (largest - settings.threshold) / settings.sigma1, settings.sigma1**-2.0
-            whole = _fairness(z) * test + ndtr(z) * whole
-        conversion = conversion_cost(_ORDERS, delta=self._goal.delta)
-        row = slope * float(whole.max()) * self._above.get(settings.threshold is not None, 1.0)
-        return _Costs(conversion, slope * test, slope * answer, row)
+            whole, above = _fairness(z) * test + ndtr(z) * whole, self._above
+        slope = self.votes.teachers_per_record**2 * _ORDERS / np.pi
+        conversion = conversion_cost(_ORDERS, delta=self.goal.delta)
+        return _Costs(conversion, slope * test, slope * answer, slope * above * float(whole.max()))
 
     def _exact(self, settings: Tuning) -> _Costs:
         """The costs that a run is charged, at the orders around the best one by quick costs."""
         quick = self._quick(settings)
-        rows, cap, *_ = self._best(self._few, settings, quick, self._sought)
-        rdp = np.minimum(rows * quick.test + cap * quick.answer, rows * quick.whole)
-        centre = int(np.argmin(rdp + quick.conversion))
+        best, cap = self._best(self.few, settings, quick, self.sought)
+        centre = int(np.argmin(quick.epsilons(np.array([best.rows]), np.array([float(cap)]))))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
-        mechanism, orders = self._votes.mechanism(settings), _ORDERS[near]
-        argmax = self._votes.mechanism(Tuning(None, None, settings.sigma2, settings.prior_weight))
-        whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
+        mechanism, orders = self.votes.mechanism(settings), _ORDERS[near]
+        argmax = self.votes.mechanism(replace(settings, threshold=None, sigma1=None))
         answer = argmax.worst_rdp(queries=1, answers=1, orders=orders)
-        test = np.zeros(orders.size)
+        whole, test = answer, np.zeros(orders.size)
         if settings.threshold is not None:
+            whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
             test = mechanism.worst_rdp(queries=1, answers=0, orders=orders)
-        tested, middle = settings.threshold is not None, min(_AROUND, orders.size - 1)
-        above = float(whole[middle] / quick.whole[near][middle])
-        self._above[tested] = above * self._above.get(tested, 1.0)
+            self._above *= float(whole[0] / quick.whole[near][0])
         return _Costs(quick.conversion[near], test, answer, whole)
 
 

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.plan import ReleasePlan
     from pate_cli.mechanisms.base import ScoredMechanism
     from pate_cli.paper.analysis import PublishedAnalysis
-    from pate_cli.planning.cost import TightCost
+    from pate_cli.planning.cost import CostAnalysis
     from pate_cli.planning.sensitivity import Sensitivity
     from pate_cli.run.accounts import LedgerAccount
     from pate_cli.run.fold import AskedRows
@@ -25,11 +25,11 @@ class TightAnalysis:
     name = Analysis.TIGHT
 
     @property
-    def cost(self) -> TightCost:
+    def cost(self) -> CostAnalysis:
         """The cost of queries: Rényi divergences."""
-        from pate_cli.planning.cost import TightCost
+        from pate_cli.planning.cost import TIGHT
 
-        return TightCost()
+        return TIGHT
 
     def plan(self, plan: ReleasePlan) -> ReleasePlan:
         """Return a sound plan as it is: a draw has one charge."""

@@ -18,10 +18,9 @@ from pate_cli.planning.comparison import (
     compare_composed,
     compare_scored,
 )
-from pate_cli.planning.cost import VoteCost, measure_cost
+from pate_cli.planning.cost import TargetOnVotes, VoteCost, measure_cost, measure_target
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity
-from pate_cli.planning.target_on_votes import TargetOnVotes, measure_target
 from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import (

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")
 """Keywords beside which a budget alone does not say what a run is to be."""
-_ROUGH_BY: Final = 0.15
+_ROUGH_BY: Final = 0.06
 """How far a rough pass probability may be off."""
 
 
@@ -272,7 +272,7 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
 def foreseen(request: Request, settings: Settings, *, rough: bool = False) -> Forecast | None:
     """Return what made-up teachers would give in a run with a release test; None without a test.
 
-    It looks at public numbers alone; `rough` is quicker, and off by up to 0.15.
+    It looks at public numbers alone; `rough` is quicker, and off by up to 0.06.
     """
     if settings.tested is None:
         return None

@@ -100,29 +100,23 @@ class Request:
 
         Rows are those of whole queries.
         """
-        from pate_cli.planning.rule import SEARCHED_ROWS, choose, rows_for
+        from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal, rows_for
         from pate_cli.planning.vote_model import like
 
         asked = self.queries if rows_given else None
         rows, choice = self.queries, self.choice
         votes = like(self.scored, rows=SEARCHED_ROWS)
+        goal = public_goal(votes, plan, available=rows, asked=asked)
         if isinstance(choice, MechanismChoice) and choice.left_open:
-            found = choose(
-                votes,
-                plan,
-                available=rows,
-                asked=asked,
-                given=in_votes(choice.given, self.file.teachers),
-                tested=choice.name is MechanismName.CONFIDENT,
-                untested=choice.name is MechanismName.GNMAX,
-            )
+            given = in_votes(choice.given, self.file.teachers)
+            found = choose(goal, choice.name, given=given)
             if asked is None:
                 _refuse_useless(found.mechanism, plan)
             rows = found.rows
             values = {name: Amount(each) for name, each in found.settings.parameters.items()}
             choice = replace(choice, given={**values, **choice.given})
         elif asked is None:
-            rows = rows_for(votes, self.scored, plan, available=rows).rows
+            rows = rows_for(goal, self.scored).rows
         each = self.file.rows_per_query
         rows = max(rows // each, 1) * each
         file = self.file.guessed(rows)

@@ -15,7 +15,7 @@ from pate_cli.core.words import Bound, MechanismName, ReleaseKind
 from pate_cli.files.addresses import public_name
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.planning.goal import Goal
-from pate_cli.planning.recipe import made_up_votes
+from pate_cli.planning.synthetic import from_recipe
 from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import VoteModel
@@ -58,7 +58,7 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
         interrupted=asked["interrupted"] or (lambda: None),
     )
     told = reading(asked)
-    if found.best.forecast.settings.prior_weight:
+    if found.best.settings.prior_weight:
         told["prior"] = "PRIOR" if asked["prior"] is None else asked["prior"]
     return replace(
         found,
@@ -66,7 +66,6 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
         public=votes is None or asked["public_votes"],
         votes=public_name(votes) if isinstance(votes, str) else "VOTES",
         words=tuple(_words(told)),
-        rows_per_query=basis.get("rows_per_query", 1),
     )
 
 
@@ -88,8 +87,10 @@ def _check(asked: Mapping[str, Any]) -> None:
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     """Return made-up votes, and in numbers what they are."""
+    counts, guesses, recipe = from_recipe(asked["synthetic"])
     shared = asked["teachers_per_record"]
-    model, recipe = made_up_votes(asked["synthetic"], teachers_per_record=shared)
+    teachers = int(recipe["teachers"])
+    model = VoteModel(counts, teachers, teachers_per_record=shared, guesses=guesses)
     return model, {"votes": "synthetic", **recipe}
 
 

@@ -11,9 +11,8 @@ import pytest
 
 from forecasts.table import SETTINGS
 from pate_cli.core.said import as_html
-from pate_cli.planning.command import keywords_of, line_of
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.tuning import Tuning, keywords_of, line_of
 from pate_cli.planning.words import of_plan
 from slices import EVERY, some, whole
 
@@ -121,7 +120,10 @@ def test_lines_for_the_table_of_forecasts_run(pate, folder, place):
     np.save(folder / "votes.npy", setting.draw(rows, 5))
     settings = Tuning.settled(mechanism)
     words = ["--layout", "counts", "--no-record", "--dry-run"]
-    line = line_of("votes.npy", words, keywords_of(settings, rows, setting.target))
+    target = setting.target
+    asked = {"target_epsilon": target.epsilon, "refusal_epsilon": target.refusal_epsilon}
+    keywords = keywords_of(mechanism, queries=rows, delta=target.delta, **asked)
+    line = line_of("votes.npy", words, keywords)
     done = pate(*shlex.split(line)[1:])
     assert done.exit_code == 0, done.stderr
     read = json.loads(done.stdout)["mechanism"]

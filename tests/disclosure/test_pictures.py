@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -38,8 +39,8 @@ def sensitivity(axes=None):
 
 
 def plan(axes=None):
-    given = {"teachers": 20, "epsilon": 2.0, "answers": 4.0, "delta": 1e-5}
-    return draw_plan(POINTS, levels=(0.6, 0.9), axes=axes, **given)
+    known = SimpleNamespace(teachers=20, epsilon=2.0, delta=1e-5, shown=(0.6, 0.9))
+    return draw_plan(SimpleNamespace(known=known, answers=4.0), POINTS, axes)
 
 
 def spent(axes=None):

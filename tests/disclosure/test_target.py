@@ -22,7 +22,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.bisection import most_rows
-from pate_cli.planning.target_on_votes import LIKELY, measure_target
+from pate_cli.planning.cost import LIKELY, measure_target
 from refusals import refusal
 from runs import CountsRows
 from slices import some, whole

@@ -21,11 +21,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from pate_cli.core.words import ReleaseKind
+from pate_cli.core.words import MechanismName, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import forecast
 from pate_cli.planning.goal import Goal
-from pate_cli.planning.rule import SEARCHED_ROWS, choose
+from pate_cli.planning.rule import SEARCHED_ROWS, choose, public_goal
 from pate_cli.planning.tune import tune
 from pate_cli.planning.vote_model import VoteModel, made_up
 
@@ -146,7 +146,8 @@ def judged(case):
     classes = case.counts.shape[1]
     public = made_up(teachers=case.teachers, classes=classes, rows=SEARCHED_ROWS)
     start = time.process_time()
-    found = choose(public, target, available=len(case.counts), untested=False)
+    goal = public_goal(public, target, available=len(case.counts))
+    found = choose(goal, MechanismName.CONFIDENT)
     seconds = time.process_time() - start
     beforehand = forecast(public, found.mechanism, target, rows=found.rows, rough=True)
     middle = beforehand.at(beforehand.middle)

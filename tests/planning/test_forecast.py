@@ -20,7 +20,7 @@ from pate_cli.planning.forecast import (
     worst_case_epsilon,
 )
 from pate_cli.planning.tuning import Tuning
-from pate_cli.planning.vote_model import VoteModel
+from pate_cli.planning.vote_model import VoteModel, made_up
 from slices import whole
 
 CONFIDENT = ConfidentGNMax(60, 4, threshold=48.0, sigma1=30.0, sigma2=12.0)
@@ -88,6 +88,21 @@ def test_what_would_pass_does(mechanism):
     assert 0 < fewer < rows
     assert epsilon == 1.0
     assert public_forecast(mechanism, target, rows=fewer).pass_probability.max() >= 0.5
+
+
+@pytest.mark.parametrize(
+    ("teachers", "epsilon", "settings", "rows"),
+    [(8, 8.0, Tuning(2.78, 7.2, 3.11), 26), (12, 6.0, Tuning(None, None, 4.32), 22)],
+)
+def test_runs_whose_rows_all_cost_the_same_are_forecast_by_their_mean(
+    teachers, epsilon, settings, rows
+):
+    """A regression on costs that hardly differ once said 0 where .98 is true."""
+    target = TargetPlan.of(epsilon, delta=1e-5)
+    for model_rows in (450, 1500):
+        votes = made_up(teachers=teachers, classes=2, rows=model_rows)
+        found = forecast(votes, votes.mechanism(settings), target, rows=rows)
+        assert found.at(found.middle)["least_pass_probability"] >= 0.98
 
 
 def test_what_no_votes_could_cost_passes_without_a_test():

@@ -7,11 +7,11 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import UnreachableError
-from pate_cli.core.words import Bound
+from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.forecast import forecast, rows_within, worst_case_epsilon
-from pate_cli.planning.rule import LEAST_CHANCE, SEARCHED_ROWS, choose, rows_for
+from pate_cli.planning.rule import LEAST_CHANCE, SEARCHED_ROWS, choose, public_goal, rows_for
 from pate_cli.planning.vote_model import like, made_up
 from slices import some
 
@@ -27,10 +27,13 @@ SHAPES = [
 ]
 
 
-def ruled(teachers, classes, epsilon, delta=1e-5, **given):
+CONFIDENT, GNMAX = MechanismName.CONFIDENT, MechanismName.GNMAX
+
+
+def ruled(teachers, classes, epsilon, delta=1e-5, *, name=CONFIDENT, asked=None, **given):
     target = TargetPlan.of(epsilon, delta=delta)
     votes = made_up(teachers=teachers, classes=classes, rows=SEARCHED_ROWS)
-    return choose(votes, target, available=2000, **given)
+    return choose(public_goal(votes, target, available=2000, asked=asked), name, **given)
 
 
 def test_it_always_says_the_same():
@@ -57,7 +60,7 @@ def test_where_not_even_one_row_is_likely_it_says_so():
 
 
 def test_a_target_that_no_test_can_keep_is_met_by_noise():
-    found = ruled(1000, 3, 0.02)
+    found = ruled(1000, 3, 0.02, name=GNMAX)
     target = TargetPlan.of(0.02, delta=1e-5)
     assert not target.reachable
     assert found.likely
@@ -66,8 +69,8 @@ def test_a_target_that_no_test_can_keep_is_met_by_noise():
 
 def reached(teachers=60, epsilon=1.0, asked=40):
     """Whether the rule finds settings that are likely to pass with so many rows."""
-    votes = made_up(teachers=teachers, classes=2, rows=SEARCHED_ROWS)
-    return choose(votes, TargetPlan.of(epsilon, delta=1e-5), asked=asked).likely
+    found = (ruled(teachers, 2, epsilon, asked=asked, name=name) for name in (CONFIDENT, GNMAX))
+    return any(each.likely for each in found)
 
 
 @pytest.mark.parametrize(
@@ -112,8 +115,8 @@ def test_what_is_given_stays(name):
 
 def test_rows_that_are_asked_stay_and_a_mechanism_that_is_asked_is_taken():
     assert ruled(60, 2, 2.0, asked=17).rows == 17
-    assert ruled(60, 2, 2.0, tested=False).settings.threshold is None
-    assert ruled(60, 2, 2.0, untested=False).settings.threshold is not None
+    assert ruled(60, 2, 2.0, name=GNMAX).settings.threshold is None
+    assert ruled(60, 2, 2.0, name=CONFIDENT).settings.threshold is not None
 
 
 @pytest.mark.parametrize("bound", [Bound.TWO_TAIL, Bound.AUTO])
@@ -121,7 +124,7 @@ def test_rows_follow_for_mechanisms_with_settings_of_their_own(bound):
     mechanism = LNMax(100, 3, laplace_scale=60.0)
     target = TargetPlan.of(2.0, delta=1e-5, bound=bound)
     votes = like(mechanism, rows=SEARCHED_ROWS)
-    found = rows_for(votes, mechanism, target, available=500)
+    found = rows_for(public_goal(votes, target, available=500), mechanism)
     assert 1 <= found.rows <= 500
     assert found.mechanism is mechanism
     assert found.rows >= rows_within(mechanism, target, most=500)

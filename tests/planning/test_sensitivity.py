@@ -72,16 +72,6 @@ def test_the_smooth_maximum_ends_with_the_ceiling(beta):
         assert other.rdp == 2.0
 
 
-@pytest.mark.parametrize("analysis", list(Analysis))
-def test_batches_change_nothing_but_round_off(analysis):
-    whole = measured(CONFIDENT, analysis=analysis)
-    for size in (1, 33):
-        parts = measured(CONFIDENT, size=size, analysis=analysis)
-        assert parts.rdp == pytest.approx(whole.rdp, rel=1e-12)
-        np.testing.assert_allclose(parts.curve, whole.curve, rtol=1e-12)
-        assert parts.ceiling == pytest.approx(whole.ceiling, rel=1e-12)
-
-
 def test_the_published_curve_stops_at_the_number_of_teachers():
     found = measured(CONFIDENT, analysis=Analysis.PAPER)
     assert found.curve.shape == (20,)

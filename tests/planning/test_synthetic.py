@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
-from pate_cli.planning.synthetic import SyntheticEnsemble
+from pate_cli.planning.synthetic import SyntheticEnsemble, from_recipe
 from slices import tries
 
 NEEDS = "a synthetic ensemble needs teachers >= 1, classes >= 2 and queries >= 1"
@@ -105,3 +105,13 @@ def test_recipes_out_of_range(change, message):
     with pytest.raises(ParameterError) as caught:
         SyntheticEnsemble(**({"teachers": 10, "classes": 3, "queries": 5} | change))
     assert str(caught.value) == message
+
+
+def test_made_up_votes_say_their_recipe():
+    text = "teachers=40,classes=4,queries=60,agreement=0.9,seed=3"
+    counts, guesses, recipe = from_recipe(f"{text},prior=0.5")
+    assert (counts.shape, guesses.shape, recipe["teachers"]) == ((60, 4), (60,), 40)
+    assert (recipe["agreement"], recipe["prior"], recipe["seed"]) == (0.9, 0.5, 3)
+    same, none, _ = from_recipe(text)
+    assert none is None
+    assert np.array_equal(same, counts)

@@ -25,8 +25,8 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.paper.analysis import PublishedCost
-from pate_cli.planning.cost import TightCost, measure_cost, queries_at
+from pate_cli.paper.analysis import PUBLISHED
+from pate_cli.planning.cost import TIGHT, measure_cost, queries_at
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import fold
 from pate_cli.run.accounts import release_test
@@ -138,7 +138,7 @@ def test_workers_and_ranges_change_no_bit_of_a_run(mechanism, key, name, cap, fo
             assert bits_of(found) == bits_of(whole)
 
 
-@pytest.mark.parametrize("analysis", [TightCost(), PublishedCost()], ids=lambda one: one.name)
+@pytest.mark.parametrize("analysis", [TIGHT, PUBLISHED], ids=lambda one: one.name)
 def test_workers_change_no_bit_of_a_price(analysis, folder, small):
     small(23)
     orders, found = np.array([1.5, 4.0, 9.0]), []
@@ -147,9 +147,14 @@ def test_workers_change_no_bit_of_a_price(analysis, folder, small):
             rows = AskedRows(file, ROWS, engine)
             cost = measure_cost(rows, CONFIDENT, orders=orders, delta=1e-5, analysis=analysis)
             each = queries_at(analysis, rows, CONFIDENT, order=4.0)
-            parts = (cost.rdp, cost.queries.answers, cost.queries.cost, each.cost)
+            parts = (
+                cost.rdp,
+                cost.queries["answer_probability"],
+                cost.queries["cost"],
+                each["cost"],
+            )
             found.append([np.asarray(part).tobytes() for part in parts])
-    assert cost.queries.answers.size == ROWS
+    assert cost.queries["answer_probability"].size == ROWS
     assert found[0] == found[1]
 
 

@@ -56,7 +56,7 @@ def test_votes_in_words_give_labels_in_words(pate, ballots, numbers, folder):
     ("words", "code", "text"),
     [
         (["--label-names", "World"], 2, "--label-names: at least 2 names are needed, got 1"),
-        (["--label-names", "@gone"], 2, "cannot read gone (No such file or directory)"),
+        (["--label-names", "@gone"], 2, "cannot read gone: No such file or directory"),
         (
             ["--label-names", WORDS, "--classes", 3],
             2,

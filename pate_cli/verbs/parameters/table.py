@@ -51,7 +51,6 @@ EXCLUDES: Final = {
     "html": ("as_json", "as_table"),
     "labels": ("classes",),
     "order": ("orders",),
-    "quiet": ("as_json", "as_table"),
     "record": ("ensemble",),
 }
 """Parameters that cannot be given together."""

@@ -298,3 +298,23 @@ def test_lists_of_json_may_begin_with_nulls(first, read, tmp_path):
     )
     found = read(tmp_path / "v", layout="labels", classes=2, teachers=width)[2]
     assert found == [[line.count(0), line.count(1)] for line in lines]
+
+
+@pytest.mark.parametrize("cell", ["7", " 7 ", '"7"', "", "NA", "007", "0x7", "-1", "7.0", "seven"])
+def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell):
+    """What a field says does not hang on how many columns stand beside it."""
+    found = []
+    for width in (3, 1500):
+        path = tmp_path / f"{width}.csv"
+        fields = ",".join(["1"] * (width - 3))
+        path.write_text(
+            ",".join(["query_id", *(f"teacher_{t}" for t in range(width - 1))])
+            + "".join(f"\nq{row},{cell},2,{fields}".rstrip(",") for row in range(3))
+        )
+        try:
+            with open_votes(path, classes=9, teachers=width - 1) as votes:
+                batch = next(votes.batches())
+                found.append((list(batch.ids), (batch.counts[:, [2, 7]] > 0).tolist()))
+        except VoteError as error:
+            found.append(str(error).partition(": ")[2].replace("1499", "2"))
+    assert found[0] == found[1]

@@ -7,8 +7,6 @@ replaced.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import re
@@ -17,12 +15,12 @@ from pathlib import Path
 from typing import IO, Any, Final, TypeAlias
 
 from pate_cli.core.words import LabelFormat
+from pate_cli.files.tables import column_names
 
 Replaces: TypeAlias = Callable[[IO[bytes]], bool]
 """Tells whether an open file, of at least one byte, begins as the new one will."""
 
 _HEAD: Final = 1 << 16
-_LONGEST_LINE: Final = 1 << 16
 _KEPT: Final = re.compile(rb'\A\s*\{\s*"kind":\s*"pate-[a-z-]*(ledger|record|checkpoint)"')
 
 
@@ -45,23 +43,6 @@ PICTURE: Final = beginning(rb"%PDF-|\x89PNG\r\n|<\?xml|<svg")
 def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
     """Replace tables in a format that begin with these columns."""
     return lambda file: column_names(file, kind)[: len(columns)] == columns
-
-
-def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
-    """Return the names of the columns of an open table; none of a file of another format."""
-    try:
-        if kind is LabelFormat.CSV:
-            line = file.readline(_LONGEST_LINE).decode()
-            return tuple(next(csv.reader(io.StringIO(line, newline=""))))
-        if kind is LabelFormat.JSONL:
-            return tuple(json.loads(file.readline(_LONGEST_LINE)))
-        from pyarrow import ipc, parquet
-
-        if kind is LabelFormat.PARQUET:
-            return tuple(parquet.read_schema(file).names)
-        return tuple(ipc.open_file(file).schema.names)
-    except Exception:  # whatever a library raises of a file of another kind
-        return ()
 
 
 def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import os
 import re
@@ -20,6 +19,7 @@ from pate_cli.core.said import Line, Said, as_html
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name
 from pate_cli.files.existing import Replaces, beginning, columns_in
+from pate_cli.files.tables import encoded_table
 
 
 class Result(ABC):
@@ -121,30 +121,3 @@ class Result(ABC):
     def _repr_html_(self) -> str:
         # A notebook is kept and passed on: of a secret it shows no more than `repr` does.
         return as_html([Line(repr(self)[1:-1], "bold"), *(() if self.secret else self.said())])
-
-
-def encoded_table(table: Any, table_format: LabelFormat) -> bytes:
-    """Return the content of a file of a pyarrow.Table.
-
-    UsageError for a format that cannot hold named columns, as NPY.
-    """
-    if table_format is LabelFormat.JSONL:
-        rows = table.to_pylist()
-        return "".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode()
-    from pyarrow import csv as arrow_csv
-    from pyarrow import ipc, parquet
-
-    sink = io.BytesIO()
-    if table_format is LabelFormat.CSV:
-        arrow_csv.write_csv(table, sink)
-    elif table_format is LabelFormat.ARROW:
-        with ipc.new_file(sink, table.schema) as writer:
-            writer.write_table(table)
-    elif table_format is LabelFormat.PARQUET:
-        parquet.write_table(table, sink, write_page_checksum=True)
-    else:
-        raise UsageError(
-            f"a table with named columns cannot be {table_format}; use .parquet, .arrow, .csv or"
-            " .jsonl"
-        )
-    return sink.getvalue()

@@ -33,8 +33,13 @@ def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
 
 
 def public_name(path: str | os.PathLike[str]) -> str:
-    """Return what may be shown of a path or an address: all but credentials."""
+    """Return what may be shown of a path or an address: all but credentials.
+
+    UsageError for a name that is no UTF-8: libraries cannot open it and call the file damaged.
+    """
     name = os.fspath(path)
+    if not name.isascii() and name != name.encode(errors="replace").decode():
+        raise UsageError(f"{name!a} is no UTF-8 text, as names of files have to be; rename it")
     return without_credentials(name) if ":/" in name else name
 
 

@@ -329,6 +329,18 @@ def test_a_name_that_is_too_long(pate, refused, votes, leftovers, name):
 SHAPE = ["--teachers", 20, "--classes", 2, "--queries", 5]
 
 
+def test_names_of_files_are_text(pate, refused, votes, leftovers):
+    """Libraries cannot open other names: verify then said that good labels do not hold."""
+    wrong = "x\udcff"
+    for words in (
+        ["aggregate", votes, "-o", f"{wrong}.csv"],
+        ["aggregate", f"{wrong}.npy", "-o", "l.csv"],
+        ["verify", f"{wrong}.json"],
+    ):
+        assert "is no UTF-8 text" in refused(pate(*words), 2)
+    assert leftovers() == []
+
+
 @pytest.mark.parametrize(
     "words",
     some(

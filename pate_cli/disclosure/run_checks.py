@@ -60,10 +60,10 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
         yield "the record does not tell of this run"
         return
     for run in told:
-        if run.id not in known:
-            yield f"the record does not tell of run {run.id}"
-        else:
+        if run.id in known:
             yield from (f"run {run.id}: {fault}" for fault in told_apart(run, known[run.id]))
+        elif run.outcome is not Outcome.PENDING:  # else its file held no votes, and it was struck
+            yield f"the record does not tell of run {run.id}"
     names, own = {run.id for run in told}, known.get(report.run or "")
     if own is not None and own.drawn_from and len(own.drawn_from) != len(report.rounds):
         yield f"run {own.id} was drawn from {len(own.drawn_from)} rounds"

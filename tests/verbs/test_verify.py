@@ -264,6 +264,9 @@ def test_a_run_that_was_under_way_may_have_ended_since_and_not_the_other_way_rou
     assert HERE(told, record=record).holds
     rolled_back = SpendRecord((early, *record.runs[1:]))
     assert failed(HERE(report, record=rolled_back)) == {Checked.RECORD}
+    struck = SpendRecord(record.runs[1:])  # its file turned out to hold no votes
+    assert HERE(told, record=struck).holds
+    assert failed(HERE(report, record=struck)) == {Checked.RECORD}
 
 
 def test_a_report_of_a_session_holds_when_more_was_asked_since(tmp_path):

@@ -326,6 +326,23 @@ def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
     same_answer(votes, here, found, "target")
 
 
+@pytest.mark.parametrize("kind", ["plain", "target"])
+def test_the_report_of_a_run_that_was_resumed_later_verifies(kind, votes, here, monkeypatch):
+    """It is of the time at which the run was entered, as the record has it."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    with monkeypatch.context() as patch:
+        patch.setattr("pate_cli.run.labelling.Drawn.until", interrupted)
+        assert run(words(votes, kind)).exit_code == 130
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700007200")
+    assert run(words(votes, kind)).exit_code == 0
+    assert pate.verify("report.json").holds
+    assert pate.spent("spent.json", reports=["report.json"]).holds
+
+
 def test_two_runs_in_one_folder_do_not_mix_their_rows(votes, here):
     """What the other keeps meanwhile is no matter of which rows come next."""
     asked = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0, "layout": "counts"}

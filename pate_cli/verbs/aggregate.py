@@ -98,7 +98,8 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
             outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
             spent = entry.settle(outcome, answers=answers)
             if spent is not None:  # a resumed run is of the time at which it was entered
-                began = next(each.time for each in spent.runs if each.id == key.run_id) or began
+                times = {each.id: each.time for each in spent.runs}
+                began = times.get(key.run_id) or began
             facts = replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
             report = report_of(facts)
             if ledger is not None:

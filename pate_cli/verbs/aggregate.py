@@ -80,7 +80,8 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
         rows.progress = progress
         key, kept = _key(asked, request, settings, record)
         settings = replace(settings, private=key.private)
-        entry = Entry(record, run_of(settings, key, began), budget=budget)
+        own = run_of(settings, key, began)
+        entry = Entry(record, own, budget=budget)
         twin = record.twin(request.mechanism.teachers)
         if twin is not None:
             warnings.warn(twin, stacklevel=5)
@@ -98,8 +99,7 @@ def labelled(asked: Mapping[str, Any]) -> Aggregation:
             outcome = Outcome.REFUSED if facts.refused else Outcome.LABELLED
             spent = entry.settle(outcome, answers=answers)
             if spent is not None:  # a resumed run is of the time at which it was entered
-                times = {each.id: each.time for each in spent.runs}
-                began = times.get(key.run_id) or began
+                began = next(each.time for each in spent.runs if each.id == own.id) or began
             facts = replace(facts, run=key.run_id, time=began, spent=spent, labels=place.written)
             report = report_of(facts)
             if ledger is not None:

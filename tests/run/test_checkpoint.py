@@ -6,6 +6,7 @@ What happens to runs that are killed is tried in `tests/kills`.
 from __future__ import annotations
 
 import errno
+import json
 import os
 import pickle
 import stat
@@ -341,6 +342,23 @@ def test_the_report_of_a_run_that_was_resumed_later_verifies(kind, votes, here, 
     assert run(words(votes, kind)).exit_code == 0
     assert pate.verify("report.json").holds
     assert pate.spent("spent.json", reports=["report.json"]).holds
+
+
+def test_a_seeded_run_that_was_resumed_later_is_of_the_time_in_its_record(votes, here, monkeypatch):
+    """The record knows it by a name of its own, as a seed gives a report its name."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    line = [*words(votes, "plain"), "--seed", "5"]
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    with monkeypatch.context() as patch:
+        patch.setattr("pate_cli.run.labelling.Drawn.until", interrupted)
+        assert run(line).exit_code == 130
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700007200")
+    assert run(line).exit_code == 0
+    (entered,) = pate.spent("spent.json").runs
+    assert json.loads(Path("report.json").read_text())["time"] == entered.time
 
 
 def test_two_runs_in_one_folder_do_not_mix_their_rows(votes, here):

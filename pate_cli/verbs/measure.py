@@ -12,13 +12,13 @@ from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.profile import settled_bound
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import CLASSES, MechanismChoice
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning.cost import (
     Compared,
     Comparison,
     TargetOnVotes,
     VoteCost,
-    compare_composed,
-    compare_scored,
+    compare_at,
     measure_cost,
     measure_target,
 )
@@ -119,10 +119,8 @@ def _on_target(request: Request, plan: TargetPlan) -> TargetOnVotes:
 def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comparison:
     """One mechanism at the matched number of answers."""
     request = request.under(choice)
-    if choice.composed:
 
-        def build(refusals: int) -> Any:
-            return request.under(choice.affording(refusals)).mechanism
+    def build(refusals: int) -> Mechanism:
+        return request.under(choice.affording(refusals)).mechanism
 
-        return compare_composed(request.rows, build, answers=answers, delta=request.delta)
-    return compare_scored(request.rows, request.scored, answers=answers, delta=request.delta)
+    return compare_at(request.rows, build, answers=answers, delta=request.delta)

@@ -189,7 +189,7 @@ class Pricing(ABC):
         """Look closer at what matters for the best settings so far."""
         told, few = best.forecast, self.few.with_prior_weight(best.settings.prior_weight)
         rows = np.array([told.rows])
-        answers, agreeing = expected_by_rows(few, best.settings, rows, self.available)
-        taken = float(agreeing[0, 0] / max(answers[0, 0], 1e-300))
+        answers, agreeing, _ = expected_by_rows(few, told.mechanism, rows, self.available)[:, 0, 0]
+        taken = float(agreeing / max(answers, 1e-300))
         floor = self.goal.min_agreement + taken - float(told.agreement[0]) + _LENIENCE
         self.sought = replace(self.goal, min_agreement=min(max(floor, 0.0), 1.0))

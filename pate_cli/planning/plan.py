@@ -413,7 +413,7 @@ def least_epsilon(known: Question) -> float:
 
     def too_noisy(share: float) -> bool:
         settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
-        return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
+        return bool(weights @ votes.chances(votes.mechanism(settings))[1] < _SENSIBLE)
 
     share = least(too_noisy, start=0.2, within=_NOISE, precision=0.01)
     settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)

@@ -341,9 +341,11 @@ class SanitizedVotes(Pricing):
         if goal.epsilon is not None and epsilon > _NEARLY * goal.epsilon:
             return out_of_reach
         few = self.few.with_prior_weight(settings.prior_weight)
-        answers, agreeing = expected_by_rows(few, settings, np.array([rows]), self.votes.rows)
-        agreement = agreeing[0] / np.maximum(answers[0], 1e-300)
-        merit = goal.merit(np.array([epsilon]), answers[0], agreement)
+        answers, agreeing, _ = expected_by_rows(
+            few, few.mechanism(settings), np.array([rows]), self.votes.rows
+        )[:, 0]
+        agreement = agreeing / np.maximum(answers, 1e-300)
+        merit = goal.merit(np.array([epsilon]), answers, agreement)
         return Candidate(
             settings, float(merit[0]), rows, holds=bool(agreement[0] >= goal.min_agreement)
         )
@@ -359,7 +361,8 @@ class SanitizedVotes(Pricing):
         goal, best = self.goal, None
         quantile = shift_quantile(failure_delta(goal.delta))
         if goal.answers is not None:
-            total = np.cumsum(self.votes.with_prior_weight(prices.weight).answer_chance(prices.of))
+            votes = self.votes.with_prior_weight(prices.weight)
+            total = np.cumsum(votes.chances(votes.mechanism(prices.of))[0])
             rows = int(np.searchsorted(total, goal.answers)) + 1
             return (prices.best(rows, goal.delta)[1], rows) if rows <= total.size else (None, rows)
         for _ in range(_ROUNDS):
@@ -383,9 +386,9 @@ class SanitizedVotes(Pricing):
         best, rows = self._settled(prices, candidate.rows)
         if goal.answers is None:
             votes = self.votes.with_prior_weight(settings.prior_weight)
-            chance = votes.answer_chance(settings)[:rows]
-            agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])
-            enough = np.flatnonzero(agreeing >= goal.min_agreement * np.cumsum(chance))
+            chance, right = votes.chances(votes.mechanism(settings))
+            surplus = np.cumsum((chance * (right - goal.min_agreement))[:rows])
+            enough = np.flatnonzero(surplus >= 0.0)
             rows = int(enough[-1]) + 1 if enough.size else rows
         while best is not None and rows >= 1:
             found = self._found(prices, _plan(best, goal.delta), rows)

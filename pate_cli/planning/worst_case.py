@@ -18,7 +18,7 @@ from scipy.special import log_ndtr, ndtr
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.planning.forecast import capped_mean, forecast, worst_case_epsilon
+from pate_cli.planning.forecast import capped_mean, expected_by_rows, forecast, worst_case_epsilon
 from pate_cli.planning.goal import Found, Goal, Pricing
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tuning import Tuning
@@ -94,14 +94,13 @@ class CappedVotes(Pricing):
             goal: says what is best.
         """
         votes = votes.with_prior_weight(settings.prior_weight)
-        chance, scale = votes.answer_chance(settings), votes.rows / self.votes.rows
-        parts = [chance, chance * (1.0 - chance), chance * votes.agreement_chance(settings)]
-        sums = np.cumsum(parts, axis=1)
+        mechanism = votes.mechanism(settings)
         rows = np.geomspace(1, self.votes.rows, _ROWS).round().astype(np.int64)
         for _ in range(2):
             rows = np.unique(rows)
-            seen = np.clip(np.round(rows * scale), 1, votes.rows).astype(np.int64)
-            mean, variance, agreeing = sums[:, seen - 1] * (rows / seen)
+            mean, agreeing, variance = expected_by_rows(votes, mechanism, rows, self.votes.rows)[
+                :, 0
+            ]
             sd, agreement = np.sqrt(variance), agreeing / np.maximum(mean, 1e-300)
             if goal.answers is None:
                 caps = costs.caps(rows, goal.epsilon or 0.0)

@@ -186,7 +186,7 @@ def asked_rows(setting: Setting) -> int:
     least = most_rows(untested, available=12_000) + 1
     costs = exact_costs(setting.model(), mechanism, target, rows=least)
     rows = np.unique(np.geomspace(least, 2 * least + 12_000, 150).round().astype(np.int64))
-    chances = costs.pass_probability(target, rows, quick=True)[0]
+    chances = costs.pass_probability(target, rows)[0]
     return int(rows[np.argmin(np.abs(chances - setting.aim))])
 
 

@@ -172,12 +172,12 @@ class TestedTarget:
         chances = np.zeros((votes.ensembles, rows.size))
         if costs is not None and target.reachable and not self.without_test:
             chances = costs.pass_probability(target, rows)
-        if between and rows.size > 1:
-            rows, chances = _between(rows, chances)
         sure = rows <= within
         if costs is not None:
             sure |= costs.surely_passes(target, rows)
         chances = np.where(sure, 1.0, chances)
+        if between and rows.size > 1:
+            rows, chances = _between(rows, chances)
         answers, agreeing, _ = expected_by_rows(votes, mechanism, rows, self.available)
         agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
         expected, middle = answers * chances, chances[votes.middle].mean(axis=0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -15,14 +15,13 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.planning.forecast import Forecast, expected_by_rows
+from pate_cli.planning.forecast import Forecast
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
-# While a search is coarse: how many rows of a file are looked at, evenly spaced, and how much more
-# agreement is asked for.
-_COARSE, _LENIENCE = 10_000, 1e-4
+# While a search is coarse: how many rows of a file are looked at, evenly spaced.
+_COARSE = 10_000
 # What agreement counts: little where it is enough, so that of settings that give as much those win
 # that agree more often; else so much that it does not pay to miss the floor, yet the way to the
 # best along it is open.
@@ -158,14 +157,12 @@ class Pricing(ABC):
         few: rows that are looked at while a search is coarse.
         available: how many rows these stand for.
         goal: what is sought.
-        sought: the goal for coarse looks, which asks for more agreement where they take it too
-            large.
     """
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Take the votes and the goal; nothing is looked at yet."""
         self.votes, self.few, self.available = votes, votes.thinned(_COARSE), votes.rows
-        self.goal = self.sought = goal
+        self.goal = goal
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
@@ -185,11 +182,6 @@ class Pricing(ABC):
             last: whether to take more care, because nothing follows.
         """
 
+    @abstractmethod
     def learn(self, best: Found) -> None:
-        """Look closer at what matters for the best settings so far."""
-        told, few = best.forecast, self.few.with_prior_weight(best.settings.prior_weight)
-        rows = np.array([told.rows])
-        answers, agreeing, _ = expected_by_rows(few, told.mechanism, rows, self.available)[:, 0, 0]
-        taken = float(agreeing / max(answers, 1e-300))
-        floor = self.goal.min_agreement + taken - float(told.agreement[0]) + _LENIENCE
-        self.sought = replace(self.goal, min_agreement=min(max(floor, 0.0), 1.0))
+        """Look closer from now on at what matters for the best settings so far."""

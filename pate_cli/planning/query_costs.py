@@ -183,7 +183,7 @@ _MANY_TEACHERS, _FARTHEST = 120, 48
 # Cells of the approximation that these correct; of two classes, where a histogram is a pair of
 # counts, so many cells are within .1% of the accountant's costs and serve in their place where
 # votes are many, since the time of these grows with the square of the votes.
-_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
+_CLOSE_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
 # Histograms that are priced where a mechanism has no approximation and each takes its time.
 _MOST_STATES = 400
 # The accountant's cost is about this much above the quick one under the conditional bound of a test
@@ -424,7 +424,7 @@ def _corrected(
         care: as `_care` has it.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
-    most = _CELLS if votes.classes > 2 else _CELLS_OF_TWO
+    most = _CLOSE_CELLS if votes.classes > 2 else _CELLS_OF_TWO
     quick, known, _ = pair_costs(votes, [settings], orders, cells=min(2 * votes.most_votes, most))
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
     if votes.classes == 2:  # there a histogram is its pair of counts

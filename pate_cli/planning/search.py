@@ -92,6 +92,8 @@ _TESTED: Final[tuple[_Shares, ...]] = (
 _UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
 # Weights of a prior at which to start, and the first step between weights, as shares of the votes.
 _WEIGHTS, _WEIGHT_STEP, _WEIGHT = (0.0, 0.2, 0.5), 0.1, "prior_weight"
+# A prior casts so many times the votes at most: there its guesses are all that is heard.
+_MOST_WEIGHT = 4
 # A step that gains less, in logarithms, is none.
 _LEAST_GAIN = 1e-5
 
@@ -257,5 +259,6 @@ class Search:
         if _WEIGHT not in move:
             return moved
         step = max(round(_WEIGHT_STEP * share * self._votes), 1)
-        weight = max(here.prior_weight + round(move[_WEIGHT] * step), 0)
+        weight = here.prior_weight + round(move[_WEIGHT] * step)
+        weight = min(max(weight, 0), _MOST_WEIGHT * self._votes)
         return moved.weighing(weight, follow="threshold" not in self._given)

@@ -71,8 +71,8 @@ class TestedVotes(Pricing):
         return self._looks.look(settings, near)
 
     def _looked(self) -> TestedTarget:
-        floor = self.sought.min_agreement
-        return TestedTarget(self.few, self._target, self.available, floor, above=self._above)
+        shape = self.few, self._target, self.available, self.goal.min_agreement
+        return TestedTarget(*shape, above=self._above)
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
         """Return a candidate at the costs of a run, with the rows that are best for it."""
@@ -113,7 +113,6 @@ class TestedVotes(Pricing):
     def learn(self, best: Found) -> None:
         """Look at the rows that are asked, and at the target of the best settings."""
         self._look_at(max(2 * self._asked, _ROWS))
-        super().learn(best)
         self._asked = 0
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon

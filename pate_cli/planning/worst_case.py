@@ -19,7 +19,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import capped_mean, expected_by_rows, forecast, worst_case_epsilon
-from pate_cli.planning.goal import Found, Goal, Pricing
+from pate_cli.planning.goal import Found, Pricing
 from pate_cli.planning.search import Candidate
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
@@ -64,13 +64,13 @@ class CappedVotes(Pricing):
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Return candidates at quick costs, whose rows and caps need no start."""
         del near
-        return [self._best(self.few, each, self._quick(each), self.sought)[0] for each in settings]
+        return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
         """Return a candidate with the rows and the cap that are best at exact costs."""
         del last
         settings, goal = candidate.settings, self.goal
-        best, cap = self._best(self.votes, settings, self._exact(settings), goal)
+        best, cap = self._best(self.votes, settings, self._exact(settings))
         mechanism, rows, whole = self.votes.mechanism(settings), best.rows, cap >= best.rows
         while cap >= 1:
             epsilon = worst_case_epsilon(mechanism, rows=rows, max_answers=cap, delta=goal.delta)
@@ -82,18 +82,18 @@ class CappedVotes(Pricing):
             rows = cap if whole else rows
         return None
 
-    def _best(
-        self, votes: VoteModel, settings: Tuning, costs: _Costs, goal: Goal
-    ) -> tuple[Candidate, int]:
+    def learn(self, best: Found) -> None:
+        """Learn nothing more: `price` has seen how far costs are above the quick ones."""
+
+    def _best(self, votes: VoteModel, settings: Tuning, costs: _Costs) -> tuple[Candidate, int]:
         """The settings with their best number of rows, and the best cap on answers.
 
         Args:
             votes: those that are looked at, which stand for all.
             settings: threshold, noise and weight of the prior.
             costs: of the settings.
-            goal: says what is best.
         """
-        votes = votes.with_prior_weight(settings.prior_weight)
+        goal, votes = self.goal, votes.with_prior_weight(settings.prior_weight)
         mechanism = votes.mechanism(settings)
         rows = np.geomspace(1, self.votes.rows, _ROWS).round().astype(np.int64)
         for _ in range(2):
@@ -137,7 +137,7 @@ class CappedVotes(Pricing):
     def _exact(self, settings: Tuning) -> _Costs:
         """The costs that a run is charged, at the orders around the best one by quick costs."""
         quick = self._quick(settings)
-        best, cap = self._best(self.few, settings, quick, self.sought)
+        best, cap = self._best(self.few, settings, quick)
         centre = int(np.argmin(quick.epsilons(np.array([best.rows]), np.array([float(cap)]))))
         near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
         mechanism, orders = self.votes.mechanism(settings), _ORDERS[near]

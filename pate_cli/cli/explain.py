@@ -7,7 +7,7 @@ from typing import Any
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import View
-from pate_cli.files.existing import PAGE, REPORT
+from pate_cli.files.protected import PAGE, REPORT
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.parameters.kinds import FileName
 

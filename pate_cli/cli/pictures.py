@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from pate_cli.files.existing import PICTURE
+from pate_cli.files.protected import PICTURE
 
 if TYPE_CHECKING:
     from pate_cli.files.outputs import Outputs

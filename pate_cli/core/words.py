@@ -6,8 +6,7 @@ import enum
 from pathlib import PurePath
 from typing import ClassVar, Final, NoReturn
 
-from pate_cli.core.credentials import without_credentials
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError, UsageError, without_credentials
 from pate_cli.core.gone import GONE_WORDS
 
 # Defaults in units of the number of teachers: the proportions of the ICLR 2018 paper's MNIST runs.

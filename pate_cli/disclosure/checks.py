@@ -33,7 +33,7 @@ from pate_cli.disclosure.run_checks import (
 )
 from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.verification import FAILED, OK, OPEN, SKIPPED, Check
-from pate_cli.files.reading import digest_of
+from pate_cli.files.addresses import digest_of
 from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.votes.join import content_of

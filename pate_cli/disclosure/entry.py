@@ -16,7 +16,7 @@ from pate_cli.disclosure.ledger import check_neighbours
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
-from pate_cli.files.inputs import note
+from pate_cli.files.protected import note
 
 
 class Entry:

@@ -9,11 +9,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import VoteError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.addresses import is_address
-from pate_cli.files.reading import reading
+from pate_cli.files.addresses import is_address, reading
 from pate_cli.labels.forms import FORMATS
 
 # AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.

@@ -19,8 +19,8 @@ from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError
 from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.settings import Settings
+from pate_cli.files.addresses import LARGEST, reading
 from pate_cli.files.document import SPARING, Form, encoded
-from pate_cli.files.reading import LARGEST, reading
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import Mechanism
 

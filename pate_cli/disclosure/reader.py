@@ -8,10 +8,9 @@ from typing import Final
 
 from pate_cli.core.errors import ReportError
 from pate_cli.disclosure.report import KIND, SCHEMA_VERSION, Report
-from pate_cli.files.addresses import public_name
+from pate_cli.files.addresses import public_name, reading
 from pate_cli.files.document import Refusal, decoded, parsed, refuse_version
-from pate_cli.files.inputs import note_stream
-from pate_cli.files.reading import reading
+from pate_cli.files.protected import note_stream
 
 _LARGEST: Final = 1 << 26  # bytes
 _OURS: Final = "give the file that --report wrote"

@@ -15,9 +15,9 @@ from functools import cached_property
 from typing import Any, Final, Self
 
 from pate_cli.accounting.stopping import Beyond
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.checks import check_delta, check_positive, check_whole
 from pate_cli.core.errors import ParameterError, quoted
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pate_cli.core.clock import now
 from pate_cli.core.errors import OutputError
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger

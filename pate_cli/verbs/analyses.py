@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from pate_cli.paper.analysis import PublishedAnalysis
     from pate_cli.planning.cost import CostAnalysis
     from pate_cli.planning.sensitivity import Sensitivity
-    from pate_cli.run.accounts import LedgerAccount
     from pate_cli.run.fold import AskedRows
+    from pate_cli.run.labelling import LedgerAccount
 
 
 class TightAnalysis:
@@ -37,7 +37,7 @@ class TightAnalysis:
 
     def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> LedgerAccount:
         """Return what a run keeps of the votes: a tally of scores."""
-        from pate_cli.run.accounts import LedgerAccount
+        from pate_cli.run.labelling import LedgerAccount
 
         return LedgerAccount(mechanism, plan)
 

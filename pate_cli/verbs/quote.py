@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pate_cli.core.clock import now
 from pate_cli.core.errors import CeilingError
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.quote import Outlook, Quote, quote_of

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pate_cli.core.clock import now
 from pate_cli.core.errors import LedgerError, ParameterError, SpentError, UsageError
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure import door
 from pate_cli.disclosure.entry import Entry

@@ -21,9 +21,14 @@ from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Run
 from pate_cli.disclosure.verification import FAILED
-from pate_cli.files.addresses import is_address, public_name, refuse_address
-from pate_cli.files.beside import has_no_name
-from pate_cli.files.reading import LARGEST, reading
+from pate_cli.files.addresses import (
+    LARGEST,
+    has_no_name,
+    is_address,
+    public_name,
+    reading,
+    refuse_address,
+)
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.core.version import __version__
+from pate_cli.core.stamps import __version__
 from pate_cli.core.words import PRIOR_SHARE, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan

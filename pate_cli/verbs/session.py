@@ -30,7 +30,7 @@ from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import StopRule
-from pate_cli.files.inputs import note
+from pate_cli.files.protected import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.labelling import DrawLabels

@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from pate_cli.core.checks import MOST_CLASSES, check_whole
-from pate_cli.core.clock import now
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Run

@@ -510,8 +510,7 @@ def verify(
     from pate_cli.disclosure.reader import report_in
     from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.verification import Verification
-    from pate_cli.files.addresses import public_name
-    from pate_cli.files.beside import has_no_name
+    from pate_cli.files.addresses import has_no_name, public_name
 
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):

@@ -14,7 +14,7 @@ import pate_cli as pate
 from pate_cli.cli.command import keywords_of_command
 from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.gone import GONE
+from pate_cli.core.words import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
 from pate_cli.verbs.parameters import table

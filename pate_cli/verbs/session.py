@@ -40,7 +40,7 @@ from pate_cli.verbs.promise import budget_of, record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening
 from pate_cli.votes.ballot import Ballot, Votes
-from pate_cli.votes.unmatched import Unmatched
+from pate_cli.votes.names import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 _AT_ONCE: Final = 1 << 12

@@ -36,7 +36,7 @@ from pate_cli.accounting.sensitivity import sparse_distances
 from pate_cli.core.arrays import Floats, Histograms, winners
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan, failure_delta
+from pate_cli.disclosure.settings import ReleasePlan, failure_delta
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.votes.checks import with_votes

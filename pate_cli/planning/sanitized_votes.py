@@ -22,7 +22,7 @@ from pate_cli.accounting.sensitivity import distances_for, sparse_distances
 from pate_cli.core.arrays import Ints
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.plan import ReleasePlan, failure_delta
+from pate_cli.disclosure.settings import ReleasePlan, failure_delta
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import expected_by_rows, forecast
 from pate_cli.planning.goal import Found, Pricing

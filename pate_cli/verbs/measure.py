@@ -11,13 +11,16 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms import CLASSES, MechanismChoice
-from pate_cli.planning.comparison import (
+from pate_cli.planning.cost import (
     Compared,
     Comparison,
+    TargetOnVotes,
+    VoteCost,
     compare_composed,
     compare_scored,
+    measure_cost,
+    measure_target,
 )
-from pate_cli.planning.cost import TargetOnVotes, VoteCost, measure_cost, measure_target
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.verbs.analyses import analysis_of

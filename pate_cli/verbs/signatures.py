@@ -47,8 +47,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.mechanisms.amounts import Amount
     from pate_cli.mechanisms.base import Mechanism
-    from pate_cli.planning.comparison import Compared
-    from pate_cli.planning.cost import VoteCost
+    from pate_cli.planning.cost import Compared, VoteCost
     from pate_cli.planning.plan import Plan
     from pate_cli.planning.sensitivity import Sensitivity
     from pate_cli.planning.tune import Tuned

@@ -20,8 +20,8 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.planning.bisection import most_rows
 from pate_cli.planning.cost import LIKELY, measure_target
+from pate_cli.planning.search import most_rows
 from refusals import refusal
 from runs import CountsRows
 from slices import some, whole

@@ -22,13 +22,11 @@ from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL, SOURCES, Histograms, Ids, LabelArray
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import door
 from pate_cli.disclosure.facts import run_facts
-from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import States
+from pate_cli.disclosure.ledger import Ledger, Round, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.target import States
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint
@@ -191,7 +189,7 @@ def run(
         return found, None
     ledger = account.ledger(done)
     if plan.publishes_draw:
-        found = replace(found, drawn=door.sanitized_epsilon(ledger, plan, key.aside("release")))
+        found = replace(found, drawn=sanitized_epsilon(ledger, plan, key.aside("release")))
     return found, ledger
 
 

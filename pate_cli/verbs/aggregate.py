@@ -10,10 +10,9 @@ from typing import Any
 from pate_cli.core.errors import OutputError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.stamps import now
-from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.entry import Entry, RecordPlace
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings

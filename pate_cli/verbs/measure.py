@@ -9,8 +9,7 @@ from typing import Any
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
-from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.planning.cost import (
     Compared,

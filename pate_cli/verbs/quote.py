@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, Final
 from pate_cli.core.errors import CeilingError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.stamps import now
-from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.entry import Entry, RecordPlace
+from pate_cli.disclosure.facts import Outlook, Quote, quote_of
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.quote import Outlook, Quote, quote_of
-from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.settings import Settings
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.promise import budget_of, foreseen, priced, record_of, refuse_dear, run_of

@@ -13,13 +13,11 @@ from pate_cli.core.errors import LedgerError, ParameterError, SpentError, UsageE
 from pate_cli.core.noise import RunKey
 from pate_cli.core.stamps import now
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
-from pate_cli.disclosure import door
-from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.entry import Entry, RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.external import Stated, refuse_short
 from pate_cli.disclosure.facts import report_of, run_of, stated
-from pate_cli.disclosure.ledger import Ledger
+from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.report import Report, ReportFacts
 from pate_cli.disclosure.runs import Outcome, Run, Spent
 from pate_cli.mechanisms import scored_from_parameters
@@ -171,7 +169,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
         return facts
-    drawn = door.sanitized_epsilon(
+    drawn = sanitized_epsilon(
         total,
         facts.sanitizer,
         key.aside("release"),

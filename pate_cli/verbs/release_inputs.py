@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from pate_cli.core.errors import MismatchError, ParameterError, UnreachableError, UsageError
-from pate_cli.disclosure.checks import PROMISE, Evidence, checks_of
 from pate_cli.disclosure.facts import run_of
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
-from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.report import Report, read_report
 from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Run
-from pate_cli.disclosure.verification import FAILED
+from pate_cli.disclosure.verification import FAILED, PROMISE, Evidence, checks_of
 from pate_cli.files.addresses import (
     LARGEST,
     has_no_name,

@@ -21,12 +21,11 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.entry import Entry, RecordPlace, held
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
-from pate_cli.disclosure.record_place import RecordPlace, held
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import StopRule
@@ -40,7 +39,7 @@ from pate_cli.verbs.promise import budget_of, record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening
 from pate_cli.votes.ballot import Ballot, Votes
-from pate_cli.votes.unmatched import Unmatched
+from pate_cli.votes.names import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 _AT_ONCE: Final = 1 << 12

@@ -36,12 +36,12 @@ from pate_cli.verbs.parameters.kinds import (
 )
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.disclosure.explain import Explanation
     from pate_cli.disclosure.external import Other
+    from pate_cli.disclosure.facts import Quote
     from pate_cli.disclosure.ledger import Ledger
-    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.report import Report
     from pate_cli.disclosure.verification import Verification
     from pate_cli.mechanisms import MechanismChoice
@@ -505,10 +505,9 @@ def verify(
         VoteError: the labels or the prior cannot be read.
         LedgerError: the record cannot be read.
     """
-    from pate_cli.disclosure.checks import Evidence, checks_of
-    from pate_cli.disclosure.reader import report_in
     from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.verification import Verification
+    from pate_cli.disclosure.report import report_in
+    from pate_cli.disclosure.verification import Evidence, Verification, checks_of
     from pate_cli.files.addresses import has_no_name, public_name
 
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
@@ -539,9 +538,9 @@ def explain(report: Report | File) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
-    from pate_cli.disclosure.checks import Evidence, checks_of
     from pate_cli.disclosure.explain import explanation_of
-    from pate_cli.disclosure.reader import report_in
+    from pate_cli.disclosure.report import report_in
+    from pate_cli.disclosure.verification import Evidence, checks_of
 
     found = report_in(report)
     return explanation_of(found, list(checks_of(Evidence(found))))

@@ -100,7 +100,8 @@ def test_whatever_a_mechanism_takes_is_a_parameter_of_a_run():
 @pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)
 def test_every_verb_takes_every_way_of_reading(verb):
     ways = set(inspect.signature(open_votes).parameters)
-    inner = {"source", "any_name", "batch_rows", "stdin", "progress"}
+    inner = {"source", "any_name", "batch_rows", "stdin", "progress", "further"}
+    ways |= {name for _, name in table.ENTRIES if table.of_votes(name)}
     assert ways - inner <= set(inspect.signature(verb).parameters)
 
 

@@ -120,6 +120,12 @@ def said_of(verb: str, name: str) -> HelpEntry:
     return said
 
 
+def of_votes(name: str) -> bool:
+    """Return whether a parameter says how votes are read: help.ini has it under [Votes]."""
+    entry = ENTRIES.get(("", name))
+    return entry is not None and entry.group == "Votes"
+
+
 def anywhere(name: str) -> HelpEntry | None:
     """Return what is said of a name, for whatever verb; None if nothing is."""
     found = (entry for (_, each), entry in ENTRIES.items() if each == name)

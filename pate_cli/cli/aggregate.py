@@ -17,7 +17,7 @@ from pate_cli.files.addresses import public_name
 from pate_cli.files.beside import has_no_name, report_beside, stem_of
 from pate_cli.files.inputs import note
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.kinds import FileName
+from pate_cli.verbs.keywords import FileName
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.quote import Quote

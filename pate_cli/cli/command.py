@@ -24,8 +24,7 @@ from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.cli.ending import Keywords, ending, tells_more
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import UsageError
-from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of
-from pate_cli.verbs.parameters.table import OFF
+from pate_cli.verbs.keywords import OFF, Keyword, check_all, keywords_of
 
 
 class Command(TyperCommand):

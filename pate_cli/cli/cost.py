@@ -10,7 +10,7 @@ from pate_cli.cli.pictures import drawn, promised
 from pate_cli.cli.view import View
 from pate_cli.cli.votes import opened
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.kinds import FileName, Order
+from pate_cli.verbs.keywords import FileName, Order
 
 
 @command(verbs.cost)

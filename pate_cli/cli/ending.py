@@ -16,7 +16,7 @@ from pate_cli.cli.terminal import interruptible, notes_of, say, what_was_release
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.core.gone import GONE
 from pate_cli.files.addresses import public_name
-from pate_cli.verbs.parameters.keywords import Keyword, nearest_to, with_options
+from pate_cli.verbs.keywords import Keyword, nearest_to, with_options
 
 Keywords = Mapping[str, Keyword]
 

@@ -11,8 +11,7 @@ from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.existing import REPORT
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.keywords import keywords_of, with_options
-from pate_cli.verbs.parameters.kinds import FileName
+from pate_cli.verbs.keywords import FileName, keywords_of, with_options
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Session

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from pate_cli.cli import terminal
 from pate_cli.core.progress import Counter, progress
-from pate_cli.verbs.parameters.keywords import with_options
+from pate_cli.verbs.keywords import with_options
 
 if TYPE_CHECKING:
     from pate_cli.files.results import Result

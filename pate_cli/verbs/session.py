@@ -35,7 +35,7 @@ from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.labelling import DrawLabels
 from pate_cli.verbs import signatures
-from pate_cli.verbs.parameters.door import brief, opened_by
+from pate_cli.verbs.door import brief, opened_by
 from pate_cli.verbs.promise import budget_of, record_of
 from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
 from pate_cli.verbs.session_opening import Opening

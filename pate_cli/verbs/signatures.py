@@ -1,8 +1,8 @@
 """The verbs of the library as people call them: ordinary signatures, and what each is for.
 
-A verb checks what it is given (`parameters.door`) and hands it to the module that does the work,
+A verb checks what it is given (`door`) and hands it to the module that does the work,
 which is imported when the verb is called: help and completion need the signatures alone. What a
-parameter means stands in `parameters.table`, once for all verbs.
+parameter means stands in `keywords`, once for all verbs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pate_cli.core.words import (
     OrderChoice,
     ReleaseKind,
 )
-from pate_cli.verbs.parameters.door import like, verb
-from pate_cli.verbs.parameters.kinds import (
+from pate_cli.verbs.door import like, verb
+from pate_cli.verbs.keywords import (
     Count,
     Delta,
     Epsilon,

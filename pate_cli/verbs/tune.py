@@ -20,7 +20,7 @@ from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import VoteModel
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.parameters.keywords import dashed
+from pate_cli.verbs.keywords import dashed
 from pate_cli.verbs.request import reading
 from pate_cli.votes.join import classes_or_shares
 from pate_cli.votes.join import prior as prior_of

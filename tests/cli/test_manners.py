@@ -16,7 +16,7 @@ import pytest
 from pate_cli.cli.command import keywords_of_command
 from pate_cli.cli.commands import COMMANDS, load
 from pate_cli.core.version import __version__
-from pate_cli.verbs.parameters.keywords import with_options
+from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import source
 from slices import some
 

@@ -17,8 +17,7 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.gone import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
-from pate_cli.verbs.parameters import table
-from pate_cli.verbs.parameters.keywords import keywords_of, nearest_to
+from pate_cli.verbs.keywords import ENTRIES, keywords_of, nearest_to
 from pate_cli.verbs.request import PARAMETERS
 from pate_cli.votes.opening import open_votes
 from slices import some
@@ -74,7 +73,7 @@ def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
     for name in COMMANDS:
         known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
     known |= {("", name) for _, name in known}
-    assert set(table.ENTRIES) - known == set()
+    assert set(ENTRIES) - known == set()
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)

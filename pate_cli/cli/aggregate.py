@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
-from pate_cli.cli.view import QUIET, View
-from pate_cli.cli.votes import opened
+from pate_cli.cli.view import QUIET, View, opened
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import public_name

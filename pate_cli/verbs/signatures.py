@@ -155,7 +155,7 @@ def quote(**asked: Any) -> Quote:
     Raises:
         PateError: as `aggregate` would.
     """
-    from pate_cli.verbs.quote import quoted_for
+    from pate_cli.verbs.aggregate import quoted_for
 
     return quoted_for(asked)
 
@@ -310,7 +310,7 @@ def plan(
         UsageError: more or less than one of the three is left out, or contradictions.
     """
     asked = dict(locals())
-    from pate_cli.verbs.plan import planned
+    from pate_cli.verbs.settings import planned
 
     return planned(asked)
 
@@ -362,7 +362,7 @@ def tune(
         UnreachableError: no settings meet the goal; the message says what comes closest.
     """
     asked = dict(locals())
-    from pate_cli.verbs.tune import tuned
+    from pate_cli.verbs.settings import tuned
 
     return tuned(asked)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import inspect
 import traceback
 
@@ -11,8 +10,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.cli.command import keywords_of_command
-from pate_cli.cli.commands import COMMANDS, load
+from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.gone import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
@@ -155,7 +153,7 @@ def test_what_is_refused_shows_the_line_of_the_caller_and_one_of_ours(asked, mon
 def test_signatures_are_read_without_what_they_work_with():
     """Help and completion are quick: no verb is imported before it is called."""
     for name in ("aggregate", "session", "spent"):
-        assert importlib.import_module(f"pate_cli.cli.{name}")
+        assert load(name)
     source = inspect.getsource(signatures).split("\n\n\n")[0]
     at_import = source.split("if TYPE_CHECKING:")[0]
     assert "pate_cli.votes" not in at_import

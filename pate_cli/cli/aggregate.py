@@ -19,8 +19,8 @@ from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
 
 if TYPE_CHECKING:
-    from pate_cli.disclosure.quote import Quote
-    from pate_cli.disclosure.record_place import RecordPlace
+    from pate_cli.disclosure.entry import RecordPlace
+    from pate_cli.disclosure.facts import Quote
     from pate_cli.disclosure.report import Report
     from pate_cli.files.outputs import Outputs
     from pate_cli.run.publication import Destination, Publication
@@ -115,7 +115,7 @@ def _promised(
     Yields:
         The outputs, how many rows the votes have, and where labels, report and ledger go.
     """
-    from pate_cli.disclosure.record_place import RecordPlace
+    from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.files.existing import REPORT
     from pate_cli.run.checkpoint import reached
 

@@ -26,8 +26,8 @@ def demo(*, folder: FileName | None = None) -> None:
     import pyarrow.parquet as pq
 
     import pate_cli as pate
+    from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.disclosure.record import RecordFile
-    from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.summary import of_report
 
     terminal.refuse_closed()

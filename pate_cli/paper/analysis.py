@@ -17,7 +17,7 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.core.errors import UsageError, ValidityError
 from pate_cli.core.words import Analysis, MechanismName, OrderChoice
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.paper.conditions import check_conditions
 from pate_cli.paper.conversion import TABLE_ORDERS, gnss_rdp, to_epsilon

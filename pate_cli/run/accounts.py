@@ -20,9 +20,8 @@ from pate_cli.core.arrays import Histograms
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.profile import States
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.target import States
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.run.fold import AskedRows, TallyCells
 from pate_cli.votes.vote_file import VoteBatch

@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES, Ids, LabelArray
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import door
 from pate_cli.disclosure.facts import run_facts
-from pate_cli.disclosure.ledger import Ledger, Round
+from pate_cli.disclosure.ledger import Ledger, Round, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
@@ -182,5 +181,5 @@ def run(
         return found, None
     ledger = account.ledger(done)
     if plan.publishes_draw:
-        found = replace(found, drawn=door.sanitized_epsilon(ledger, plan, key.aside("release")))
+        found = replace(found, drawn=sanitized_epsilon(ledger, plan, key.aside("release")))
     return found, ledger

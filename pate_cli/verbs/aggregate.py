@@ -10,12 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 from pate_cli.core.clock import now
 from pate_cli.core.errors import CeilingError, OutputError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.entry import Entry, RecordPlace
+from pate_cli.disclosure.facts import Outlook, Quote, quote_of, report_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.quote import Outlook, Quote, quote_of
-from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings

@@ -178,6 +178,12 @@ HEADINGS: Final = tuple(dict.fromkeys(entry.group for entry in ENTRIES.values())
 """Groups of parameters, in the order of the help."""
 
 
+def of_votes(name: str) -> bool:
+    """Return whether a parameter says how votes are read: help.ini has it under [Votes]."""
+    entry = ENTRIES.get(("", name))
+    return entry is not None and entry.group == "Votes"
+
+
 def anywhere(name: str) -> HelpEntry | None:
     """Return what is said of a name, for whatever verb; None if nothing is."""
     found = (entry for (_, each), entry in ENTRIES.items() if each == name)

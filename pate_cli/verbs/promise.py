@@ -16,11 +16,10 @@ from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError,
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.entry import RecordPlace
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.runs import Budget, Run
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism

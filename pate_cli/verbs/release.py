@@ -23,20 +23,16 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
-from pate_cli.disclosure import door
-from pate_cli.disclosure.checks import PROMISE, Evidence, checks_of
-from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.entry import Entry, RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.external import Stated, refuse_short
 from pate_cli.disclosure.facts import report_of, run_of, stated
-from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.reader import read_report
+from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.record import KIND, SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.report import KIND as REPORT
-from pate_cli.disclosure.report import Report, ReportFacts
+from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Outcome, Run, Spent
-from pate_cli.disclosure.verification import FAILED
+from pate_cli.disclosure.verification import FAILED, PROMISE, Evidence, checks_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.beside import has_no_name
 from pate_cli.files.reading import LARGEST, reading
@@ -288,7 +284,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
     facts = replace(facts, earlier_draws=past)
     if facts.sanitizer is None:
         return facts
-    drawn = door.sanitized_epsilon(
+    drawn = sanitized_epsilon(
         total,
         facts.sanitizer,
         key.aside("release"),

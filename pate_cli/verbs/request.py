@@ -31,7 +31,7 @@ from pate_cli.votes.vote_file import VoteFile
 
 if TYPE_CHECKING:
     from pate_cli.core.arrays import Floats
-    from pate_cli.disclosure.plan import ReleasePlan
+    from pate_cli.disclosure.settings import ReleasePlan
     from pate_cli.mechanisms.base import ScoredMechanism
     from pate_cli.paper.analysis import PublishedAnalysis
     from pate_cli.planning.cost import CostAnalysis

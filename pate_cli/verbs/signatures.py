@@ -36,19 +36,18 @@ from pate_cli.verbs.keywords import (
 )
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.disclosure.explain import Explanation
     from pate_cli.disclosure.external import Other
+    from pate_cli.disclosure.facts import Quote
     from pate_cli.disclosure.ledger import Ledger
-    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.report import Report
     from pate_cli.disclosure.verification import Verification
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.mechanisms.amounts import Amount
     from pate_cli.mechanisms.base import Mechanism
-    from pate_cli.planning.comparison import Compared
-    from pate_cli.planning.cost import VoteCost
+    from pate_cli.planning.cost import Compared, VoteCost
     from pate_cli.planning.plan import Plan
     from pate_cli.planning.sensitivity import Sensitivity
     from pate_cli.planning.tune import Tuned
@@ -506,10 +505,9 @@ def verify(
         VoteError: the labels or the prior cannot be read.
         LedgerError: the record cannot be read.
     """
-    from pate_cli.disclosure.checks import Evidence, checks_of
-    from pate_cli.disclosure.reader import report_in
     from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.verification import Verification
+    from pate_cli.disclosure.report import report_in
+    from pate_cli.disclosure.verification import Evidence, Verification, checks_of
     from pate_cli.files.addresses import public_name
     from pate_cli.files.beside import has_no_name
 
@@ -541,9 +539,9 @@ def explain(report: Report | File) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
-    from pate_cli.disclosure.checks import Evidence, checks_of
     from pate_cli.disclosure.explain import explanation_of
-    from pate_cli.disclosure.reader import report_in
+    from pate_cli.disclosure.report import report_in
+    from pate_cli.disclosure.verification import Evidence, checks_of
 
     found = report_in(report)
     return explanation_of(found, list(checks_of(Evidence(found))))

@@ -28,8 +28,8 @@ from kills.promises import BrokenError, asks_in, check_record
 from pate_cli.core import entropy, noise
 from pate_cli.core.errors import LedgerError, PateError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import record_place
-from pate_cli.disclosure.record_place import RecordPlace
+from pate_cli.disclosure import entry
+from pate_cli.disclosure.entry import RecordPlace
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.run import fold
 
@@ -184,7 +184,7 @@ class History:
             (entropy, "random_bytes", random_bytes),
             (RunKey, "_noise", self.watch.spying(RunKey._noise)),
             # What the user's folder knows.
-            (record_place, "remember", lambda keys, seen: None),
+            (entry, "remember", lambda keys, seen: None),
             (fold, "_ENTRIES", 2 * VOTES.shape[1]),  # two rows are a range, and a piece
         ]
         environment = {"SOURCE_DATE_EPOCH": "1700000000", "XDG_STATE_HOME": self._path("home")}

@@ -13,7 +13,7 @@ from typing import Any, Final
 from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import record_place
+from pate_cli.disclosure import entry
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.runs import Outcome, Run
@@ -60,13 +60,13 @@ def _unsynced_folders() -> list[Place]:
 
 
 def _unsynced_home() -> list[Place]:
-    make = record_place.make_folder
+    make = entry.make_folder
 
     def made(folder: Path, mode: int) -> None:
         with replaced((places, "sync_folder", _nothing)):
             make(folder, mode)
 
-    return [(record_place, "make_folder", made)]
+    return [(entry, "make_folder", made)]
 
 
 def _known_before_it_is_safe() -> list[Place]:
@@ -168,7 +168,7 @@ def _failures_are_free() -> list[Place]:
 
 
 def _no_lock_on_the_record() -> list[Place]:
-    return [(record_place, "locked", lambda paths: contextlib.nullcontext())]
+    return [(entry, "locked", lambda paths: contextlib.nullcontext())]
 
 
 def _only_the_newest_run() -> list[Place]:

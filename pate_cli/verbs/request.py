@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import hashlib
-import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
+from pate_cli.verbs.keywords import of_votes
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
 from pate_cli.votes.join import with_prior as with_votes_of_prior
@@ -155,9 +155,9 @@ class Request:
 
 
 def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how votes are read: of all keywords of a verb, those that `open_votes` takes."""
-    taken = inspect.signature(open_votes).parameters
-    return {name: asked[name] for name in taken if name in asked and name != "progress"}
+    """Return what is said of how votes are read; None and False say nothing."""
+    told = {name: value for name, value in asked.items() if name == "groups" or of_votes(name)}
+    return {name: value for name, value in told.items() if value is not None and value is not False}
 
 
 @contextlib.contextmanager

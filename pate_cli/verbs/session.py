@@ -51,8 +51,7 @@ from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
 from pate_cli.votes.facts import Facts, Group, PriorFacts
 from pate_cli.votes.join import names_of, teacher_groups
-from pate_cli.votes.names import ClassNames
-from pate_cli.votes.unmatched import Unmatched
+from pate_cli.votes.names import ClassNames, Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 Id: TypeAlias = str | int | None

@@ -15,7 +15,7 @@ from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.gone import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
-from pate_cli.verbs.keywords import ENTRIES, keywords_of, nearest_to
+from pate_cli.verbs.keywords import ENTRIES, keywords_of, nearest_to, of_votes
 from pate_cli.verbs.request import PARAMETERS
 from pate_cli.votes.opening import open_votes
 from slices import some
@@ -97,7 +97,8 @@ def test_whatever_a_mechanism_takes_is_a_parameter_of_a_run():
 @pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)
 def test_every_verb_takes_every_way_of_reading(verb):
     ways = set(inspect.signature(open_votes).parameters)
-    inner = {"source", "any_name", "batch_rows", "stdin", "progress"}
+    inner = {"source", "any_name", "batch_rows", "stdin", "progress", "further"}
+    ways |= {name for _, name in ENTRIES if of_votes(name)}
     assert ways - inner <= set(inspect.signature(verb).parameters)
 
 

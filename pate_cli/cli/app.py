@@ -9,9 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from pate_cli.cli import help as helping
-from pate_cli.cli.command import Command, build
-from pate_cli.cli.commands import COMMANDS
-from pate_cli.cli.ending import ending
+from pate_cli.cli.command import COMMANDS, Command, build, ending
 from pate_cli.cli.terminal import command, write
 from pate_cli.core.stamps import __version__
 

@@ -14,7 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
 from pate_cli.core.errors import OutputError, printable, withheld
-from pate_cli.verbs.parameters.keywords import with_options
+from pate_cli.verbs.keywords import with_options
 
 if TYPE_CHECKING:
     from pate_cli.core.said import Said

@@ -24,8 +24,8 @@ from pate_cli.files.protected import Inputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs import aggregate as verb
+from pate_cli.verbs import session as sessions
 from pate_cli.verbs.session import Session
-from pate_cli.verbs.session_answers import Answers
 
 Place = tuple[Any, str, Any]
 MOST: Final = 10_000
@@ -242,22 +242,22 @@ def _noted_before() -> list[Place]:
         late, self._late = getattr(self, "_late", []), lines
         if self._file is not None and late:
             self._file.ask(self._run, late)
-        self._answers.learn(lines)
+        self._learn(lines)
 
     return [(Session, "_pay", pay)]
 
 
 def _everything_is_new() -> list[Place]:
-    return [(Answers, "fresh", lambda self, ids: list(range(len(list(ids)))))]
+    return [(sessions, "_name", lambda ask, place: (place,))]
 
 
 def _ids_are_forgotten() -> list[Place]:
-    learn = Answers.learn
+    learn = Session._learn
 
-    def forgets(self: Answers, lines: Any) -> None:
+    def forgets(self: Session, lines: Any) -> None:
         learn(self, [{name: one[name] for name in one if name != "id"} for one in lines])
 
-    return [(Answers, "learn", forgets)]
+    return [(Session, "_learn", forgets)]
 
 
 def _torn_lines_stay() -> list[Place]:

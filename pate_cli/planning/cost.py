@@ -29,15 +29,14 @@ from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
 from pate_cli.core.words import Analysis, Bound
 from pate_cli.disclosure.cost import Cost, Figure, Rows
-from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, coin_orders, settled_bound, states_for
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism, plurality
 from pate_cli.planning import words
 from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.planning.search import least, most_rows
 from pate_cli.run.fold import AskedRows, OnCounts
-from pate_cli.votes.unmatched import Unmatched
+from pate_cli.votes.names import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 TIGHT_ORDERS: Final = np.array(

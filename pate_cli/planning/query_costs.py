@@ -45,8 +45,7 @@ from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, coin_orders, settled_bound, states_for
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel

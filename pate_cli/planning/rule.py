@@ -19,8 +19,7 @@ import numpy as np
 
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound, MechanismName
-from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_by_rows, rows_within, worst_case_epsilon
 from pate_cli.planning.goal import served_by

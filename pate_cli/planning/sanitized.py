@@ -43,7 +43,7 @@ from pate_cli.core.arrays import Floats, Histograms, Ints, winners
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.plan import ReleasePlan, failure_delta
+from pate_cli.disclosure.settings import ReleasePlan, failure_delta
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_by_rows, forecast

@@ -22,8 +22,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, coin_orders, settled_bound, states_for
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.forecast import forecast, worst_case_epsilon

@@ -33,8 +33,7 @@ from pate_cli.planning.rule import (
     choose,
     public_goal,
 )
-from pate_cli.planning.search import least
-from pate_cli.planning.tuning import Tuning, keywords_of, line_of
+from pate_cli.planning.search import Tuning, keywords_of, least, line_of
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.

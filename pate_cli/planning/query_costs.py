@@ -47,7 +47,7 @@ from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
 from pate_cli.disclosure.target import TargetPlan, coin_orders, settled_bound, states_for
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.search import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 FEW_DISTANCES: Final = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 45, DISTANCES - 1])

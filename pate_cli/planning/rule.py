@@ -22,10 +22,8 @@ from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_by_rows, rows_within, worst_case_epsilon
-from pate_cli.planning.goal import served_by
 from pate_cli.planning.query_costs import FEW_VOTES, QueryCosts, exact_costs, quick_costs
-from pate_cli.planning.search import Candidate, Search, most_rows
-from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.search import Candidate, Search, Tuning, most_rows
 from pate_cli.planning.vote_model import VoteModel
 
 MOST_ROWS: Final = 1_000_000
@@ -51,6 +49,10 @@ _BETWEEN = 24
 # How a shortfall of the chance to pass counts against answers, in logarithms, and what ensembles
 # count that get none.
 _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
+# What agreement counts: little where it is enough, so that of settings that give as much those win
+# that agree more often; else so much that it does not pay to miss the floor, yet the way to the
+# best along it is open.
+_TIE, _FLOOR = 1e-3, 20.0
 # Settings by which it is told which bound `auto` comes to, as shares of the votes.
 _USUAL = (0.6, 0.4, 0.2)
 
@@ -230,6 +232,11 @@ def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
     logits = np.log(clipped) - np.log1p(-clipped)
     found = np.stack([np.interp(np.log(every), np.log(rows), each) for each in logits])
     return every, 1.0 / (1.0 + np.exp(-found))
+
+
+def served_by(agreement: Floats, floor: float) -> Floats:
+    """Return what agreement adds to merit, in logarithms, where a floor is asked for."""
+    return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
 
 
 def served(expected: Floats) -> Floats:

@@ -48,9 +48,8 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_by_rows, forecast
 from pate_cli.planning.goal import Found, Pricing
-from pate_cli.planning.search import Candidate
+from pate_cli.planning.search import Candidate, Tuning, three_digits
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.tuning import Tuning, three_digits
 from pate_cli.planning.vote_model import VoteModel
 from pate_cli.votes.checks import with_votes
 

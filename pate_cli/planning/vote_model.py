@@ -40,8 +40,8 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.planning.search import Tuning
 from pate_cli.planning.synthetic import from_urn
-from pate_cli.planning.tuning import Tuning
 from pate_cli.votes.checks import with_votes
 from pate_cli.votes.join import shared_out
 

@@ -27,9 +27,8 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.forecast import forecast, worst_case_epsilon
 from pate_cli.planning.query_costs import exact_costs
-from pate_cli.planning.search import most_rows
+from pate_cli.planning.search import Tuning, most_rows
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import KINDS, VoteModel, made_up
 from pate_cli.votes.checks import with_votes
 

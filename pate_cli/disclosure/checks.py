@@ -13,7 +13,7 @@ from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import Any, Final
 
-from pate_cli.accounting.textbook import Bounded, Gaussian
+from pate_cli.accounting.composition import Bounded, Gaussian
 from pate_cli.core.errors import PateError, UsageError, VoteError
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.cost import Cost

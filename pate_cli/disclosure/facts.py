@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import astuple
 from typing import Any
 
+from pate_cli.accounting.composition import Step, Textbook, textbook
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.textbook import Step, Textbook, textbook
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cost import Cost

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pate_cli.accounting.conversion import order_cost
-from pate_cli.accounting.gnss import gnss_rdp, largest_order, shift_quantile
+from pate_cli.accounting.sensitivity import gnss_rdp, largest_order, shift_quantile
 from pate_cli.core.checks import check_delta, check_order
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import NARROWEST
@@ -53,7 +53,7 @@ class Draw:
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """Public parameters of a sanitized release (theory in accounting.gnss).
+    """Public parameters of a sanitized release (theory in accounting.sensitivity).
 
     Attributes:
         kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.textbook import Textbook
+from pate_cli.accounting.composition import Textbook
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.ledger import Round

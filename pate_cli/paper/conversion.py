@@ -32,7 +32,7 @@ def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
     return np.asarray(rdp, dtype=np.float64) - math.log(delta) / (check_orders(orders) - 1.0)
 
 
-def gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
+def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
     """RDP cost that the paper claims for releasing the noisy cost, nats. **It is not a bound.**
 
     Theorem 23 (Theorem 6 of Appendix B.5 in the conference numbering):
@@ -40,7 +40,7 @@ def gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
 
     The theorem is false as stated once λβ exceeds about ¼. Its proof divides by 2 s², where s²
     may be as small as (1 − 2λβ)·SS², and then drops that factor as if it were at least ½. The
-    exact worst case (`accounting.gnss`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with
+    exact worst case (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with
     w = 1 − (λ − 1)(e^{2β} − 1): infinite from w = 0 on and above this figure well before. Every
     row of the paper's Table 2 has λβ ≥ 0.39: MNIST (β = .0329, σ = 6.23, λ = 14) prints 0.518
     where the divergence reaches 1.607.

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pate_cli.accounting import gnss
+from pate_cli.accounting.sensitivity import gnss_rdp, largest_beta
 from pate_cli.core.arrays import Floats
-from pate_cli.paper.conversion import gnss_rdp
+from pate_cli.paper.conversion import published_gnss_rdp
 from pate_cli.paper.expected import smooth_sensitivity
 
 # Every β of Table 2 is a multiple of 0.01 over the order, rounded to four decimals.
@@ -59,9 +59,9 @@ def sanitized(
     each = zip(curves, noise.betas, strict=True)
     smooth = tuple(smooth_sensitivity(curve, beta=beta) for curve, beta in each)
     sd = math.hypot(*np.multiply(smooth, noise.sigmas))
-    if exact and max(noise.betas) >= gnss.largest_beta(noise.order):
+    if exact and max(noise.betas) >= largest_beta(noise.order):
         return PublishedRelease(noise, smooth, None, sd)
-    charge = gnss.gnss_rdp if exact else gnss_rdp
+    charge = gnss_rdp if exact else published_gnss_rdp
     draws = zip(noise.betas, noise.sigmas, strict=True)
     cost = sum(charge(beta=beta, sigma=sigma, order=noise.order) for beta, sigma in draws)
     return PublishedRelease(noise, smooth, epsilon + cost, sd)

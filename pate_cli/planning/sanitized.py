@@ -30,9 +30,14 @@ import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.cost_table import Price, Tally
-from pate_cli.accounting.gnss import gnss_costs, largest_beta, largest_order, shift_quantile
 from pate_cli.accounting.score_grid import QUICK
-from pate_cli.accounting.sensitivity import sparse_distances
+from pate_cli.accounting.sensitivity import (
+    gnss_costs,
+    largest_beta,
+    largest_order,
+    shift_quantile,
+    sparse_distances,
+)
 from pate_cli.core.arrays import Floats, Histograms, winners
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind

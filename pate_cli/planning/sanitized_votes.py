@@ -16,9 +16,8 @@ import numpy as np
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.cost_table import Price, Tally
-from pate_cli.accounting.gnss import shift_quantile
 from pate_cli.accounting.score_grid import FINE, QUICK, Resolution
-from pate_cli.accounting.sensitivity import distances_for, sparse_distances
+from pate_cli.accounting.sensitivity import distances_for, shift_quantile, sparse_distances
 from pate_cli.core.arrays import Ints
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows

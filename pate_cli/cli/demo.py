@@ -9,7 +9,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.verbs.parameters.kinds import FileName
+from pate_cli.verbs.keywords import FileName
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.spent.json")
@@ -26,8 +26,8 @@ def demo(*, folder: FileName | None = None) -> None:
     import pyarrow.parquet as pq
 
     import pate_cli as pate
+    from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.disclosure.record import RecordFile
-    from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.summary import of_report
 
     terminal.refuse_closed()

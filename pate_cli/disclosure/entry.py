@@ -1,4 +1,13 @@
-"""How a run is entered in the record of its teachers, and its outcome noted.
+"""How a run finds the record of its teachers, is entered there, and has its outcome noted.
+
+A record lies beside its votes unless another is named. How the user saw it last tells where it is
+once votes were moved, copied or linked, and that it is gone or was rolled back while its votes
+remain. That is kept in the user's state directory, in files of mode 0600, under a quick fingerprint
+of the votes: nothing public holds a hash of votes. It is a help to who forgets, and no proof: where
+the directory cannot be read or written nothing is known, and runs go on.
+
+Votes have one record. Where another is named it takes over all runs of the one that they had, which
+from then on says where it goes on, and takes no further run.
 
 A run stands in the record before anything is made of its votes. Whatever ends it may follow from
 the votes, or from a test whose outcome somebody has seen: were it free, there could be another try.
@@ -8,15 +17,381 @@ So nothing is struck out but a run whose file turned out to hold no votes.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+import functools
+import hashlib
+import json
+import operator
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final, Self
+from urllib.parse import unquote, urlsplit
 
-from pate_cli.core.errors import LedgerError, OutputError, UsageError, VoteError
+from pate_cli.core.errors import (
+    LedgerError,
+    OutputError,
+    ParameterError,
+    UsageError,
+    VoteError,
+    quoted,
+)
 from pate_cli.disclosure.ledger import check_neighbours
-from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace, held
+from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
 from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
-from pate_cli.files.inputs import note
+from pate_cli.files.addresses import is_address, public_name, refuse_address
+from pate_cli.files.document import Refusal, decoded, encoded
+from pate_cli.files.journal import locked
+from pate_cli.files.outputs import make_folder, writing
+from pate_cli.files.protected import note, places_of
+
+_ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+_BLOCK: Final = 1 << 16
+_BLOCKS: Final = 16
+_MOST_MEMBERS: Final = 1000
+_LARGEST: Final = 1 << 16
+
+
+@dataclass(frozen=True)
+class RecordPlace:
+    """The record of some teachers, which may not have begun yet; without a file nothing is kept.
+
+    Attributes:
+        file: the record.
+        earlier: records that the votes had, and that `file` takes over.
+        votes: what the holder calls the votes.
+        named: somebody named the record, or the ensemble.
+    """
+
+    file: RecordFile | None = None
+    earlier: tuple[RecordFile, ...] = ()
+    votes: str | None = None
+    named: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        votes: Any,
+        *,
+        record: str | os.PathLike[str] | RecordPlace | bool | None,
+        ensemble: str | None = None,
+        seeded: bool = False,
+        accept_lost: bool = False,
+    ) -> Self | RecordPlace:
+        """Find the record of votes: the one that is named, or the one that they have already.
+
+        That lies beside them; or elsewhere, where they were moved, copied or linked since.
+
+        Args:
+            votes: as the verbs take them; what lies on disk has a record beside it.
+            record: its file; False for none.
+            ensemble: a name, under which it is kept in a folder of the user's own.
+            seeded: the run is for tests, and entered in a record only where one is named.
+            accept_lost: begin a record anew where the one that votes had is gone.
+
+        Raises:
+            UsageError: two ways to name it, or a name that is none.
+            LedgerError: the record is damaged, gone or rolled back; or there are several.
+        """
+        if isinstance(record, RecordPlace):
+            return record
+        name, path = _on_disk(votes)
+        if record is False or seeded:
+            path = None  # what the votes have is left alone
+        known = [] if path is None else [record_beside(path)]
+        keys = () if path is None else keys_of_votes(path)
+        told = told_record(record, ensemble)
+        return cls.found(told, known, keys=keys, votes=name, accept_lost=accept_lost)
+
+    @classmethod
+    def found(
+        cls,
+        told: Path | None,
+        known: Sequence[Path] = (),
+        *,
+        keys: Sequence[str] = (),
+        votes: str | None = None,
+        together: bool = False,
+        accept_lost: bool = False,
+    ) -> Self:
+        """Find the one record of what lies at some places, or was seen with the votes before.
+
+        Args:
+            told: the record that is named, if one is.
+            known: where else records of the same teachers may lie; the first of them is begun where
+                there is none.
+            keys: fingerprints of the votes. SECRET.
+            votes: what the holder calls them.
+            together: somebody gave all that is known as of the same teachers, so that of several
+                records the first goes on.
+            accept_lost: begin a record anew where one that was there is gone.
+
+        Raises:
+            LedgerError: a record is damaged, gone or rolled back; there are several and none of
+                them is named; or it goes on in another that is not known here.
+        """
+        seen = list(recall(keys))
+        named = [*([] if told is None else [told]), *known]
+        places = [*named, *(Path(one.record) for one in seen)]
+        for path in places:  # which grow: a record that was taken over leads to the next
+            more = list(recall([key_of_record(path)]))
+            seen += more
+            places += [other for one in more if (other := Path(one.record)) not in places]
+        files = _files(places)
+        there = [file for file in files if file.goes_on_in is None and not file.empty]
+        chosen = next(iter(files), None)
+        if told is None:
+            chosen = _longest(there, first=together) or chosen
+        if not accept_lost:
+            _refuse_lost(seen, files, chosen)
+        earlier = tuple(file for file in there if file is not chosen)
+        if chosen is not None:
+            chosen.keys = (*keys, *(key_of_record(file.path) for file in earlier))
+        return cls(chosen, earlier, votes, named=told is not None)
+
+    @property
+    def files(self) -> tuple[RecordFile, ...]:
+        """The record, if there is one."""
+        return () if self.file is None else (self.file,)
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Files that no output may replace."""
+        return tuple(file.path for file in (*self.files, *self.earlier))
+
+    @property
+    def record(self) -> SpendRecord:
+        """All runs that are known: those of the record, and those that it takes over."""
+        known = (file.record for file in (*self.files, *self.earlier))
+        return functools.reduce(operator.or_, known, SpendRecord())
+
+    @property
+    def joined(self) -> str | None:
+        """Say which record a run joins that nobody named, or which one is taken over; else None."""
+        if self.file is None:
+            return None
+        if self.earlier:
+            taken = " and ".join(file.name for file in self.earlier)
+            return f"the record {self.file.name} takes over {taken}, which takes no further runs"
+        return None if self.named or self.file.empty else f"joins the record {self.file.name}"
+
+    def twin(self, teachers: int) -> str | None:
+        """Say how to join another record in the folder of a new one, of as many teachers.
+
+        Two records of the same teachers would each tell of a part of what was spent.
+
+        Args:
+            teachers: how many vote.
+
+        Returns:
+            One line; None where the record is named or there already, or no other is like it.
+        """
+        if self.named or self.file is None or not self.file.empty:
+            return None
+        path = self.file.path
+        for other in sorted({*path.parent.glob("*.spent.json")} - {path}):
+            with contextlib.suppress(LedgerError):
+                told = (run.settings for run in SpendRecord.read(other).runs)
+                if teachers in (each and each.mechanism.get("teachers") for each in told):
+                    return (
+                        f"{path.name} begins a new record, and {other.name} beside it is of "
+                        f"{teachers} teachers, too. If they are the same, name them for both with "
+                        "`ensemble`: their runs then add up"
+                    )
+        return None
+
+    def make_folder(self) -> None:
+        """Make the folder of an ensemble; any other is there or is not."""
+        folder = Path(os.path.realpath(state_folder()))
+        if self.file is not None and self.file.path.parent == folder:
+            with writing(str(folder)):
+                make_folder(folder, 0o700)
+
+
+@contextlib.contextmanager
+def held(files: Sequence[RecordFile]) -> Iterator[None]:
+    """Let nobody else append to these records while the block runs; they are read to their ends.
+
+    How they are then is kept, for the next run to find them so.
+
+    Raises:
+        LedgerError: one of them lost what was read of it before.
+        OutputError: no lock can be had, or a record cannot be written.
+    """
+    with locked([file.path for file in files]):
+        for file in files:
+            file.catch_up()
+        yield
+        for file in reversed(files):  # the first one last: it takes over the others
+            if not file.empty:
+                remember([key_of_record(file.path), *file.keys], file.sighting)
+
+
+def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | None) -> Path | None:
+    """Return the file of the record that keywords name; None where they name none.
+
+    Raises:
+        ParameterError: no path.
+        UsageError: two names, or one that no file has.
+    """
+    if record is not None and ensemble is not None:
+        raise UsageError("`record` and `ensemble` both name the record; give one of them")
+    if isinstance(record, str | os.PathLike):
+        refuse_address(record, "runs at once take turns at a record, by a lock")
+        return Path(record)
+    if record is not None and record is not False:
+        raise ParameterError(f"`record` must be a path, or False for none, got {quoted(record)}")
+    if ensemble is not None and not _ENSEMBLE.fullmatch(ensemble):
+        raise UsageError(
+            "`ensemble` is a name of up to 100 letters, digits, '.', '_' and '-', the first one a "
+            "letter or a digit"
+        )
+    return None if ensemble is None else state_folder() / f"{ensemble}.spent.json"
+
+
+def record_beside(votes: str | os.PathLike[str]) -> Path:
+    """Return the record that belongs beside votes or a ledger on disk, `<name>.spent.json`.
+
+    Links are followed, so that every name of the file has the same record.
+    """
+    at = Path(os.path.realpath(votes))
+    return at.parent / f"{at.name}.spent.json"
+
+
+def _files(places: Sequence[Path]) -> list[RecordFile]:
+    """Return the records at some places: the first, there or not, and all others that are there.
+
+    A link to a file is no other record.
+    """
+    files: list[RecordFile] = []
+    known = set[Any]()
+    for path in places:
+        at = places_of(path)
+        if not files or (at and known.isdisjoint(at) and os.access(path, os.F_OK)):
+            files.append(RecordFile(path))
+            known |= at
+    return files
+
+
+def _refuse_lost(
+    seen: Sequence[Sighting], files: Sequence[RecordFile], chosen: RecordFile | None
+) -> None:
+    """LedgerError where no file tells of what was seen, or one leads to a record not among them."""
+    for one in seen:
+        if not any(file.tells_of(one) for file in files):
+            raise LedgerError(
+                f"the record {public_name(one.record)} is gone, or lost some of the {one.lines} "
+                "lines that it had; restore it from a copy. To begin anew all the same, as if "
+                "nothing had been spent, say `accept_lost_record`"
+            )
+    known = (None, *(each.path.name for each in files))
+    for file in files:
+        if file is not chosen and file.goes_on_in not in known:
+            file.refuse_run()
+
+
+def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
+    """Return the record of which all others are copies of an earlier day; None without any.
+
+    If there is none, it is the `first`, or LedgerError.
+    """
+    longest = max(files, key=lambda file: file.sighting.lines, default=None)
+    for file in files:
+        if longest is not None and not longest.tells_of(file.sighting):
+            if first:
+                return files[0]
+            raise LedgerError(
+                f"{longest.name} and {file.name} are two records of these teachers; name the one "
+                "that goes on, with `record` or `ensemble`: it takes over the runs of both"
+            )
+    return longest
+
+
+def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
+    """Return the name of the votes, and where they lie if they are on disk."""
+    if not isinstance(votes, str | os.PathLike) or os.fspath(votes) == "-":
+        return None, None
+    name = os.fspath(votes)
+    shown = re.split(r"[/\\]", public_name(name).rstrip("/\\"))[-1] or None
+    path = unquote(urlsplit(name).path) if name.startswith("file://") else name
+    try:
+        there = not is_address(path) and (Path(path).is_file() or Path(path).is_dir())
+    except (OSError, ValueError):
+        there = False
+    return shown, Path(path) if there else None
+
+
+# --- what the user saw last ----------------------------------------------------------------------
+
+
+def state_folder() -> Path:
+    """Return the folder of the user's own for what pate keeps.
+
+    `$PATE_HOME`; else `pate` in `$XDG_STATE_HOME`, in `~/.local/state`, or in `%LOCALAPPDATA%`.
+
+    Raises:
+        UsageError: there is no home folder.
+    """
+    if own := os.environ.get("PATE_HOME"):
+        return Path(own)
+    home = os.environ.get("XDG_STATE_HOME") or os.environ.get("LOCALAPPDATA")
+    try:
+        return (Path(home) if home else Path.home() / ".local" / "state") / "pate"
+    except RuntimeError:
+        raise UsageError("there is no home folder to keep records in; name a file") from None
+
+
+def keys_of_votes(path: Path) -> tuple[str, ...]:
+    """Return fingerprints of a file of votes, or of every file in a folder: size and some blocks.
+
+    Small files are read whole. Nothing where they cannot be read.
+    """
+    try:
+        members = [path] if path.is_file() else sorted(path.iterdir())[:_MOST_MEMBERS]
+        return tuple(_fingerprint(each) for each in members if each.is_file())
+    except OSError:
+        return ()
+
+
+def key_of_record(path: Path) -> str:
+    """Return the name under which a record is known by its own place."""
+    return hashlib.sha256(b"record " + os.fsencode(os.path.realpath(path))).hexdigest()
+
+
+def recall(keys: Iterable[str]) -> Iterator[Sighting]:
+    """Yield how records were last seen, under keys of votes or of the records."""
+    with contextlib.suppress(UsageError):
+        folder = state_folder() / "seen"
+        for key in keys:
+            with contextlib.suppress(OSError, ValueError, RecursionError, LedgerError):
+                with (folder / key).open("rb") as file:
+                    data = json.loads(file.read(_LARGEST))
+                yield decoded(Sighting, data, Refusal(LedgerError, "no sighting: "))
+
+
+def remember(keys: Iterable[str], seen: Sighting) -> None:
+    """Keep under these keys how a record was seen, in the place of what was known."""
+    with contextlib.suppress(OSError, UsageError):
+        folder = state_folder() / "seen"
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for key in keys:
+            draft = folder / f"{key}.{os.getpid()}"
+            draft.touch(0o600)
+            draft.write_text(json.dumps(encoded(seen)))
+            draft.replace(folder / key)
+
+
+def _fingerprint(path: Path) -> str:
+    """Return a hash of the size of a file, its first and its last block, and some between."""
+    size = path.stat().st_size
+    step = max(_BLOCK, (size - _BLOCK) // (_BLOCKS - 1))
+    digest = hashlib.sha256(b"votes %d " % size)
+    with path.open("rb") as file:
+        for at in (*range(0, size, step), max(size - _BLOCK, 0)):
+            file.seek(at)
+            digest.update(file.read(_BLOCK))
+    return digest.hexdigest()
 
 
 class Entry:

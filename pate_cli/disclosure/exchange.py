@@ -36,12 +36,10 @@ from pate_cli.core.errors import LedgerError, ParameterError, ReportError, Usage
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.facts import Quote, report_of
 from pate_cli.disclosure.guarantee import covers
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.quote import Quote
-from pate_cli.disclosure.reader import read_report
-from pate_cli.disclosure.report import Report, ReportFacts
+from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.run_checks import check_size
 
 Described = Report | Quote | str | PathLike[str]

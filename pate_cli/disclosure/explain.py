@@ -1,6 +1,6 @@
 """A report in plain words: what is promised, to whom, on what it rests, what was not checked.
 
-Every sentence is made of numbers that were checked first (`disclosure.checks`). A report that
+Every sentence is made of numbers that were checked first (`disclosure.verification`). A report that
 does not hold gets one sentence that says so, and none of its own. A terminal, a notebook and a page
 of HTML show the same sentences.
 """
@@ -23,7 +23,6 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import printable, quoted
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.checks import PROMISE
 from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
 from pate_cli.disclosure.guarantee import (
     TOTAL,
@@ -34,8 +33,8 @@ from pate_cli.disclosure.guarantee import (
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.verification import FAILED, OPEN, Check
-from pate_cli.files.existing import PAGE, Replaces
+from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
+from pate_cli.files.protected import PAGE, Replaces
 from pate_cli.files.results import Result
 
 # Facts about votes and records; the other parameters of a mechanism are its noise.

@@ -1,8 +1,8 @@
-"""The ledger: what runs have spent on the votes they saw.
+"""The ledger: what runs have spent on the votes they saw; and the only door out of it.
 
 The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, and publishing
-them would itself cost privacy; `release` is the only way from a ledger to a number fit for
-publishing. Ledgers of rounds add up: `+` is commutative and associative.
+them would itself cost privacy. `sanitized_epsilon` is the only way from a ledger to a number fit
+for publishing. Ledgers of rounds add up: `+` is commutative and associative.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from typing import Any, Final
 
 import numpy as np
 
+from pate_cli.accounting.conversion import round_up
+from pate_cli.accounting.sensitivity import smooth_sensitivity
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError
-from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.settings import Settings
+from pate_cli.core.noise import Noise
+from pate_cli.disclosure.external import Stated, stated_rdp
+from pate_cli.disclosure.settings import Draw, ReleasePlan, Settings
+from pate_cli.files.addresses import LARGEST, reading
 from pate_cli.files.document import SPARING, Form, encoded
-from pate_cli.files.reading import LARGEST, reading
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import Mechanism
 
@@ -205,3 +208,37 @@ def check_neighbours(runs: Iterable[Settings]) -> None:
             "runs charged for other `teachers_per_record` or `groups` have no common neighbours. "
             "Charge all runs on the same teachers alike; others have a record of their own"
         )
+
+
+def sanitized_epsilon(
+    ledger: Ledger,
+    plan: ReleasePlan,
+    noise: Noise,
+    *,
+    earlier: Sequence[Draw] = (),
+    external: Sequence[Stated] = (),
+) -> float:
+    """Spend the sanitizing noise once; return the ε that may be published, rounded up, nats.
+
+    It is f + SS_β·(κ + σN) at the plan's order (accounting.sensitivity), converted to ε. Call it
+    once for every draw that is charged: whoever draws twice and keeps one publishes more than was
+    paid for.
+
+    Args:
+        ledger: what was spent, over all rounds.
+        plan: fixed before any vote was seen, and never from the ledger's own numbers.
+        noise: the source of the one draw.
+        earlier: draws that were made from these rounds before; their cost is added.
+        external: other mechanisms on the same records. Their cost is public: it is added after the
+            draw, whose noise hides the votes' alone.
+
+    Raises:
+        LedgerError: the plan's order was not charged.
+    """
+    row, order = ledger.row(plan.order), np.array([plan.order])
+    smooth = smooth_sensitivity(
+        ledger.sensitivity[row], ceiling=float(ledger.ceiling[row]), beta=plan.beta
+    )
+    value = plan.value(float(ledger.rdp[row]), smooth, noise.fine_normal())
+    value += sum(draw.rdp(plan.order) for draw in earlier) + float(stated_rdp(external, order)[0])
+    return round_up(max(value, 0.0))

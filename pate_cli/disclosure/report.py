@@ -1,7 +1,8 @@
 """The public report: facts of a release, and the promise that is computed from them.
 
 Every field is a public parameter, the released labels' number, a data-independent ε, or a value
-that `release` sanitized. A report holds no reference to a ledger. Its fields are those of its file.
+that `release` sanitized. A report holds no reference to a ledger. Its fields are those of its file,
+which `read_report` reads back by their annotations.
 """
 
 from __future__ import annotations
@@ -10,8 +11,10 @@ import enum
 import functools
 import operator
 import os
+import sys
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from os import PathLike
 from typing import Any, Final
 
 import numpy as np
@@ -19,21 +22,29 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.composition import Textbook
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.errors import PateError
-from pate_cli.core.label_set import LabelSet, rows_of
+from pate_cli.core.arrays import LabelSet, rows_of
+from pate_cli.core.errors import PateError, ReportError
 from pate_cli.core.said import Pairs, Said
-from pate_cli.core.version import __version__
+from pate_cli.core.stamps import __version__
 from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.runs import Spent
+from pate_cli.disclosure.settings import Draw, ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.files.addresses import public_name
-from pate_cli.files.document import SPARING, encoded, schema_of
-from pate_cli.files.reading import Digest, digest_of
+from pate_cli.files.addresses import Digest, digest_of, public_name, reading
+from pate_cli.files.document import (
+    SPARING,
+    Refusal,
+    decoded,
+    encoded,
+    parsed,
+    refuse_version,
+    schema_of,
+)
+from pate_cli.files.protected import note_stream
 from pate_cli.files.results import Result
 from pate_cli.votes.facts import Group
 
@@ -454,3 +465,72 @@ class RefusedError(PateError):
         """`report` is the public report of the refusal."""
         super().__init__(message)
         self.report = report
+
+
+_LARGEST: Final = 1 << 26  # bytes
+_OURS: Final = "give the file that --report wrote"
+_OTHERS: Final = {
+    "pate-ledger": "a ledger, which is SECRET; give the public report",
+    "pate-spend-record": "a record, which pate spent shows; give a report",
+    "dry_run": "a quote of --dry-run, nothing was released; give a report",
+}
+
+
+def read_report(path: str | PathLike[str]) -> Report:
+    """Return the report in a file, by path or address, or with "-" on standard input.
+
+    Raises:
+        ReportError: it cannot be read, or as for `parse_report`; the message names the file.
+        UsageError: it is an output of the command, too.
+    """
+    if path == "-":
+        return parse_report(_from_pipe(), "standard input")
+    with reading(path, "the report", ReportError) as file:
+        content = file.read(_LARGEST + 1)
+    return parse_report(content, public_name(path))
+
+
+def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
+    """Return a report that is given as it is, by its content, or by its file.
+
+    Raises:
+        ReportError: no report, or one against the schema.
+    """
+    if isinstance(given, Report):
+        return given
+    return parse_report(given) if isinstance(given, bytes) else read_report(given)
+
+
+def _from_pipe() -> bytes:
+    if sys.stdin is None or sys.stdin.closed:
+        raise ReportError("cannot read standard input: it is closed")
+    note_stream("the report", sys.stdin)
+    return sys.stdin.buffer.read(_LARGEST + 1)
+
+
+def parse_report(text: str | bytes, name: str = "the report") -> Report:
+    """Return the report that a JSON text is.
+
+    Args:
+        text: its content.
+        name: of the file, for messages.
+
+    Raises:
+        ReportError: no JSON, of another kind, of a version that is not read, or not as the fields
+            of a report must be.
+    """
+    head = text[:100] if isinstance(text, str) else text[:100].decode(errors="replace")
+    for kind, told in _OTHERS.items():  # lines of a record are no JSON together
+        if f'"{kind}"' in head:
+            raise ReportError(f"{name} is {told}")
+    foreign = Refusal(ReportError, f"{name} is no report, or a damaged one: ", f"; {_OURS}")
+    data = parsed(text, foreign, most=_LARGEST)
+    if not isinstance(data, dict) or data.pop("kind", None) != KIND:
+        raise ReportError(f"{name} is no report: {_OURS}")
+    version, releasable = data.pop("schema_version", None), data.pop("releasable", None)
+    refuse_version(version, SCHEMA_VERSION, name, ReportError)
+    damaged = Refusal(ReportError, f"{name} is damaged: ", "; restore it from a copy")
+    found = decoded(Report, data, damaged)
+    if releasable is not found.releasable:
+        raise damaged.of("`releasable` is not what `private` says")
+    return found

@@ -34,8 +34,7 @@ from pate_cli.disclosure.cost import Cost, Figure, Pair
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import Draw, Settings
 from pate_cli.files.document import SPARING
 
 _DIGITS: Final = 12

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from pate_cli.core.said import Pairs
+from pate_cli.disclosure.facts import Quote
 from pate_cli.disclosure.figures import nats, shown, verdict
 from pate_cli.disclosure.guarantee import WHATEVER, everything, premise_of, promise
-from pate_cli.disclosure.quote import Quote
 from pate_cli.disclosure.report import PublicPrior, Report
 
 _Rows: TypeAlias = Iterable[tuple[str, str]]

@@ -1,18 +1,50 @@
-"""Checks of a report, and all of them together as `verify` returns them; public."""
+"""Checks of a report: what it states, what follows from that, and what came with it.
+
+Every field is computed again, compared with something that was given, or named as not checkable;
+its declaration says which (`report.Checked`). `_LOOKS` lists what it is compared with, in order.
+`verify` returns all checks as a `Verification`, which is public.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+import importlib
+import importlib.util
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from os import PathLike, fspath
+from typing import Any, Final, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from pate_cli.core.errors import printable
+from pate_cli.accounting.composition import Bounded, Gaussian
+from pate_cli.core.arrays import LabelSet
+from pate_cli.core.errors import PateError, UsageError, VoteError, printable
 from pate_cli.core.said import Line, Said
+from pate_cli.core.words import LabelFormat, MechanismName
+from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.facts import report_of, textbook_steps
 from pate_cli.disclosure.figures import pair
+from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, Report, ReportFacts
+from pate_cli.disclosure.run_checks import (
+    TooLargeError,
+    check_size,
+    computed_anew,
+    differences,
+    record_faults,
+    rule_faults,
+    runs_of,
+    spent_faults,
+)
+from pate_cli.disclosure.runs import Spent
+from pate_cli.files.addresses import digest_of, is_address, reading
 from pate_cli.files.results import Result
+from pate_cli.labels.forms import FORMATS, formats_with
+from pate_cli.mechanisms import scored_from_parameters
+from pate_cli.votes.join import content_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
 _STYLES: Final = {OK: "green", FAILED: "bold red"}
@@ -122,3 +154,301 @@ class Verification(Result):
             return ""
         before = "Every check that could be made passed. " if self.holds else ""
         return f"{before}Not checked: {'; '.join(self.unchecked)}."
+
+
+# What is checked beside the fields of a kind (`Checked`), as it stands in a sentence.
+PROMISE: Final = "promise"
+LABELS: Final = "labels"
+COUNTS: Final = "rows and answers of the labels"
+RUN_SETTINGS: Final = "settings of a run without labels"
+GUESSES: Final = "what the guesses of the prior were made of"
+GUESSES_FILE: Final = "the file of the prior"
+LIBRARY: Final = "dp-accounting"
+# Why nobody can check facts of a kind from outside, whatever is given.
+_SECRET: Final = {
+    Checked.RELEASE_TEST: "its chance follows from the secret votes",
+    Checked.SANITIZING: "the votes behind sanitized.epsilon are secret",
+    Checked.EXTERNAL: "external parts are as the files of others state them",
+}
+_STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is rounded up by one
+_ROUND_OFF: Final = 2e-4  # of figures with four decimals
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """A report that anybody may have written, with what it is compared with.
+
+    Attributes:
+        report: the one that is checked.
+        record: of the same teachers; None where none is given.
+        labels: the file that came with it; None where none is given.
+        priors: guesses of a prior, or their files.
+        library: whether dp-accounting is asked for its figures; where it is installed if None.
+    """
+
+    report: Report
+    record: SpendRecord | None = None
+    labels: str | PathLike[str] | None = None
+    priors: Sequence[Any] = ()
+    library: bool | None = False
+
+
+def checks_of(given: Evidence) -> Iterator[Check]:
+    """Yield every check of a report, in order.
+
+    Raises:
+        TooLargeError: it would take too long to compute the report again.
+        VoteError: the file of labels cannot be read at all.
+        UsageError: the library is asked for and not installed.
+    """
+    try:
+        computed = list(_computed(given.report))
+    except TooLargeError:
+        raise
+    except (PateError, ValueError, ArithmeticError) as error:
+        yield Check(Checked.COMPUTED, FAILED, f"no run has these settings: {error}")
+        return
+    yield from computed
+    for look in _LOOKS:
+        yield from look(given)
+
+
+def _computed(report: Report) -> Iterator[Check]:
+    """Yield whether all that follows from the facts of a report is as it says."""
+    check_size(report.rounds)
+    faults = [*_setting_faults(report)]
+    spent = report.spent
+    if spent is not None:
+        faults += spent_faults(report)
+        spent = Spent.of(computed_anew(report))
+    again = report_of(replace(report.facts, spent=spent))
+    apart = differences(report.to_dict(), again.to_dict(), "what it states gives")
+    worst = again.data_independent
+    found = (
+        f"computed again from what it states: whatever the votes epsilon {worst.epsilon:g} for "
+        f"everything, {worst.labels_epsilon:g} for the labels"
+    )
+    yield Check.of(Checked.COMPUTED, [*faults, *apart], found)
+    yield Check(PROMISE, OK if again.claimed else FAILED, again.summary)
+
+
+def _setting_faults(report: Report) -> Iterator[str]:
+    """Yield why no run has this target, or a session this rule: public numbers settle both."""
+    for done in report.rounds:
+        yield from rule_faults(done)
+    target = report.target
+    if target is not None:
+        (done,) = report.rounds
+        mechanism = scored_from_parameters(done.mechanism)
+        worst = Cost.of_labels(done).own.epsilon
+        if target != target.settled(mechanism, queries=done.queries, worst_case=worst):
+            yield "the release test of this target is settled otherwise, or not needed"
+
+
+def _of_record(given: Evidence) -> Iterator[Check]:
+    """Yield whether the record tells of the runs of a report, and of no other before it."""
+    if given.record is not None:
+        found = "the record tells of all of them, and of no other before this report"
+        yield Check.of(Checked.RECORD, record_faults(given.report, given.record), found)
+    elif given.report.spent is None:
+        yield Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
+    else:
+        told = "the record can tell, which the holder of the votes keeps"
+        yield Check(Checked.RECORD, OPEN, told)
+
+
+def _secret(given: Evidence) -> Iterator[Check]:
+    """Yield what nobody can check from outside, by the declarations of the facts."""
+    report = given.report
+    stated = {
+        each.metadata[CHECKED]
+        for each in fields(ReportFacts)
+        if getattr(report, each.name) != each.default
+    }
+    if any(run.external for run in runs_of(report)):
+        stated.add(Checked.EXTERNAL)
+    yield from (Check(how, OPEN, why) for how, why in _SECRET.items() if how in stated)
+    if any(done.prior for done in report.rounds):
+        yield Check(GUESSES, OPEN, "whether the votes or private data shaped them")
+
+
+def _of_labels(given: Evidence) -> Iterator[Check]:
+    """Yield whether a file of labels is that of the report, and was made with its settings."""
+    report, labels, known = given.report, given.labels, given.report.labels
+    if labels is None:
+        yield _without_labels(given)
+        return
+    if known is None:
+        yield Check(LABELS, OPEN, "the report names no hash of labels")
+        try:
+            known = report.with_labels(labels).labels
+        except UsageError:
+            return
+    else:
+        found = LabelFile.of(digest_of(labels), known.format)
+        told = f"SHA-256 {found.sha256}"
+        other = [] if found == known else [f"{told}, the report names {known.sha256}"]
+        yield Check.of(LABELS, other, told)
+    if known is None or len(report.rounds) != 1:
+        return
+    try:
+        counts = count_labels(labels, known.format, report.label_set)
+    except VoteError as error:
+        yield Check(COUNTS, FAILED, str(error))
+        return
+    told = f"{report.queries} of {counts.rows} rows asked, {report.answers} answers"
+    yield Check.of(COUNTS, _count_faults(report, counts), told)
+    if FORMATS[known.format].metadata:
+        others = _other_settings(report, counts.metadata)
+        yield Check.of(Checked.LABELS, others, "as the report has them")
+    else:
+        some = " and ".join(formats_with("metadata"))
+        told = f"{known.format} stores no settings and no names of classes to compare; {some} do"
+        yield Check(Checked.LABELS, SKIPPED, told)
+
+
+def _without_labels(given: Evidence) -> Check:
+    """Return what tells of the settings of a run whose labels are not given, or not there."""
+    report, record = given.report, given.record
+    if report.answers or report.labels is not None:
+        return Check(LABELS, SKIPPED, "no file of labels was given")
+    if record is not None and report.run and record.known(report.run) is not None:
+        return Check(RUN_SETTINGS, OK, "compared with the record")
+    return Check(RUN_SETTINGS, OPEN, "the record tells, and nothing else")
+
+
+def _count_faults(report: Report, counts: LabelCounts) -> Iterator[str]:
+    asked, answers, told = counts.asked, counts.answers, counts.sources
+    if asked < report.queries or (told and asked > report.queries):
+        yield f"{asked} rows that were asked, the report says {report.queries}"
+    # A student's labels are no answers, and not every format tells them apart.
+    interactive = report.mechanism.get("name") == MechanismName.INTERACTIVE
+    if answers < report.answers or (answers > report.answers and (told or not interactive)):
+        yield f"{answers} answers, the report says {report.answers}"
+
+
+def _other_settings(report: Report, carried: dict[str, Any]) -> Iterator[str]:
+    """Yield which settings labels carry otherwise than a report states them."""
+    (done,) = report.rounds
+    stated: dict[str, Any] = done.texts()
+    if report.label_set is None and report.label_names is not None:
+        stated["label_names"] = list(report.label_names)
+    beside = {"sources"}
+    if not done.aggregator.listed:
+        beside.add("label_names")  # those that came out, and so the labels themselves
+    for name in dict.fromkeys((*stated, *carried)):
+        if name not in beside and stated.get(name) != carried.get(name):
+            yield f"the labels carry another {name}"
+
+
+def _of_guesses(given: Evidence) -> Iterator[Check]:
+    """Yield whether guesses that are given are those that the report names, by their hash."""
+    known = {done.prior.sha256 for done in given.report.rounds if done.prior is not None}
+    found = {content_of(each) for each in given.priors}
+    for each in sorted(known | found):
+        if each not in found:
+            yield Check(GUESSES_FILE, SKIPPED, f"the file with SHA-256 {each} was not given")
+        elif each not in known:
+            yield Check(GUESSES_FILE, FAILED, f"SHA-256 {each}, which the report does not name")
+        else:
+            yield Check(GUESSES_FILE, OK, f"SHA-256 {each}")
+
+
+def _of_textbooks(given: Evidence) -> Iterator[Check]:
+    """Yield whether dp-accounting finds the figures of textbooks no larger than they are stated."""
+    there, stated = importlib.util.find_spec("dp_accounting"), given.report.crosscheck
+    if given.library and there is None:
+        raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
+    figures = [] if stated is None else [v for v in vars(stated).values() if isinstance(v, float)]
+    if given.library is False or there is None or not figures:
+        return
+    try:
+        ours, (theirs, slack) = min(figures), _by_library(given.report)
+        told = f"it gives {theirs:.6g}, a textbook {ours:g}"
+        yield Check.of(LIBRARY, [] if theirs <= 1.01 * ours + slack else [told], told)
+    except Exception as error:  # whatever another library raises is no fault of the report
+        yield Check(LIBRARY, OPEN, f"it failed: {type(error).__name__}")
+
+
+def _by_library(report: Report) -> tuple[float, float]:
+    """Return ε of the labels by dp-accounting, and what it may be above for its grid of losses."""
+    pld = importlib.import_module("dp_accounting.pld.privacy_loss_distribution")
+    common = importlib.import_module("dp_accounting.pld.common")
+    grid, total = {"value_discretization_interval": _STEP}, pld.identity(_STEP)
+    steps = [step for step in textbook_steps(report.rounds) if step.count]
+    for step in steps:
+        if isinstance(step, Gaussian):
+            one = pld.from_gaussian_mechanism(step.noise_multiplier, **grid)
+        else:
+            pair = common.DifferentialPrivacyParameters(step.epsilon, step.delta)
+            one = pld.from_privacy_parameters(pair, **grid)
+        total = total.compose(one.self_compose(step.count))
+    slack = _STEP * sum(step.count for step in steps if isinstance(step, Bounded))
+    epsilon = total.get_epsilon_for_delta(report.facts.cost.labels.own.delta)
+    return float(epsilon), slack + _ROUND_OFF
+
+
+_LOOKS: Final = (_of_record, _secret, _of_labels, _of_guesses, _of_textbooks)
+
+
+# AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.
+_DAMAGE: Final = (
+    *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError),
+    pa.ArrowException,
+)
+
+
+class LabelCounts(NamedTuple):
+    """Counts in units of the report, and the metadata of the file.
+
+    Attributes:
+        rows: of votes: queries, or pairs of a query and a label.
+        sources: whether the file tells who gave a label, and which rows were not asked.
+        asked: rows that were asked; all of them where the file does not tell.
+        answers: rows that the teachers answered; where the file does not tell, that have a label.
+        metadata: texts, and `label_names` a list of them; empty where the file has none.
+    """
+
+    rows: int
+    sources: bool
+    asked: int
+    answers: int
+    metadata: dict[str, Any]
+
+
+def count_labels(
+    path: str | PathLike[str], label_format: LabelFormat, label_set: LabelSet | None
+) -> LabelCounts:
+    """Return the counts of a file of labels.
+
+    Raises:
+        VoteError: it cannot be read as labels of this format.
+    """
+    name = fspath(path)
+    try:
+        # Arrow gets no file of Python's: a thread of Arrow's that gives it back late, at the end
+        # of the process, ends that with a signal.
+        there = reading(name, "the labels that are checked", VoteError)
+        with there if is_address(name) else pa.OSFile(name) as file:
+            table = FORMATS[label_format].read(file)
+            table.validate(full=True)
+            return _counted(table, label_set)
+    except _DAMAGE:
+        raise VoteError(f"the labels cannot be read as {label_format}") from None
+
+
+def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
+    import pyarrow.compute as pc  # heavy, and rarely needed
+
+    about, rows = (table.schema.metadata or {}).get(b"pate", "{}"), table.num_rows
+    metadata = dict(json.loads(about))
+    if label_set is not None and "unanswered" in table.column_names:
+        rows *= label_set.count
+        silent = pc.sum(pc.list_value_length(table["unanswered"])).as_py() or 0
+    elif "source" not in table.column_names:
+        silent = table["label"].null_count
+    else:
+        sources = np.asarray(table["source"].to_pylist())
+        left, answers = (int(np.count_nonzero(sources == who)) for who in ("not asked", "teachers"))
+        return LabelCounts(rows, True, rows - left, answers, metadata)
+    return LabelCounts(rows, False, rows, rows - silent, metadata)

@@ -17,7 +17,7 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.core.arrays import DENSE_CLASSES, Counts, Floats, Histograms, dense
 from pate_cli.core.errors import UsageError, ValidityError
 from pate_cli.core.words import Analysis, MechanismName, OrderChoice
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 from pate_cli.paper.conditions import check_conditions
 from pate_cli.paper.conversion import TABLE_ORDERS, published_gnss_rdp, to_epsilon
@@ -27,8 +27,8 @@ from pate_cli.paper.gnmax import gnmax_rdp
 from pate_cli.paper.laplace import laplace_rdp
 from pate_cli.planning.cost import MOMENT_ORDERS, CostAnalysis
 from pate_cli.planning.sensitivity import Sensitivity
-from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import AskedRows, OnCounts
+from pate_cli.run.labelling import LedgerAccount
 
 Kept: TypeAlias = tuple[float, Floats]
 """Expected cost and local sensitivity by distance, summed over some queries. SECRET."""

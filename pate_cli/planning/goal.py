@@ -13,7 +13,7 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_delta, check_positive, check_scale
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning.forecast import Forecast, expected_by_rows
 from pate_cli.planning.search import Candidate

@@ -24,7 +24,6 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning import words
-from pate_cli.planning.bisection import least
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
 from pate_cli.planning.rule import (
     LEAST_CHANCE,
@@ -34,6 +33,7 @@ from pate_cli.planning.rule import (
     choose,
     public_goal,
 )
+from pate_cli.planning.search import least
 from pate_cli.planning.tuning import Tuning, keywords_of, line_of
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 

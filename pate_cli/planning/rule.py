@@ -16,8 +16,7 @@ import numpy as np
 
 from pate_cli.core.arrays import Ints
 from pate_cli.core.words import Bound, MechanismName
-from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_labels, rows_within, worst_case_epsilon
 from pate_cli.planning.query_costs import FEW_VOTES, QueryCosts, exact_costs, quick_costs

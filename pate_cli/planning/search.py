@@ -1,5 +1,6 @@
-"""One search for every goal: a pattern search over threshold, noise and the weight of a prior.
+"""Searches: by halving for one number, and one pattern search for threshold, noise and prior.
 
+The pattern search serves every goal.
 From the best of several starts it looks at all settings one step away on one axis or on two, and a
 step further where the last step was good. It goes to the best of them, and halves its steps where
 none is better. A `look` says how good settings are, many at once; this module knows nothing about
@@ -13,8 +14,62 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
+from pate_cli.core.errors import UnreachableError
 from pate_cli.core.words import MechanismName
 from pate_cli.planning.tuning import Tuning, three_digits
+
+
+def least(
+    holds: Callable[[float], bool],
+    *,
+    start: float,
+    within: tuple[float, float],
+    precision: float,
+) -> float:
+    """Return the least number from which on a condition holds, to a relative precision.
+
+    Args:
+        holds: the condition.
+        start: where to begin; the search doubles or halves from there.
+        within: the range; its lower end is the answer where the condition holds even there.
+        precision: relative.
+
+    Raises:
+        UnreachableError: the condition does not hold at `high`.
+    """
+    low, high = within
+    above = min(max(start, low), high)
+    while not holds(above):
+        if above >= high:
+            raise UnreachableError(f"nothing up to {high:g} is enough")
+        low, above = above, min(2.0 * above, high)
+    below = max(above / 2.0, low)
+    while below > low and holds(below):
+        above, below = below, max(below / 2.0, low)
+    if below <= low and holds(low):
+        return low
+    while above > below * (1.0 + precision):
+        middle = (below * above) ** 0.5
+        below, above = (below, middle) if holds(middle) else (middle, above)
+    return above
+
+
+def most_rows(passes: Callable[[int], bool], *, available: int) -> int:
+    """Return the most rows that pass, at most those available; 0 if none.
+
+    It presupposes that once rows fail, more rows fail as well.
+    """
+    if not passes(1):
+        return 0
+    low, high = 1, 2
+    while high <= available and passes(high):
+        low, high = high, 2 * high
+    high = min(high, available + 1)
+    while high - low > max(1, low // 500):
+        middle = (low + high) // 2
+        low, high = (middle, high) if passes(middle) else (low, middle)
+    return low
+
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}
 """The factor by which each parameter is changed at first."""

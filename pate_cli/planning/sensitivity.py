@@ -13,7 +13,7 @@ from pate_cli.accounting.cost_table import Price, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
 from pate_cli.core.said import Said
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning import words

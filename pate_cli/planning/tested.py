@@ -20,14 +20,12 @@ import numpy as np
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.bisection import least, most_rows
 from pate_cli.planning.forecast import expected_by_rows, forecast, rows_within, worst_case_epsilon
 from pate_cli.planning.goal import Found, Goal, Pricing, served_by
 from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above, quick_costs
-from pate_cli.planning.search import Candidate
+from pate_cli.planning.search import Candidate, least, most_rows
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 

@@ -19,7 +19,7 @@ from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
 from pate_cli.files.results import Result
 from pate_cli.planning import words
 from pate_cli.planning.goal import DRAWN, Found, Goal, Pricing
-from pate_cli.planning.sanitized_votes import SanitizedVotes
+from pate_cli.planning.sanitized import SanitizedVotes
 from pate_cli.planning.search import Candidate, Search
 from pate_cli.planning.tested import TestedVotes
 from pate_cli.planning.tuning import Tuning, keywords_of, line_of

@@ -9,22 +9,24 @@ from typing import Any
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
-from pate_cli.disclosure.profile import settled_bound
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms import CLASSES, MechanismChoice
-from pate_cli.planning.comparison import (
+from pate_cli.planning.cost import (
     Compared,
     Comparison,
+    TargetOnVotes,
+    VoteCost,
     compare_composed,
     compare_scored,
+    measure_cost,
+    measure_target,
 )
-from pate_cli.planning.cost import TargetOnVotes, VoteCost, measure_cost, measure_target
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity
-from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import (
     Request,
+    analysis_of,
     mechanism_of,
     requested,
 )

@@ -16,20 +16,18 @@ from pate_cli.core.errors import CeilingError, ParameterError, UnreachableError,
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import CEILING, Analysis, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.entry import RecordPlace
 from pate_cli.disclosure.figures import shown
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.runs import Budget, Run
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.request import Request, Votes, mechanism_of, requested
+from pate_cli.verbs.request import Request, Votes, analysis_of, mechanism_of, requested
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
-    from pate_cli.run.accounts import LedgerAccount
+    from pate_cli.run.labelling import LedgerAccount
 
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")

@@ -1,8 +1,8 @@
 """The verbs of the library as people call them: ordinary signatures, and what each is for.
 
-A verb checks what it is given (`parameters.door`) and hands it to the module that does the work,
+A verb checks what it is given (`door`) and hands it to the module that does the work,
 which is imported when the verb is called: help and completion need the signatures alone. What a
-parameter means stands in `parameters.table`, once for all verbs.
+parameter means stands in `keywords`, once for all verbs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pate_cli.core.words import (
     OrderChoice,
     ReleaseKind,
 )
-from pate_cli.verbs.parameters.door import like, verb
-from pate_cli.verbs.parameters.kinds import (
+from pate_cli.verbs.door import like, verb
+from pate_cli.verbs.keywords import (
     Count,
     Delta,
     Epsilon,
@@ -36,19 +36,18 @@ from pate_cli.verbs.parameters.kinds import (
 )
 
 if TYPE_CHECKING:
+    from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.disclosure.explain import Explanation
     from pate_cli.disclosure.external import Other
+    from pate_cli.disclosure.facts import Quote
     from pate_cli.disclosure.ledger import Ledger
-    from pate_cli.disclosure.quote import Quote
     from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.record_place import RecordPlace
     from pate_cli.disclosure.report import Report
     from pate_cli.disclosure.verification import Verification
     from pate_cli.mechanisms import MechanismChoice
     from pate_cli.mechanisms.amounts import Amount
     from pate_cli.mechanisms.base import Mechanism
-    from pate_cli.planning.comparison import Compared
-    from pate_cli.planning.cost import VoteCost
+    from pate_cli.planning.cost import Compared, VoteCost
     from pate_cli.planning.plan import Plan
     from pate_cli.planning.sensitivity import Sensitivity
     from pate_cli.planning.tune import Tuned
@@ -155,7 +154,7 @@ def quote(**asked: Any) -> Quote:
     Raises:
         PateError: as `aggregate` would.
     """
-    from pate_cli.verbs.quote import quoted_for
+    from pate_cli.verbs.aggregate import quoted_for
 
     return quoted_for(asked)
 
@@ -310,7 +309,7 @@ def plan(
         UsageError: more or less than one of the three is left out, or contradictions.
     """
     asked = dict(locals())
-    from pate_cli.verbs.plan import planned
+    from pate_cli.verbs.settings import planned
 
     return planned(asked)
 
@@ -362,7 +361,7 @@ def tune(
         UnreachableError: no settings meet the goal; the message says what comes closest.
     """
     asked = dict(locals())
-    from pate_cli.verbs.tune import tuned
+    from pate_cli.verbs.settings import tuned
 
     return tuned(asked)
 
@@ -506,12 +505,10 @@ def verify(
         VoteError: the labels or the prior cannot be read.
         LedgerError: the record cannot be read.
     """
-    from pate_cli.disclosure.checks import Evidence, checks_of
-    from pate_cli.disclosure.reader import report_in
     from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.verification import Verification
-    from pate_cli.files.addresses import public_name
-    from pate_cli.files.beside import has_no_name
+    from pate_cli.disclosure.report import report_in
+    from pate_cli.disclosure.verification import Evidence, Verification, checks_of
+    from pate_cli.files.addresses import has_no_name, public_name
 
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):
@@ -541,9 +538,9 @@ def explain(report: Report | File) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
-    from pate_cli.disclosure.checks import Evidence, checks_of
     from pate_cli.disclosure.explain import explanation_of
-    from pate_cli.disclosure.reader import report_in
+    from pate_cli.disclosure.report import report_in
+    from pate_cli.disclosure.verification import Evidence, checks_of
 
     found = report_in(report)
     return explanation_of(found, list(checks_of(Evidence(found))))

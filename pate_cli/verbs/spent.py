@@ -14,17 +14,14 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.said import Grid, Line, Said
-from pate_cli.disclosure.checks import PROMISE, Evidence, checks_of
+from pate_cli.disclosure.entry import RecordPlace, told_record
 from pate_cli.disclosure.figures import nats, pair, shown
-from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace, told_record
-from pate_cli.disclosure.report import Report
+from pate_cli.disclosure.report import Report, read_report
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
-from pate_cli.disclosure.verification import FAILED, OK, Check
-from pate_cli.files.addresses import public_name
+from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, Evidence, checks_of
+from pate_cli.files.addresses import named, public_name, reading
 from pate_cli.files.document import encoded
-from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
 
 _WORDS = ("run", "time", "votes", "mechanism", "published")

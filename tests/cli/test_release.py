@@ -252,7 +252,7 @@ def test_a_record_that_cannot_be_kept_stops_the_release(
 
 RACE = """
 import pathlib, time
-import pate_cli.disclosure.door as module
+import pate_cli.disclosure.ledger as module
 before = module.sanitized_epsilon
 def slow(*words, **rest):
     time.sleep(0.5)

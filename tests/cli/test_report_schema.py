@@ -11,8 +11,7 @@ import pytest
 import pate_cli
 from pate_cli.core.errors import ReportError
 from pate_cli.core.words import MechanismName
-from pate_cli.disclosure.reader import parse_report
-from pate_cli.disclosure.report import report_schema
+from pate_cli.disclosure.report import parse_report, report_schema
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.verbs.signatures import verify
 

@@ -47,7 +47,7 @@ from pate_cli.core.noise import (
     smallest_delta,
 )
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from slices import some
 
 ALPHA = 2.5e-8

@@ -15,12 +15,11 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import Adjacency, Bound, ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.facts import report_of, run_facts
+from pate_cli.disclosure.facts import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.plan import Draw, ReleasePlan
-from pate_cli.disclosure.quote import quote_of
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.disclosure.runs import Outcome, Run
+from pate_cli.disclosure.settings import Draw, ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import base
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -17,12 +17,10 @@ from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Figure
-from pate_cli.disclosure.door import sanitized_epsilon
-from pate_cli.disclosure.facts import report_of, stated
-from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.quote import quote_of
+from pate_cli.disclosure.facts import quote_of, report_of, stated
+from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.report import ReportFacts
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from refusals import refusal

@@ -18,8 +18,8 @@ from pate_cli.accounting.sensitivity import largest_order
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.plan import Draw
-from pate_cli.disclosure.reader import parse_report
+from pate_cli.disclosure.report import parse_report
+from pate_cli.disclosure.settings import Draw
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
 

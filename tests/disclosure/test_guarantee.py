@@ -12,7 +12,7 @@ from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED
-from pate_cli.disclosure.plan import Draw
+from pate_cli.disclosure.settings import Draw
 
 
 def held(report):

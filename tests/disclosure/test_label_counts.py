@@ -8,7 +8,7 @@ import pytest
 import reports
 from pate_cli.core.errors import VoteError
 from pate_cli.core.words import LabelFormat
-from pate_cli.disclosure.label_counts import count_labels
+from pate_cli.disclosure.verification import count_labels
 from pate_cli.labels.labels import Labels
 from refusals import refusal
 

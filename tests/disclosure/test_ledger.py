@@ -14,7 +14,7 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.ledger import Ledger
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms import CLASSES
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

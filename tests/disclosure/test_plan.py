@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.plan import Draw, ReleasePlan, failure_delta
+from pate_cli.disclosure.settings import Draw, ReleasePlan, failure_delta
 from refusals import refusal
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE

@@ -41,8 +41,7 @@ from many_rows import hockey_stick_of_rows
 from pate_cli.accounting.tested_budget import DISTANCES
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, MechanismName
-from pate_cli.disclosure.profile import check_states, states_for
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, check_states, states_for
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax

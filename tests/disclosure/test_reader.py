@@ -10,8 +10,7 @@ import pate_cli as pate
 import record_files
 import reports
 from pate_cli.core.errors import ReportError
-from pate_cli.disclosure.reader import parse_report, read_report
-from pate_cli.disclosure.report import SCHEMA_VERSION
+from pate_cli.disclosure.report import SCHEMA_VERSION, parse_report, read_report
 
 
 def refused(text, match):

@@ -13,9 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import LedgerError, OutputError, UnreachableError
-from pate_cli.disclosure.entry import Entry
+from pate_cli.disclosure.entry import Entry, RecordPlace
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.runs import Budget, Outcome, Run
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.journal import Journal

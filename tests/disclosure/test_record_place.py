@@ -11,9 +11,9 @@ import pytest
 
 import pate_cli as pate
 from pate_cli.core.errors import LedgerError
-from pate_cli.disclosure import record_place
+from pate_cli.disclosure import entry
+from pate_cli.disclosure.entry import keys_of_votes, recall, remember, state_folder
 from pate_cli.disclosure.record import Sighting
-from pate_cli.disclosure.record_place import keys_of_votes, recall, remember, state_folder
 from refusals import refusal
 
 COUNTS = np.array([[38, 2], [36, 4]] * 12)
@@ -251,7 +251,7 @@ def run_of(asked):
 
 def test_a_run_that_is_entered_meanwhile_is_no_loss(votes, monkeypatch):
     """Another process appends after the record was read and before what is known of it."""
-    recall, asked = record_place.recall, []
+    recall, asked = entry.recall, []
 
     def late(keys):
         asked.append(keys)
@@ -259,7 +259,7 @@ def test_a_run_that_is_entered_meanwhile_is_no_loss(votes, monkeypatch):
             run("votes.npy")
         return recall(keys)
 
-    monkeypatch.setattr(record_place, "recall", late)
+    monkeypatch.setattr(entry, "recall", late)
     assert run("votes.npy", record="votes.npy.spent.json") == 3
 
 

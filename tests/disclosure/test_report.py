@@ -9,13 +9,13 @@ import typing
 
 import pytest
 
-from pate_cli.core.version import __version__
+from pate_cli.core.stamps import __version__
 from pate_cli.core.words import Adjacency, Analysis, Bound, LabelFormat, PublicFact, ReleaseKind
 from pate_cli.disclosure.facts import report_of as from_facts
 from pate_cli.disclosure.facts import stated
-from pate_cli.disclosure.plan import ReleasePlan
 from pate_cli.disclosure.report import SCHEMA_VERSION, Report, ReportFacts, Sanitized
 from pate_cli.disclosure.runs import Outcome
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.gnmax import GNMax
 from runs import round_of
 

@@ -15,14 +15,13 @@ from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.accounting.tested_budget import DISTANCES, passing_coin
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import check_states, settled_bound, states_for
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, check_states, settled_bound, states_for
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.planning.bisection import most_rows
 from pate_cli.planning.cost import LIKELY, measure_target
+from pate_cli.planning.search import most_rows
 from refusals import refusal
 from runs import CountsRows
 from slices import some, whole

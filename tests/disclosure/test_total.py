@@ -15,8 +15,8 @@ import pate_cli as pate
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.runs import Outcome, Run, Spent, total_of
+from pate_cli.disclosure.settings import Draw, ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import scored_from_parameters
 from slices import some

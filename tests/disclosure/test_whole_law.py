@@ -22,7 +22,7 @@ from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.tested_budget import Coin, passing_coin
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import states_for
+from pate_cli.disclosure.target import states_for
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax

@@ -22,13 +22,12 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.profile import coin_orders, settled_bound, states_for
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import TargetPlan, coin_orders, settled_bound, states_for
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
-from pate_cli.planning.bisection import most_rows
 from pate_cli.planning.forecast import forecast, worst_case_epsilon
 from pate_cli.planning.query_costs import exact_costs
+from pate_cli.planning.search import most_rows
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import KINDS, VoteModel, made_up

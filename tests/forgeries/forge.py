@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pate_cli.core.errors import PateError
-from pate_cli.disclosure.checks import LABELS, RUN_SETTINGS
 from pate_cli.disclosure.facts import report_of, run_of
-from pate_cli.disclosure.reader import parse_report
-from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, ReportFacts
+from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, ReportFacts, parse_report
 from pate_cli.disclosure.runs import Spent
+from pate_cli.disclosure.verification import LABELS, RUN_SETTINGS
 from pate_cli.verbs.signatures import verify
 
 

@@ -19,16 +19,16 @@ import reports
 import sealing
 from fuzz.whole import record
 from fuzz.whole import report as whole_report
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, PublicFact, ReleaseKind
 from pate_cli.disclosure.external import Stated, refuse_short, stated_rdp
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.reader import read_report
 from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.report import read_report
 from pate_cli.disclosure.runs import RunKind
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.files.document import encoded
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs.signatures import verify

@@ -22,10 +22,10 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.ledger import Ledger, Round
-from pate_cli.disclosure.plan import Draw, ReleasePlan
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Budget, Outcome, Run
+from pate_cli.disclosure.settings import Draw, ReleasePlan
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax

@@ -13,20 +13,19 @@ from typing import Any, Final
 from histories.system import replaced
 from pate_cli.core.errors import OutputError, PateError
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure import record_place
+from pate_cli.disclosure import entry
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.files import journal, outputs, places
-from pate_cli.files.inputs import Inputs
+from pate_cli.files import journal, outputs
 from pate_cli.files.journal import Journal
-from pate_cli.files.outputs import Outputs
-from pate_cli.files.places import File, Output
+from pate_cli.files.outputs import File, Output, Outputs
+from pate_cli.files.protected import Inputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs import aggregate as verb
+from pate_cli.verbs import session as sessions
 from pate_cli.verbs.session import Session
-from pate_cli.verbs.session_answers import Answers
 
 Place = tuple[Any, str, Any]
 MOST: Final = 10_000
@@ -53,20 +52,20 @@ def _unsynced_folders() -> list[Place]:
     deliver = File.deliver
 
     def delivered(self: File) -> None:
-        with replaced((places, "sync_folder", _nothing)):
+        with replaced((outputs, "sync_folder", _nothing)):
             deliver(self)
 
     return [(File, "deliver", delivered)]
 
 
 def _unsynced_home() -> list[Place]:
-    make = record_place.make_folder
+    make = entry.make_folder
 
     def made(folder: Path, mode: int) -> None:
-        with replaced((places, "sync_folder", _nothing)):
+        with replaced((outputs, "sync_folder", _nothing)):
             make(folder, mode)
 
-    return [(record_place, "make_folder", made)]
+    return [(entry, "make_folder", made)]
 
 
 def _known_before_it_is_safe() -> list[Place]:
@@ -82,7 +81,7 @@ def _given_up_lines() -> list[Place]:
                 opened = os.open(self.path, os.O_RDONLY)
                 os.fsync(opened)
                 os.close(opened)
-                places.sync_folder(self.path.parent)
+                outputs.sync_folder(self.path.parent)
             except OSError as error:
                 raise OutputError(f"cannot write {self.name}: {error.strerror}") from None
             self._others = b""
@@ -168,7 +167,7 @@ def _failures_are_free() -> list[Place]:
 
 
 def _no_lock_on_the_record() -> list[Place]:
-    return [(record_place, "locked", lambda paths: contextlib.nullcontext())]
+    return [(entry, "locked", lambda paths: contextlib.nullcontext())]
 
 
 def _only_the_newest_run() -> list[Place]:
@@ -231,7 +230,7 @@ def _open_files() -> list[Place]:
 
 
 def _inputs_are_replaced() -> list[Place]:
-    return [(Inputs, "claim", _nothing), (places, "kept", _nothing)]
+    return [(Inputs, "claim", _nothing), (outputs, "kept", _nothing)]
 
 
 # --- a session -----------------------------------------------------------------------------------
@@ -243,22 +242,22 @@ def _noted_before() -> list[Place]:
         late, self._late = getattr(self, "_late", []), lines
         if self._file is not None and late:
             self._file.ask(self._run, late)
-        self._answers.learn(lines)
+        self._learn(lines)
 
     return [(Session, "_pay", pay)]
 
 
 def _everything_is_new() -> list[Place]:
-    return [(Answers, "fresh", lambda self, ids: list(range(len(list(ids)))))]
+    return [(sessions, "_name", lambda ask, place: (place,))]
 
 
 def _ids_are_forgotten() -> list[Place]:
-    learn = Answers.learn
+    learn = Session._learn
 
-    def forgets(self: Answers, lines: Any) -> None:
+    def forgets(self: Session, lines: Any) -> None:
         learn(self, [{name: one[name] for name in one if name != "id"} for one in lines])
 
-    return [(Answers, "learn", forgets)]
+    return [(Session, "_learn", forgets)]
 
 
 def _torn_lines_stay() -> list[Place]:

@@ -18,7 +18,7 @@ from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.run.labelling import drawn

@@ -9,7 +9,7 @@ import pytest
 
 from pate_cli.core.errors import ParameterError, UsageError, ValidityError
 from pate_cli.core.words import Analysis, OrderChoice, ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax

@@ -21,8 +21,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.planning.comparison import compare_composed, compare_scored
-from pate_cli.planning.cost import TIGHT_ORDERS
+from pate_cli.planning.cost import TIGHT_ORDERS, compare_composed, compare_scored
 from runs import CountsRows, cut
 from slices import some
 

@@ -12,7 +12,7 @@ from pate_cli.accounting.sensitivity import distances_for, largest_beta, smooth_
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.planning.sanitized import choose_plan

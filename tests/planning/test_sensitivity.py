@@ -9,7 +9,7 @@ from pate_cli.accounting.cost_table import Price
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.errors import UsageError, ValidityError
 from pate_cli.core.words import Analysis, ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax

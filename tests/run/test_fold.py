@@ -16,7 +16,7 @@ from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound, ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -29,9 +29,9 @@ from pate_cli.paper.analysis import PUBLISHED
 from pate_cli.planning.cost import TIGHT, measure_cost, queries_at
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import fold
-from pate_cli.run.accounts import release_test
 from pate_cli.run.engine import Processes, here
 from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
+from pate_cli.run.labelling import release_test
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
 from runs import aggregated, same_tally, told

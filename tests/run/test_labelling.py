@@ -16,8 +16,8 @@ from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.plan import ReleasePlan
-from pate_cli.disclosure.quote import quote_of
+from pate_cli.disclosure.facts import quote_of
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax

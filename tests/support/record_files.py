@@ -7,8 +7,8 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from pate_cli.disclosure.entry import state_folder
 from pate_cli.disclosure.record import KIND
-from pate_cli.disclosure.record_place import state_folder
 from pate_cli.files import journal
 from pate_cli.files.document import encoded
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import Stated
-from pate_cli.disclosure.plan import Draw
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import Draw, Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.gnmax import GNMax
 

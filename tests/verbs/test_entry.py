@@ -27,13 +27,11 @@ from pate_cli.core.errors import (
 )
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound
-from pate_cli.disclosure.entry import Entry
-from pate_cli.disclosure.profile import States
+from pate_cli.disclosure.entry import Entry, RecordPlace
 from pate_cli.disclosure.record import RecordFile, SpendRecord
-from pate_cli.disclosure.record_place import RecordPlace
 from pate_cli.disclosure.report import RefusedError
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import States, TargetPlan
 from slices import some
 from some_runs import TRIED
 

@@ -10,7 +10,7 @@ import pate_cli as pate
 import reports
 from forgeries.forge import leaves, others, put
 from pate_cli.core.errors import PateError
-from pate_cli.disclosure.reader import parse_report
+from pate_cli.disclosure.report import parse_report
 from slices import some
 
 KINDS = ("gnmax", "passed", "refused", "upper", "groups", "kept", "account")

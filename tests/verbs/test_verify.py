@@ -19,20 +19,22 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
 from pate_cli.core.words import Bound, LabelFormat
-from pate_cli.disclosure.checks import (
+from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.record import SpendRecord
+from pate_cli.disclosure.report import Checked, LabelFile, parse_report
+from pate_cli.disclosure.runs import Outcome
+from pate_cli.disclosure.verification import (
     COUNTS,
+    FAILED,
     GUESSES,
     GUESSES_FILE,
     LABELS,
+    OK,
+    OPEN,
     PROMISE,
     RUN_SETTINGS,
+    SKIPPED,
 )
-from pate_cli.disclosure.facts import report_of
-from pate_cli.disclosure.reader import parse_report
-from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.report import Checked, LabelFile
-from pate_cli.disclosure.runs import Outcome
-from pate_cli.disclosure.verification import FAILED, OK, OPEN, SKIPPED
 from pate_cli.labels.forms import formats_with
 from pate_cli.labels.labels import write_labels
 from pate_cli.verbs.signatures import verify

@@ -11,11 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError
-from pate_cli.paper.conversion import published_gnss_rdp, to_epsilon
-from pate_cli.paper.expected import confident_steps
-from pate_cli.paper.gnmax import data_dependent_rdp, gnmax_log_q, gnmax_rdp
-from pate_cli.paper.laplace import laplace_log_q, laplace_rdp
-from pate_cli.paper.threshold import threshold_rdp
+from pate_cli.paper.costs import (
+    data_dependent_rdp,
+    gnmax_log_q,
+    gnmax_rdp,
+    laplace_log_q,
+    laplace_rdp,
+    published_gnss_rdp,
+    threshold_rdp,
+    to_epsilon,
+)
+from pate_cli.paper.release import confident_steps
 
 HISTOGRAMS = st.lists(st.integers(0, 300), min_size=2, max_size=6)
 ORDERS = st.sampled_from([1.5, 2.0, 7.5, 14.0, 50.0])

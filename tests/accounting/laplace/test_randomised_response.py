@@ -21,7 +21,7 @@ from pate_cli.accounting.laplace.score_cost import (
 )
 from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
 from pate_cli.core.errors import ParameterError
-from pate_cli.paper.laplace import laplace_rdp as published_rdp
+from pate_cli.paper.costs import laplace_rdp as published_rdp
 from slices import some
 
 ORDERS = np.array([1.01, 1.5, 3.0, 8.0, 25.0, 100.0])

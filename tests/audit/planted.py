@@ -275,7 +275,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "target: passing without a coin",
-            "run/accounts.py",
+            "run/labelling.py",
             'not key.aside("coin").comes_up(coin.log_refuse)',
             "coin.chance > 0.5",
             "target: where the chance to pass changes most",

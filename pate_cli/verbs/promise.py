@@ -61,12 +61,17 @@ def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None =
 
 @contextlib.contextmanager
 def priced(
-    asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace, ledger: Any = None
+    votes: Votes,
+    asked: Mapping[str, Any],
+    budget: Budget | None,
+    record: RecordPlace,
+    ledger: Any = None,
 ) -> Iterator[tuple[Request, Settings, LedgerAccount | None]]:
     """Open the votes and settle what a run on them is told, before any vote is seen.
 
     Args:
-        asked: every parameter of `aggregate`, by name.
+        votes: as `aggregate` takes them.
+        asked: every parameter of it, by name.
         budget: what all runs of the record may cost.
         record: of these teachers.
         ledger: the file of a ledger, where one is written.
@@ -81,7 +86,7 @@ def priced(
     """
     asked = {**asked, "keep_ledger": asked["keep_ledger"] or ledger is not None}
     target = _target(asked, budget, record)
-    with requested(asked) as request:
+    with requested(votes, asked) as request:
         if target is not None and request.composed is None:
             request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
         settings, account = _settings(request, asked, target), None

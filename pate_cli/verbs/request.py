@@ -161,7 +161,7 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
+def requested(votes: Votes, asked: Mapping[str, Any]) -> Iterator[Request]:
     """Open the votes and put them to the mechanism, which must fit.
 
     `asked` has every parameter of a verb that looks at votes.
@@ -171,7 +171,7 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
     """
-    votes, choice = asked["votes"], mechanism_of(asked)
+    choice = mechanism_of(asked)
     # Votes that are open say themselves whether their names are listed.
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (

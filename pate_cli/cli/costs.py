@@ -50,7 +50,7 @@ def cost(
 def _promise_table(out: Any, path: str) -> None:
     """Promise a table by query, which is its owner's alone."""
     from pate_cli.core.words import LabelFormat
-    from pate_cli.files.existing import columns_in
+    from pate_cli.files.results import columns_in
 
     like = columns_in(LabelFormat.from_path(path), "query_id", "plurality")
     out.reserve(path, mode=0o600, replaces=like)

@@ -8,7 +8,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import View, drawn, promised
 from pate_cli.core.errors import MismatchError, UncheckedError
-from pate_cli.files.existing import PAGE, REPORT
+from pate_cli.files.protected import PAGE, REPORT
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
 

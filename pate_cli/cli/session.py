@@ -9,7 +9,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
-from pate_cli.files.existing import REPORT
+from pate_cli.files.protected import REPORT
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName, keywords_of, with_options
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pate_cli.cli import terminal
 from pate_cli.core.progress import Counter, progress
 from pate_cli.core.words import MechanismName
-from pate_cli.files.existing import PICTURE
+from pate_cli.files.protected import PICTURE
 from pate_cli.verbs.keywords import with_options
 
 if TYPE_CHECKING:

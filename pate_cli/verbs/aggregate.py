@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from pate_cli.core.clock import now
 from pate_cli.core.errors import CeilingError, OutputError
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.disclosure.entry import Entry, RecordPlace
 from pate_cli.disclosure.facts import Outlook, Quote, quote_of, report_of
 from pate_cli.disclosure.figures import shown

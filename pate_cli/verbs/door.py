@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from pate_cli.core.errors import PateError, UsageError
-from pate_cli.core.gone import GONE
 from pate_cli.core.progress import progress
+from pate_cli.core.words import GONE
 from pate_cli.verbs.keywords import Keyword, check_all, keywords_of, nearest_to
 
 _Given = ParamSpec("_Given")

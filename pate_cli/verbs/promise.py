@@ -27,7 +27,7 @@ from pate_cli.verbs.request import Request, Votes, analysis_of, mechanism_of, re
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
-    from pate_cli.run.accounts import LedgerAccount
+    from pate_cli.run.labelling import LedgerAccount
 
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")

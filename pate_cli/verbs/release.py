@@ -12,7 +12,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from pate_cli.core.clock import now
 from pate_cli.core.errors import (
     LedgerError,
     MismatchError,
@@ -22,6 +21,7 @@ from pate_cli.core.errors import (
     UsageError,
 )
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.core.words import DELTA, Analysis, ReleaseKind
 from pate_cli.disclosure.entry import Entry, RecordPlace, keys_of_votes, record_beside, told_record
 from pate_cli.disclosure.external import Stated, refuse_short
@@ -33,9 +33,14 @@ from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Outcome, Run, Spent
 from pate_cli.disclosure.verification import FAILED, PROMISE, Evidence, checks_of
-from pate_cli.files.addresses import is_address, public_name, refuse_address
-from pate_cli.files.beside import has_no_name
-from pate_cli.files.reading import LARGEST, reading
+from pate_cli.files.addresses import (
+    LARGEST,
+    has_no_name,
+    is_address,
+    public_name,
+    reading,
+    refuse_address,
+)
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.promise import budget_of, kind_of

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import numpy as np
 
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.core.version import __version__
+from pate_cli.core.stamps import __version__
 from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName, OrderChoice
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
     from pate_cli.paper.analysis import PublishedAnalysis
     from pate_cli.planning.cost import CostAnalysis
     from pate_cli.planning.sensitivity import Sensitivity
-    from pate_cli.run.accounts import LedgerAccount
     from pate_cli.run.fold import AskedRows
+    from pate_cli.run.labelling import LedgerAccount
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
@@ -305,7 +305,7 @@ class TightAnalysis:
 
     def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> LedgerAccount:
         """Return what a run keeps of the votes: a tally of scores."""
-        from pate_cli.run.accounts import LedgerAccount
+        from pate_cli.run.labelling import LedgerAccount
 
         return LedgerAccount(mechanism, plan)
 

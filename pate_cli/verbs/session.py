@@ -17,7 +17,6 @@ import numpy as np
 
 from pate_cli.core.arrays import NO_LABEL, SOURCES
 from pate_cli.core.checks import MOST_CLASSES, check_whole
-from pate_cli.core.clock import now
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,
@@ -28,6 +27,7 @@ from pate_cli.core.errors import (
     quoted,
 )
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.entry import Entry, held
 from pate_cli.disclosure.facts import report_of, run_facts
@@ -39,7 +39,7 @@ from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import Settings, StopRule
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
-from pate_cli.files.inputs import note
+from pate_cli.files.protected import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism

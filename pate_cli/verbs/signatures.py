@@ -508,8 +508,7 @@ def verify(
     from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.report import report_in
     from pate_cli.disclosure.verification import Evidence, Verification, checks_of
-    from pate_cli.files.addresses import public_name
-    from pate_cli.files.beside import has_no_name
+    from pate_cli.files.addresses import has_no_name, public_name
 
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):

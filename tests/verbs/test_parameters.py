@@ -12,7 +12,7 @@ import pytest
 import pate_cli as pate
 from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.gone import GONE
+from pate_cli.core.words import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
 from pate_cli.verbs.keywords import ENTRIES, keywords_of, nearest_to, of_votes

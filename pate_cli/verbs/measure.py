@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.planning.cost import (
+    MOMENT_ORDERS,
+    TIGHT,
+    TIGHT_ORDERS,
     Compared,
     Comparison,
     TargetOnVotes,
@@ -22,13 +27,13 @@ from pate_cli.planning.cost import (
     measure_target,
 )
 from pate_cli.planning.sanitized import choose_plan
-from pate_cli.planning.sensitivity import Sensitivity
+from pate_cli.planning.sensitivity import Sensitivity, price_votes
 from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import (
     Request,
     Votes,
-    analysis_of,
     mechanism_of,
+    published,
     requested,
 )
 from pate_cli.votes.join import student
@@ -80,23 +85,29 @@ def sensitivity(votes: Votes, asked: Mapping[str, Any]) -> Sensitivity:
             order=asked["order"],
             beta=asked["beta"],
         )
-        return analysis_of(asked["analysis"]).sensitivity(
-            request.rows, scored, plan, queries=request.queries
-        )
+        paper, queries = published(asked["analysis"]), request.queries
+        if paper is not None:
+            return paper.sensitivity(request.rows, scored, plan, queries=queries)
+        price, within = price_votes(request.rows, scored, order=plan.order, beta=plan.beta)
+        return Sensitivity.of(price, plan, scored, queries=queries, within=within)
 
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
     """Return what the rows that are asked would cost, by the analysis and at the orders asked."""
-    analysis, orders = analysis_of(asked["analysis"]), asked["orders"]
-    tried = (
-        analysis.orders(OrderChoice(orders)) if isinstance(orders, str) else check_orders(orders)
-    )
+    paper, orders = published(asked["analysis"]), asked["orders"]
+    if not isinstance(orders, str):
+        tried = check_orders(orders)
+    elif paper is not None:
+        tried = paper.orders(OrderChoice(orders))
+    else:
+        moments = OrderChoice(orders) is OrderChoice.MOMENTS
+        tried = np.array(MOMENT_ORDERS) if moments else TIGHT_ORDERS
     return measure_cost(
         request.rows,
         request.scored,
         orders=tried,
         delta=request.delta,
-        analysis=analysis.cost,
+        analysis=TIGHT if paper is None else paper.cost,
         **told,
     )
 

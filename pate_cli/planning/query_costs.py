@@ -195,7 +195,7 @@ _WORST_OF_TWO, _WORST_OF_MORE, _WORST_OF_FEW = 1.1, 1.22, 10.0
 _TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
 # The distance whose cost stands for the others in R.
 _REFERENCE_DISTANCE = 4.0
-_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(5)
+_NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
 

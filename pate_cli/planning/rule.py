@@ -185,7 +185,8 @@ class TestedTarget:
         merit = served(expected) + served_by(agreement, self.min_agreement)
         short = np.maximum(self.least_chance - middle, 0.0)
         merit -= np.where(short > 0.0, _ANY_SHORTFALL + _PENALTY * short, 0.0)
-        enough = middle >= min(self.least_chance, middle.max())
+        # A search needs a slope towards what passes; what it ends with must pass.
+        enough = between | (middle >= min(self.least_chance, middle.max()))
         place = int(np.argmax(np.where(enough, merit, -np.inf)))
         holds = agreement[place] >= self.min_agreement
         if self.least_chance > 0.0:  # of what is likely to pass at all

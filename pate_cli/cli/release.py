@@ -76,8 +76,6 @@ def _sum_up(done: Released, place: str) -> None:
     """Print a table for a person: what was released, and what to do with the files."""
     from pate_cli.disclosure.summary import of_report
 
-    secret, public = (
-        ["the votes", "the ledgers"][: 1 + (done.ledger is not None)],
-        public_name(place),
-    )
-    terminal.print_words([of_report(done.report, publish=[public], secret=secret, check=[public])])
+    secret, public = ["the votes", "the ledgers"], [public_name(place)]
+    secret = secret if done.ledger is not None else secret[:1]
+    terminal.print_words([of_report(done.report, publish=public, secret=secret, check=public)])

@@ -59,7 +59,6 @@ _KEPT = {
     "adjacency": None,
     "covers": None,
     "data_independent": {"epsilon"},
-    "tested": {"target", "refusal_epsilon"},
     "passed": None,
 }
 

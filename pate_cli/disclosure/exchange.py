@@ -149,7 +149,7 @@ def _released(report: Described) -> tuple[Cost, str]:
     """
     read = read_report(report) if isinstance(report, str | PathLike) else report
     if isinstance(read, Quote):
-        facts = ReportFacts(rounds=(Round.of(read.settings, answers=0),), drawn=0.0)
+        facts = ReportFacts(rounds=(Round.of(read.settings, answers=0),), sanitized=0.0)
         cost, why = Cost.of(read.settings), None if read.sound else read.warnings[0]
     else:
         check_size(read.rounds)

@@ -130,7 +130,7 @@ def spent_faults(report: Report) -> Iterator[str]:
         yield "its runs are not those of rounds"
     if any(rounds.count(each) > told.count(each) for each in rounds):
         yield "a round is not among its runs"
-    of_run = report.labels or report.passed is not None or report.drawn is not None
+    of_run = report.labels or report.passed is not None or report.sanitized is not None
     if of_run and all(run.id != report.run for run in runs):
         yield "this run is not among its runs"
 

@@ -308,7 +308,7 @@ class Settings:
     @property
     def tested(self) -> TargetPlan | None:
         """The target, where labels leave only if they pass its test; None without a test."""
-        return None if self.target is None or not self.target.tested else self.target
+        return None if self.target is None or not self.target.test_orders else self.target
 
     @property
     def claimed(self) -> bool:

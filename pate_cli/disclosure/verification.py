@@ -168,7 +168,7 @@ LIBRARY: Final = "dp-accounting"
 # Why nobody can check facts of a kind from outside, whatever is given.
 _SECRET: Final = {
     Checked.RELEASE_TEST: "its chance follows from the secret votes",
-    Checked.SANITIZING: "the votes behind sanitized.epsilon are secret",
+    Checked.SANITIZING: "the votes behind the sanitized epsilon are secret",
     Checked.EXTERNAL: "external parts are as the files of others state them",
 }
 _STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is rounded up by one

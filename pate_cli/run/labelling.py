@@ -181,5 +181,5 @@ def run(
         return found, None
     ledger = account.ledger(done)
     if plan.publishes_draw:
-        found = replace(found, drawn=sanitized_epsilon(ledger, plan, key.aside("release")))
+        found = replace(found, sanitized=sanitized_epsilon(ledger, plan, key.aside("release")))
     return found, ledger

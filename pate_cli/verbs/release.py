@@ -176,7 +176,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
         earlier=(*total.draws, *past),
         external=facts.external,
     )
-    return replace(facts, drawn=drawn)
+    return replace(facts, sanitized=drawn)
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:

@@ -35,7 +35,7 @@ def labelled(name, mechanism=CONFIDENT, *, queries=40, plan=None, **changes):
 
 
 def at_target(name, epsilon, *, refused=False, delta=DELTA, **changes):
-    target = TargetPlan(epsilon, delta, epsilon / 2.0)
+    target = TargetPlan(epsilon, delta, epsilon / 2.0, test_orders=(8.0,))
     outcome = Outcome.REFUSED if refused else Outcome.LABELLED
     settings = told(GNMAX, 40, delta=delta, target=target)
     return Run.of(id=name, time=None, outcome=outcome, settings=settings, **changes)

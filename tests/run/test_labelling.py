@@ -199,7 +199,7 @@ def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
     assert report.epsilon == round_up(cost.epsilon) == report.data_independent.labels_epsilon
     assert (report.data_independent.method, report.data_independent.order) == (cost.method, None)
     assert (report.analysis, report.sound, report.private) == ("composition", True, True)
-    assert report.sanitized.epsilon is None
+    assert report.sanitized is None
     assert {each.id for each in report.statements if each.holds} == {"all-votes"}
     other = np.ascontiguousarray(np.roll(STABLE_COUNTS, 1, axis=1)[::-1])
     assert ran(mechanism, other).report.epsilon == report.epsilon

@@ -188,7 +188,9 @@ def record() -> SpendRecord:
         ),
         Run.of(
             id="d" * 32, time=_TIME,
-            settings=told(_MECHANISM, 100, delta=1e-6, target=TargetPlan(1.0, 1e-6, 0.1, test_orders=(8.0,))),
+            settings=told(
+                _MECHANISM, 100, delta=1e-6, target=TargetPlan(1.0, 1e-6, 0.1, test_orders=(8.0,))
+            ),
         ),
         Run.of(id="e" * 32, answers=9, settings=told(stable, 9, analysis="composition"), **ended),
         Run.of(

@@ -26,7 +26,9 @@ LABELLED = Run.of(
 )  # fmt: skip
 TRIED = Run.of(
     id="f00d", time=None, budget=Budget(3.0, 1e-4, 8.0),
-    settings=told(GNMax(20, 3, sigma2=4.0), 10, target=TargetPlan(1.5, 1e-5, 0.75, test_orders=(8.0,))),
+    settings=told(
+        GNMax(20, 3, sigma2=4.0), 10, target=TargetPlan(1.5, 1e-5, 0.75, test_orders=(8.0,))
+    ),
 )  # fmt: skip
 RELEASED = Run.of(
     id="d", outcome=Outcome.RELEASED, time=None, delta=1e-5, drawn_from=("round a",),

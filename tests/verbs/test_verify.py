@@ -19,6 +19,7 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
 from pate_cli.core.words import Bound, LabelFormat
+from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Checked, LabelFile, parse_report
@@ -379,7 +380,12 @@ def test_a_target_is_bound_to_labels_that_carry_it(tmp_path):
     (done,) = report.rounds
     for change in ({"epsilon": 1.1, "refusal_epsilon": 0.55}, {"refusal_epsilon": 0.3},
                    {"bound": Bound.CONDITIONAL}):  # fmt: skip
-        forged = retold(report, target=dataclasses.replace(done.target, **change))
+        target = dataclasses.replace(done.target, **change).settled(
+            done.aggregator,
+            queries=done.queries,
+            worst_case=Cost.of_labels(done).own.epsilon,
+        )
+        forged = retold(report, target=target)
         assert HERE(forged).holds
         assert carried(forged, labels, tmp_path).startswith("the labels carry another ")
     plain = again(report, rounds=(dataclasses.replace(done, target=None),), passed=None)

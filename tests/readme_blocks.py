@@ -27,8 +27,7 @@ import numpy as np
 import pate_cli as pate
 from floors import FLOORS
 from pate_cli.cli import help  # noqa: A004 - a module
-from pate_cli.cli.command import keywords_of_command
-from pate_cli.cli.commands import COMMANDS, load
+from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "pate_cli"

@@ -144,7 +144,7 @@ def test_nothing_sound_knows_the_published_analysis():
         if name not in FACE and any(other.startswith("pate_cli.paper") for other in others)
     }
     assert {room(name) for name in knowing} <= {"paper", "verbs"}
-    assert {name for name in knowing if room(name) == "verbs"} == {"pate_cli.verbs.analyses"}
+    assert {name for name in knowing if room(name) == "verbs"} == {"pate_cli.verbs.request"}
 
 
 @pytest.mark.parametrize("public", ["Report", "Quote"])

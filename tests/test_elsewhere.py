@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
 from pate_cli.cli.terminal import stoppable
-from pate_cli.files import places
+from pate_cli.files import outputs
 from pate_cli.files.journal import locked
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import checkpoint, engine
@@ -49,7 +49,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.setattr(shutil, "_use_fd_functions", False)
     monkeypatch.setattr(os, "open", no_folders)
     monkeypatch.setattr(os, "link", no_links)
-    monkeypatch.setattr(places, "_NAMELESS", 0)
+    monkeypatch.setattr(outputs, "_NAMELESS", 0)
     monkeypatch.setattr(os, "chmod", lambda *_words, **_rest: None)
 
 
@@ -122,7 +122,7 @@ def test_processors_signals_and_owners(tmp_path):
             signal.signal(number, handler)
 
 
-@pytest.mark.parametrize("lacking", sorted(places._NO_FOLDER_SYNC))
+@pytest.mark.parametrize("lacking", sorted(outputs._NO_FOLDER_SYNC))
 def test_a_folder_that_cannot_be_synced(tmp_path, monkeypatch, lacking):
     def fails(*_words):
         raise OSError(lacking, os.strerror(lacking))
@@ -130,11 +130,11 @@ def test_a_folder_that_cannot_be_synced(tmp_path, monkeypatch, lacking):
     for name in ("fsync", "open"):
         with monkeypatch.context() as patch:
             patch.setattr(os, name, fails)
-            places.sync_folder(tmp_path)
+            outputs.sync_folder(tmp_path)
     monkeypatch.setattr(os, "fsync", fails)
     lacking = errno.EIO  # a disk that fails is another matter
     with pytest.raises(OSError, match=os.strerror(errno.EIO)):
-        places.sync_folder(tmp_path)
+        outputs.sync_folder(tmp_path)
 
 
 def test_processes_where_nothing_can_be_forked(monkeypatch):

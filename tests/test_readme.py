@@ -19,8 +19,7 @@ import typer
 
 import pate_cli
 from pate_cli.cli.app import app
-from pate_cli.cli.command import build
-from pate_cli.cli.commands import COMMANDS
+from pate_cli.cli.command import COMMANDS, build
 from pate_cli.core.errors import PateError
 from pate_cli.core.words import LabelFormat, Layout
 from pate_cli.disclosure.report import report_schema

@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
-from pate_cli.cli.view import QUIET, View
-from pate_cli.cli.votes import opened
+from pate_cli.cli.view import QUIET, View, opened
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.addresses import public_name
-from pate_cli.files.beside import has_no_name, report_beside, stem_of
-from pate_cli.files.inputs import note
+from pate_cli.files.addresses import has_no_name, public_name, report_beside, stem_of
+from pate_cli.files.protected import note
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.kinds import FileName
+from pate_cli.verbs.keywords import FileName
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace
@@ -115,7 +113,7 @@ def _promised(
         The outputs, how many rows the votes have, and where labels, report and ledger go.
     """
     from pate_cli.disclosure.entry import RecordPlace
-    from pate_cli.files.existing import REPORT
+    from pate_cli.files.protected import REPORT
     from pate_cli.run.checkpoint import reached
 
     row = reached(asked.get("checkpoint"))

@@ -9,7 +9,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.core.errors import OutputError
 from pate_cli.files.addresses import public_name
-from pate_cli.verbs.parameters.kinds import FileName
+from pate_cli.verbs.keywords import FileName
 
 _PACKAGE = Path(__file__).resolve().parents[1]
 _FILES = ("adult.parquet", "labels.csv", "labels.report.json", "adult.parquet.spent.json")

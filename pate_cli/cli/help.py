@@ -10,8 +10,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from pate_cli.verbs.parameters.keywords import Keyword, with_options
-from pate_cli.verbs.parameters.table import HEADINGS
+from pate_cli.verbs.keywords import HEADINGS, Keyword, with_options
 
 EVERYTHING: Final = "--help-all"
 _WIDEST: Final = 100

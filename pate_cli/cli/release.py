@@ -11,9 +11,9 @@ from pate_cli.cli.command import command
 from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import UsageError
 from pate_cli.files.addresses import public_name
-from pate_cli.files.existing import REPORT
+from pate_cli.files.protected import REPORT
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.kinds import FileName
+from pate_cli.verbs.keywords import FileName
 
 if TYPE_CHECKING:
     from pate_cli.verbs.release import Released

@@ -9,10 +9,9 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
-from pate_cli.files.existing import REPORT
+from pate_cli.files.protected import REPORT
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.keywords import keywords_of, with_options
-from pate_cli.verbs.parameters.kinds import FileName
+from pate_cli.verbs.keywords import FileName, keywords_of, with_options
 
 if TYPE_CHECKING:
     from pate_cli.verbs.session import Session
@@ -41,12 +40,9 @@ def session(
       your_program | pate session --teachers 250 --classes 3 --target-epsilon 2 --spend year.json
     """
     from pate_cli.verbs.session import Session
-    from pate_cli.verbs.session_lines import SessionLines
+    from pate_cli.verbs.session_lines import answers_to
 
-    def write(lines: str) -> None:
-        terminal.answered()
-        terminal.write(with_options(lines, keywords_of(verbs.session)))
-
+    keywords, spent = keywords_of(verbs.session), None
     terminal.refuse_closed()
     if report == "-":
         raise UsageError("`report` needs the name of a file; stdout is for labels")
@@ -58,14 +54,19 @@ def session(
             out.try_out()
         with Session(**asked) as opened:
             view.note(_opening(opened))
-            whole = SessionLines(opened, write, strict=strict).answer(sys.stdin.buffer)
+            try:
+                for lines in answers_to(opened, sys.stdin.buffer, strict=strict):
+                    terminal.answered()
+                    terminal.write(with_options(lines, keywords))
+            except BudgetSpent as error:
+                spent = error
             if terminal.told_to_person():  # of the votes, so for whoever hands them in alone
                 for sentence in opened.unmatched.sentences():
                     view.note(sentence)
             if report is not None and opened.asked:
                 out.write(report, opened.report().to_json().encode())
-    if not whole:
-        raise BudgetSpent(opened.why_spent)
+    if spent is not None:
+        raise spent
 
 
 def _opening(session: Session) -> str:

@@ -13,9 +13,8 @@ from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
 
-from pate_cli.core.credentials import withheld
-from pate_cli.core.errors import OutputError, printable
-from pate_cli.verbs.parameters.keywords import with_options
+from pate_cli.core.errors import OutputError, printable, withheld
+from pate_cli.verbs.keywords import with_options
 
 if TYPE_CHECKING:
     from pate_cli.core.said import Said
@@ -179,7 +178,7 @@ def command() -> Iterator[None]:
 
     UsageError where a file that is read is standard output, too: what is printed goes there.
     """
-    from pate_cli.files.inputs import places_of, watched
+    from pate_cli.files.protected import places_of, watched
 
     outs: list[Outputs] = []
     _ANSWERED.set(False)

@@ -1,17 +1,23 @@
-"""How a command line wants its result shown: JSON, a table, or only an exit code."""
+"""How a command line wants votes read and results shown: notes, JSON, a table, a picture."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.cli import terminal
 from pate_cli.core.progress import Counter, progress
-from pate_cli.verbs.parameters.keywords import with_options
+from pate_cli.core.words import MechanismName
+from pate_cli.files.protected import PICTURE
+from pate_cli.verbs.keywords import with_options
 
 if TYPE_CHECKING:
+    from pate_cli.files.outputs import Outputs
     from pate_cli.files.results import Result
+    from pate_cli.votes.vote_file import VoteFile
 
 ALL: Final = ("as_json", "as_table", "quiet")
 QUIET: Final = ("quiet",)
@@ -51,3 +57,48 @@ class View:
             terminal.print_words(result.said())
         else:
             terminal.write(result.to_json())
+
+
+def promised(out: Outputs, plot: str | None, *, mode: int = 0o600) -> None:
+    """Promise a picture, where one is wanted; one that shows votes is its owner's alone."""
+    if plot is not None:
+        from pate_cli.disclosure.pictures import check_plot
+
+        check_plot(plot)
+        out.reserve(plot, mode=mode, replaces=PICTURE)
+
+
+def drawn(out: Outputs, plot: str | None, picture: Callable[[], Any]) -> None:
+    """Write a picture, where one is wanted; only then is it drawn."""
+    if plot is not None:
+        from pate_cli.disclosure.pictures import encode_picture
+
+        out.write(plot, encode_picture(picture(), plot))
+
+
+@contextlib.contextmanager
+def opened(asked: dict[str, Any], view: View) -> Iterator[VoteFile]:
+    """Open the votes, and leave them in `asked` in place of their name and of how they are read.
+
+    To a person at a terminal alone it says which votes count as missing: that is a secret of the
+    votes, and what goes elsewhere may be kept or shown to others.
+    """
+    from pate_cli.mechanisms import mechanism_class
+    from pate_cli.verbs.request import reading
+    from pate_cli.votes.opening import open_votes
+
+    kind = mechanism_class(MechanismName(asked.get("mechanism", MechanismName.CONFIDENT)))
+    given = reading(asked)
+    with contextlib.ExitStack() as stack:
+        with view.progress("reading, bytes") as advance:
+            file = stack.enter_context(
+                open_votes(asked["votes"], **given, any_name=not kind.listed, progress=advance)
+            )
+        for name in given:
+            del asked[name]
+        asked["votes"] = file
+        view.note(file.describe())
+        if not view.quiet and terminal.told_to_person():
+            for sentence in file.unmatched(asked.get("max_queries")).sentences():
+                view.note(sentence)
+        yield file

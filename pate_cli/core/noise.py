@@ -82,6 +82,7 @@ from __future__ import annotations
 import hashlib
 import math
 import operator
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, SupportsIndex, TypeAlias
@@ -90,8 +91,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from pate_cli.core.entropy import random_bytes
-from pate_cli.core.errors import ParameterError
+from pate_cli.core.errors import EngineError, ParameterError
 
 CELL: Final = 2.0**-64
 """Most that the tail of an actual draw is off, besides round-off, where a draw is compared once."""
@@ -374,3 +374,14 @@ def _signed(magnitude: Draws, words: Words) -> Draws:
 
 def _sizes(shape: Shape) -> tuple[int, ...]:
     return tuple(map(operator.index, shape if isinstance(shape, tuple) else (shape,)))
+
+
+def random_bytes(size: int) -> bytes:
+    """So many, fit for secrets; EngineError where the system has none to give."""
+    try:
+        return os.urandom(size)
+    except (OSError, NotImplementedError):
+        raise EngineError(
+            "the operating system gives no random numbers (/dev/urandom or its like), without "
+            "which no noise is private; run where it does"
+        ) from None

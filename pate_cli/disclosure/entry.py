@@ -42,9 +42,9 @@ from pate_cli.disclosure.record import RecordFile, Sighting, SpendRecord
 from pate_cli.disclosure.runs import Budget, Outcome, Run, Spent, total_of
 from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.document import Refusal, decoded, encoded
-from pate_cli.files.inputs import note, places_of
 from pate_cli.files.journal import locked
-from pate_cli.files.places import make_folder, writing
+from pate_cli.files.outputs import make_folder, writing
+from pate_cli.files.protected import note, places_of
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _BLOCK: Final = 1 << 16

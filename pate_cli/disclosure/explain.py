@@ -34,7 +34,7 @@ from pate_cli.disclosure.guarantee import (
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.verification import FAILED, OPEN, PROMISE, Check
-from pate_cli.files.existing import PAGE, Replaces
+from pate_cli.files.protected import PAGE, Replaces
 from pate_cli.files.results import Result
 
 # Facts about votes and records; the other parameters of a mechanism are its noise.

@@ -32,9 +32,8 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened
 from pate_cli.core.words import Adjacency
-from pate_cli.files.beside import stem_of
+from pate_cli.files.addresses import reading, stem_of
 from pate_cli.files.document import SPARING, Refusal, decoded, encoded, parsed
-from pate_cli.files.reading import reading
 
 _FILE: Final = {"kind": "pate-rdp-curve", "schema_version": 1}
 _LARGEST_FILE: Final = 1 << 20

@@ -22,8 +22,8 @@ from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.external import Stated, stated_rdp
 from pate_cli.disclosure.settings import Draw, ReleasePlan, Settings
+from pate_cli.files.addresses import LARGEST, reading
 from pate_cli.files.document import SPARING, Form, encoded
-from pate_cli.files.reading import LARGEST, reading
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import Mechanism
 

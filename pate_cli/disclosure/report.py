@@ -22,10 +22,10 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.conversion import round_up
 from pate_cli.accounting.textbook import Textbook
+from pate_cli.core.arrays import LabelSet, rows_of
 from pate_cli.core.errors import PateError, ReportError
-from pate_cli.core.label_set import LabelSet, rows_of
 from pate_cli.core.said import Pairs, Said
-from pate_cli.core.version import __version__
+from pate_cli.core.stamps import __version__
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
@@ -34,7 +34,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.runs import Spent
 from pate_cli.disclosure.settings import Draw, ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.files.addresses import public_name
+from pate_cli.files.addresses import Digest, digest_of, public_name, reading
 from pate_cli.files.document import (
     SPARING,
     Refusal,
@@ -44,8 +44,7 @@ from pate_cli.files.document import (
     refuse_version,
     schema_of,
 )
-from pate_cli.files.inputs import note_stream
-from pate_cli.files.reading import Digest, digest_of, reading
+from pate_cli.files.protected import note_stream
 from pate_cli.files.results import Result
 from pate_cli.votes.facts import Group
 

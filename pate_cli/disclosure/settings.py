@@ -18,9 +18,9 @@ from typing import Any, ClassVar, Final, Self
 from pate_cli.accounting.conversion import order_cost
 from pate_cli.accounting.gnss import gnss_rdp, largest_order, shift_quantile
 from pate_cli.accounting.stopping import Beyond
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.checks import check_delta, check_order, check_positive, check_whole
 from pate_cli.core.errors import ParameterError, quoted
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan

@@ -20,8 +20,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from pate_cli.accounting.textbook import Bounded, Gaussian
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import PateError, UsageError, VoteError, printable
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import LabelFormat, MechanismName
 from pate_cli.disclosure.cost import Cost
@@ -40,8 +40,7 @@ from pate_cli.disclosure.run_checks import (
     spent_faults,
 )
 from pate_cli.disclosure.runs import Spent
-from pate_cli.files.addresses import is_address
-from pate_cli.files.reading import digest_of, reading
+from pate_cli.files.addresses import digest_of, is_address, reading
 from pate_cli.files.results import Result
 from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import scored_from_parameters

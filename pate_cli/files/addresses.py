@@ -1,18 +1,26 @@
-"""Addresses of object stores and distributed filesystems, which are reached through pyarrow.
+"""Names of files, which are paths or addresses of stores, and how files are opened to be read.
 
-It takes a tenth of a second to import and is therefore imported only for them.
+Object stores and distributed filesystems are reached through pyarrow, which takes a tenth of a
+second to import and is therefore imported only for them. Outputs that nobody named get their names
+here: after the votes, or beside the labels.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import re
 from collections.abc import Iterator
-from typing import Any, Final
+from itertools import chain
+from os import PathLike, fspath
+from pathlib import Path
+from typing import IO, Any, Final, NamedTuple
+from urllib.parse import urlsplit, urlunsplit
 
-from pate_cli.core.credentials import without_credentials
-from pate_cli.core.errors import PateError, UsageError
+from pate_cli.core.errors import LedgerError, PateError, UsageError, VoteError, without_credentials
+from pate_cli.core.words import LABEL_SUFFIXES, VOTE_SUFFIXES
+from pate_cli.files.protected import note
 
 _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -68,3 +76,114 @@ def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         reason = (str(error).splitlines() or [type(error).__name__])[0]
         raise kind(f"{name}: cannot be reached: {reason}") from None
+
+
+LARGEST: Final = 1 << 28
+"""Bytes of a document at most; whoever reads one more can tell a device that never ends."""
+
+
+@contextlib.contextmanager
+def reading(
+    path: str | PathLike[str], what: str, error: type[PateError] = LedgerError
+) -> Iterator[IO[bytes]]:
+    """Open a file to read, by path or by address.
+
+    Args:
+        path: where it is.
+        what: the file in words, for `inputs.note`.
+        error: what is raised where it cannot be opened or read; a refusal of this class that
+            leaves the block gets the name of the file.
+
+    Raises:
+        UsageError: it is an output of the command, too.
+    """
+    name = fspath(path)
+    if not is_address(name):
+        with named(path, error):
+            if "\0" in name:
+                raise error("is no name of a file")
+            note(what, path)
+            with Path(path).open("rb") as file:
+                yield file
+        return
+    with reachable(public_name(name), error):
+        system, place = filesystem_of(name)
+        note(what, place, system=system)
+        with system.open_input_file(place) as file:
+            yield file
+
+
+@contextlib.contextmanager
+def named(path: str | PathLike[str], error: type[PateError] = LedgerError) -> Iterator[None]:
+    """Give errors in reading a file this class, and the name of the file."""
+    name = public_name(path)
+    try:
+        yield
+    except OSError as failed:
+        raise error(f"cannot read {name}: {failed.strerror}") from None
+    except error as refused:
+        raise error(f"{name}: {refused}") from None
+
+
+class Digest(NamedTuple):
+    """The hash of a file, by which a report knows its labels, and a run the guesses it was given.
+
+    Attributes:
+        sha256: 64 hexadecimal digits.
+        size: in bytes.
+    """
+
+    sha256: str
+    size: int
+
+    @classmethod
+    def of(cls, file: Any) -> Digest:
+        """Hash an open file, which is at its beginning."""
+        return cls(hashlib.file_digest(file, "sha256").hexdigest(), file.tell())
+
+
+def digest_of(path: str | PathLike[str]) -> Digest:
+    """Return the hash of a file on disk or on a store; VoteError where it cannot be read."""
+    with reading(path, "the labels that are checked", VoteError) as file:
+        return Digest.of(file)
+
+
+_TABLE: Final = "|".join(map(re.escape, (*LABEL_SUFFIXES, *chain(*VOTE_SUFFIXES.values()))))
+_KNOWN_SUFFIX: Final = re.compile(rf"({_TABLE})?(\.(gz|zst|bz2))?$", re.IGNORECASE)
+
+
+def report_beside(labels: str, votes: str) -> str:
+    """Return the name of the report that belongs to labels at `labels`: a path or an address.
+
+    Labels that go to a device or a pipe have no folder: then it is named after the votes.
+    """
+    if is_address(labels):
+        bits = urlsplit(labels)
+        return urlunsplit(bits._replace(path=_report_of(bits.path, votes)))
+    if labels != "-" and has_no_name(labels):
+        return _report_of("", votes)
+    return _report_of(labels, votes)
+
+
+def _report_of(labels: str, votes: str) -> str:
+    folder, slash, name = labels.rpartition("/")
+    stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
+    return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
+
+
+def has_no_name(source: str) -> bool:
+    """Return whether votes come by a pipe or a device, whose name says nothing of them."""
+    if source == "-":
+        return True
+    if is_address(source):
+        return False
+    place = Path(source)
+    return place.exists() and not (place.is_file() or place.is_dir())
+
+
+def stem_of(source: str) -> str:
+    """Return a stem for outputs named after the votes: `votes` if these have no name."""
+    last = re.split(r"[/\\]", public_name(source).rstrip("/\\"))[-1]
+    stem = _KNOWN_SUFFIX.sub("", last)
+    nameless = not stem.strip(".-") or re.search(r"[*?\[\]:]", stem)
+    return "votes" if nameless else stem

@@ -28,7 +28,7 @@ import numpy as np
 
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, PateError, quoted, shortened
-from pate_cli.files.reading import LARGEST
+from pate_cli.files.addresses import LARGEST
 
 _T = TypeVar("_T")
 

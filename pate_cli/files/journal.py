@@ -19,7 +19,7 @@ from typing import Any, Final
 from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
 from pate_cli.files.document import Refusal, parsed
-from pate_cli.files.places import sync_folder, writing
+from pate_cli.files.outputs import sync_folder, writing
 
 _CHAIN: Final = "chain"
 

@@ -4,20 +4,46 @@ Every output is begun before anything is spent, so that whatever would keep it f
 told in time. Each is written whole before any gets its name: a process that is killed leaves
 nothing half-written. Then they appear in the order in which they were reserved, so that a report is
 there before its labels; what goes to a stream follows, standard output last.
+
+A draft on a disk is a file without a name, which vanishes with the process. Only a file system
+without such files gets one under a random hidden name, which a killed process may leave.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import io
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Final, Self
+import secrets
+import stat
+import sys
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import IO, Any, Final, Self
 
 from pate_cli.core.errors import OutputError, PateError, UsageError
-from pate_cli.files.existing import NOTHING, Replaces
-from pate_cli.files.inputs import current
-from pate_cli.files.places import NO_ROOM, Output, cause, output_at, writing
-from pate_cli.files.reading import Digest
+from pate_cli.files.addresses import (
+    Digest,
+    filesystem_of,
+    is_address,
+    public_name,
+    reachable,
+    refuse_address,
+)
+from pate_cli.files.protected import (
+    NOTHING,
+    Place,
+    Replaces,
+    current,
+    kept,
+    places_of,
+    repeats,
+    stored_place,
+)
 
 _ROOM: Final = 1 << 16
 """Bytes that every output finds room for before anything is spent."""
@@ -199,3 +225,387 @@ def _turn(output: Output) -> int:
 def after(left: Sequence[str]) -> str:
     """Return what a failure has left in place, by name."""
     return f"what went to {', '.join(left)} stays" if left else "nothing was released"
+
+
+_STDOUT: Final = 1
+_STANDARD: Final = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
+_CHUNK: Final = 1 << 20
+NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
+NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+_NAMELESS: Final = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir() else 0
+_FLAT: Final = {"s3", "gcs", "abfs"}
+"""Stores where a move replaces what is there."""
+
+
+class Output(ABC):
+    """One output of a command: a draft, and the place that it gets once it is whole.
+
+    Attributes:
+        name: the place, as messages show it.
+        path: where it is on a disk, without links; None elsewhere.
+        turn: files and objects appear first (0), then streams (1), standard output last (2).
+        draft: the content so far; an empty file before `begin`.
+        force: whether a file that lies there makes way for one that begins alike.
+        replaces: tells whether a file begins so; see `existing`.
+        resumed: whether the same run may have put its output there before.
+        written: whether the draft is whole.
+        left: whether any of it may have left for good.
+    """
+
+    turn = 0
+    path: Path | None = None
+    force = resumed = written = left = False
+
+    def __init__(self, name: str) -> None:
+        """Only name the place; nothing is looked at before `begin`."""
+        self.name, self.replaces = name, NOTHING
+        self.draft: IO[bytes] = io.BytesIO()
+
+    @property
+    @abstractmethod
+    def places(self) -> set[Place]:
+        """Return the place as `inputs` knows it, by all its names; none of the null device."""
+
+    @abstractmethod
+    def begin(self) -> None:
+        """Begin the draft; OutputError or OSError for whatever would keep it from its place."""
+
+    @abstractmethod
+    def deliver(self) -> None:
+        """Give the draft its place; OSError when that fails; `left` says how far it got."""
+
+    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+        """Open what lies in the place; None where nothing does."""
+        return contextlib.nullcontext()
+
+    def refuse_there(self) -> bool:
+        """Return whether something lies in the place that makes way for the draft.
+
+        What the same run may have put there before is looked at when the draft is whole.
+
+        Raises:
+            OutputError: something lies there, and nobody said `force`.
+            UsageError: it is not to be replaced, whoever says `force`.
+        """
+        with self.there() as file:
+            if file is None:
+                return False
+            if self.resumed and (not self.written or repeats(b"".join(self.chunks()), file.read())):
+                return True
+            file.seek(0)
+            what, other = kept(file, self.replaces, self.path), "give the output another name"
+        if not self.force:
+            remedy = other if what else "use `force` to replace it"
+            raise OutputError(f"{self.name} exists already; {remedy}")
+        if what is not None:
+            raise UsageError(f"{self.name} is {what}, so not even `force` replaces it; {other}")
+        return True
+
+    def try_room(self, size: int) -> None:
+        """Keep room for so many bytes; OSError where there is none."""
+        try:
+            os.posix_fallocate(self.draft.fileno(), 0, size)
+        except AttributeError:  # a system that keeps none
+            pass
+        except OSError as error:
+            if error.errno in NO_ROOM:
+                raise
+
+    def finish(self) -> None:
+        """End the draft, which is whole; OSError where the disk has not all of it."""
+        self.draft.truncate()  # to what was written of the room that was kept
+        self.written = True
+
+    def chunks(self) -> Iterator[bytes]:
+        """Yield the draft from its beginning."""
+        self.draft.seek(0)
+        while chunk := self.draft.read(_CHUNK):
+            yield chunk
+
+    def close(self) -> None:
+        """Let go of the draft; what has its place stays."""
+        self.written = False
+        with contextlib.suppress(OSError):  # of what is not to be kept
+            self.draft.close()
+
+    def _refuse_folder(self, *, there: bool) -> None:
+        if there or self.name.endswith(("/", os.sep)):
+            raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
+
+    def _spool(self) -> None:
+        """Begin the draft in the folder for temporary files."""
+        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
+
+
+class File(Output):
+    """A regular file, which appears under its name when it is whole."""
+
+    path: Path
+    _hidden: Path | None = None
+
+    def __init__(self, name: str, path: Path, mode: int) -> None:
+        """`path` is without links; the file will have `mode` less the umask."""
+        super().__init__(name)
+        self.path, self._mode = path, mode
+
+    @property
+    def places(self) -> set[Place]:
+        """Return what lies under the name now, and the name itself."""
+        return places_of(self.path)
+
+    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+        """Open the file that has the name; None where none has."""
+        return self.path.open("rb") if self.path.exists() else contextlib.nullcontext()
+
+    def begin(self) -> None:
+        """Begin the draft in the folder of the file; errors as `Output.begin`."""
+        folder = self.path.parent
+        self._refuse_folder(there=self.path.is_dir())
+        if not folder.is_dir():
+            raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
+        self.refuse_there()
+        self.draft = os.fdopen(self._begun(folder), "w+b")
+
+    def finish(self) -> None:
+        """Put the draft on disk; errors as `Output.finish`."""
+        super().finish()
+        os.fsync(self.draft.fileno())
+
+    def deliver(self) -> None:
+        """Give the draft its name; errors as `Output.deliver`."""
+        there, self.left = self.refuse_there(), True
+        try:
+            if self._hidden is None and not there:
+                self._link(self.path)
+            else:
+                hidden = self._hidden or self._link(self._hide())
+                super().close()  # some systems rename no open file
+                hidden.replace(self.path)
+        except OSError:
+            self.left = False
+            raise
+        sync_folder(self.path.parent)
+
+    def close(self) -> None:
+        """Let go of the draft; errors are passed over, as what lies there is nobody's."""
+        super().close()
+        if self._hidden is not None:
+            with contextlib.suppress(OSError):
+                self._hidden.unlink(missing_ok=True)
+
+    def _begun(self, folder: Path) -> int:
+        if _NAMELESS:
+            # What else keeps a file from being made keeps the one with a name from it, too.
+            with contextlib.suppress(OSError):
+                return os.open(folder, _NAMELESS | os.O_RDWR, self._mode)
+        return os.open(self._hide(), NEW, self._mode)
+
+    def _hide(self) -> Path:
+        """Choose a hidden name beside the file, which `close` frees again."""
+        self._hidden = self.path.with_name(f".pate-unfinished-{secrets.token_hex(8)}.tmp")
+        return self._hidden
+
+    def _link(self, name: Path) -> Path:
+        descriptor = self.draft.fileno()
+        # With a descriptor, which an absolute path does not use, Python follows the link in /proc.
+        os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
+        return name
+
+
+class Stream(Output):
+    """Standard output, a pipe or a device, which gets its content once that is whole."""
+
+    def __init__(self, path: str) -> None:
+        """`path` is opened when the draft is whole; standard output has four names."""
+        self.turn = 2 if path in _STANDARD else 1
+        super().__init__("standard output" if self.turn == 2 else path)
+        self._path = path
+
+    @property
+    def places(self) -> set[Place]:
+        """Return its name, and the file that standard output may be."""
+        if self.turn == 2:
+            return {"standard output"} | places_of(_STDOUT)
+        path = os.path.realpath(self._path)
+        return set() if path == os.devnull else {f"local {path}"}
+
+    def begin(self) -> None:
+        """Begin the draft in the folder for temporary files; errors as `Output.begin`."""
+        if self.turn == 2:
+            if sys.stdout is None or sys.stdout.closed:
+                # By now its descriptor is something else, or nothing.
+                raise OutputError("cannot write standard output: it is closed")
+        elif not os.access(self._path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        self._spool()
+
+    def deliver(self) -> None:
+        """Send the draft; errors as `Output.deliver`."""
+        target: int | str = self._path
+        if self.turn == 2:
+            sys.stdout.flush()
+            try:
+                target = sys.stdout.fileno()
+            except io.UnsupportedOperation:  # an object in memory
+                self._send(sys.stdout.buffer)
+                return
+        # Past Python's buffer: what a full disk refused must not be tried again at exit.
+        with open(target, "wb", buffering=0, closefd=self.turn == 1) as file:
+            self._send(file)
+
+    def _send(self, file: Any) -> None:
+        for chunk in self.chunks():
+            view = memoryview(chunk)
+            while view:
+                before, self.left = self.left, True
+                try:
+                    view = view[file.write(view) :]
+                except OSError:
+                    self.left = before
+                    raise
+
+
+class StoredFile(Output):
+    """A file on a pyarrow filesystem: an object store or a distributed filesystem.
+
+    A store ends what it is given, whole or not. So the draft is put under a hidden name beside its
+    own, which a killed process may leave, and moved in the end. There is no file mode: what is
+    secret never goes here.
+    """
+
+    _hidden: str | None = None
+
+    def __init__(self, name: str, filesystem: Any, path: str) -> None:
+        """`name` is for messages, without what may be credentials."""
+        super().__init__(name)
+        self._filesystem, self._path = filesystem, path
+
+    @property
+    def places(self) -> set[Place]:
+        """Return the key, which is all that a store knows of a file."""
+        return stored_place(self._filesystem, self._path)
+
+    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+        """Open the object that has the key; None where none has."""
+        if self._kind() == "NotFound":
+            return contextlib.nullcontext()
+        return io.BufferedReader(self._filesystem.open_input_file(self._path))
+
+    def begin(self) -> None:
+        """Look what lies there; errors as `Output.begin`."""
+        with reachable(self.name, OutputError):
+            self._refuse_folder(there=self._kind() == "Directory")
+        self.refuse_there()
+        self._spool()
+
+    def try_room(self, size: int) -> None:
+        """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
+        super().try_room(size)
+        self._filesystem.delete_file(self._put([b"pate looks whether it can write here\n"]))
+        self._hidden = None
+
+    def finish(self) -> None:
+        """Put the draft on the store; errors as `Output.finish`."""
+        super().finish()
+        self._put(self.chunks())
+
+    def deliver(self) -> None:
+        """Give the draft its name; errors as `Output.deliver`."""
+        there, self.left = self.refuse_there(), True
+        if there and self._filesystem.type_name not in _FLAT:
+            self._filesystem.delete_file(self._path)
+        self._filesystem.move(self._hidden, self._path)
+        self._hidden = None
+
+    def close(self) -> None:
+        """Let go of the draft, also on the store; errors there are passed over."""
+        super().close()
+        if self._hidden is not None:
+            with contextlib.suppress(OSError):
+                self._filesystem.delete_file(self._hidden)
+            self._hidden = None
+
+    def _kind(self) -> str:
+        return str(self._filesystem.get_file_info(self._path).type.name)
+
+    def _put(self, chunks: Iterable[bytes]) -> str:
+        """Put an object under a hidden name, which `close` frees again."""
+        folder, _, own = self._path.rpartition("/")
+        self._hidden = f"{folder}/.pate-unfinished-{own}-{secrets.token_hex(8)}"
+        with self._filesystem.open_output_stream(self._hidden) as stream:
+            for chunk in chunks:
+                stream.write(chunk)
+        return self._hidden
+
+
+def output_at(name: str, mode: int) -> Output:
+    """Return what a name stands for.
+
+    Raises:
+        OutputError: it is neither a file, a device nor a store that can be reached.
+        UsageError: the address of a store for an output that is its owner's alone.
+    """
+    if not mode & 0o077:
+        refuse_address(name)
+    shown, path = public_name(name), name
+    if is_address(name):
+        with reachable(shown, OutputError):
+            filesystem, path = filesystem_of(name)
+        if filesystem.type_name != "local":
+            return StoredFile(shown, filesystem, path)
+    if name in _STANDARD:
+        return Stream(name)
+    if name == "/dev/stderr" and sys.stderr is None:  # its descriptor is by now another file
+        raise OutputError(f"cannot write {name}: it is closed")
+    try:
+        kind = Path(path).stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        kind = stat.S_IFREG
+    except OSError as error:
+        raise OutputError(cause(shown, error)) from error
+    if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
+        return Stream(path)
+    if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
+        raise OutputError(f"cannot write {shown}: it is neither a file, a pipe nor a terminal")
+    # Links are followed: the link stays and what it names is replaced, or made.
+    return File(shown, Path(path).resolve(), mode)
+
+
+def make_folder(folder: Path, mode: int) -> None:
+    """Make a folder, and what is missing above it, so that it survives a loss of power.
+
+    Also where it is there: whoever made it may have been killed before that was on disk.
+    """
+    above = [each for each in folder.parents if not each.is_dir()]
+    folder.mkdir(mode, parents=True, exist_ok=True)
+    for made in (*above[::-1], folder):
+        sync_folder(made.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make the names in a folder survive a loss of power, where the system has a way to."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+
+
+def cause(name: str, error: OSError) -> str:
+    """Return why `name` cannot be written, in the words of the operating system or the store."""
+    said = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
+    return f"cannot write {name}: {said}"
+
+
+@contextlib.contextmanager
+def writing(name: str) -> Iterator[None]:
+    """Turn what the operating system says while `name` is written into an OutputError."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(cause(name, error)) from error

@@ -20,8 +20,8 @@ from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.arrow import column_of, filled
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.existing import Replaces, beginning
-from pate_cli.files.tables import column_names
+from pate_cli.files.protected import Replaces, beginning
+from pate_cli.files.results import column_names
 
 _COLUMNS: Final = (("label", "source"), ("label", "yes", "source"), ("labels", "unanswered"))
 BEHIND_IDS: Final = frozenset().union(*_COLUMNS)

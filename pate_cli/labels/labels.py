@@ -15,13 +15,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.arrays import CLASSES, NO_LABEL, SOURCES, LabelSet, rows_of
 from pate_cli.core.arrow import column_of, texts_of
 from pate_cli.core.errors import ParameterError, quoted
-from pate_cli.core.label_set import CLASSES, LabelSet, rows_of
 from pate_cli.core.said import Grid, Said
 from pate_cli.core.words import LabelFormat
-from pate_cli.files.existing import Replaces
+from pate_cli.files.protected import Replaces
 from pate_cli.files.results import Result
 from pate_cli.labels.forms import BEHIND_IDS, FORMATS, Outline, labels_in, recut
 

@@ -27,8 +27,8 @@ from pate_cli.paper.gnmax import gnmax_rdp
 from pate_cli.paper.laplace import laplace_rdp
 from pate_cli.planning.cost import MOMENT_ORDERS, CostAnalysis
 from pate_cli.planning.sensitivity import Sensitivity
-from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import AskedRows, OnCounts
+from pate_cli.run.labelling import LedgerAccount
 
 Kept: TypeAlias = tuple[float, Floats]
 """Expected cost and local sensitivity by distance, summed over some queries. SECRET."""

@@ -35,7 +35,7 @@ from pate_cli.planning import words
 from pate_cli.planning.forecast import worst_case_epsilon
 from pate_cli.planning.search import least, most_rows
 from pate_cli.run.fold import AskedRows, OnCounts
-from pate_cli.votes.unmatched import Unmatched
+from pate_cli.votes.names import Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
 TIGHT_ORDERS: Final = np.array(

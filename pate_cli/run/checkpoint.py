@@ -11,18 +11,17 @@ from __future__ import annotations
 import hmac
 import os
 import pickle
+import secrets
 import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from pate_cli.core.entropy import random_name
 from pate_cli.core.errors import LedgerError, OutputError, UsageError
 from pate_cli.core.noise import RunKey
 from pate_cli.files.addresses import public_name, refuse_address
 from pate_cli.files.document import Form
-from pate_cli.files.outputs import Outputs
-from pate_cli.files.places import NEW, writing
+from pate_cli.files.outputs import NEW, Outputs, writing
 
 _FORM: Final = Form("pate-checkpoint", "checkpoint", version=1)
 _RUN: Final = "run.json"
@@ -103,7 +102,7 @@ class Checkpoint:
         content, path = pickle.dumps(found), self._path(start)
         with writing(public_name(path)):
             # Two processes that go on with one run never share a draft.
-            draft = path.with_suffix(f".{random_name(8)}.tmp")
+            draft = path.with_suffix(f".{secrets.token_hex(8)}.tmp")
             with os.fdopen(os.open(draft, NEW, 0o600), "wb") as file:
                 file.write(self._sealed(start, content))
                 file.write(content)

@@ -20,10 +20,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from pate_cli.core.checks import check_whole
-from pate_cli.core.credentials import without_credentials
-from pate_cli.core.errors import EngineError, NotOpenedError, UsageError, VoteError, quoted
+from pate_cli.core.errors import (
+    EngineError,
+    NotOpenedError,
+    UsageError,
+    VoteError,
+    quoted,
+    without_credentials,
+)
 from pate_cli.core.memory import bound_reading
-from pate_cli.core.version import __version__
+from pate_cli.core.stamps import __version__
 
 if TYPE_CHECKING:
     from multiprocessing.context import BaseContext

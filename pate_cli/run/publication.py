@@ -16,11 +16,9 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, Report
-from pate_cli.files.addresses import public_name
-from pate_cli.files.beside import report_beside
-from pate_cli.files.existing import REPORT
-from pate_cli.files.inputs import current, note, watched
+from pate_cli.files.addresses import public_name, report_beside
 from pate_cli.files.outputs import Outputs
+from pate_cli.files.protected import REPORT, current, note, watched
 from pate_cli.labels.forms import FORMATS, labels_in, refuse_names
 from pate_cli.labels.labels import (
     NOTHING,

@@ -1,17 +1,18 @@
-"""The verb that gives labels: the story of a run, from votes to a report."""
+"""The verb that gives labels, from votes to a report; and what says their price beforehand."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from pate_cli.core.clock import now
-from pate_cli.core.errors import OutputError
+from pate_cli.core.errors import CeilingError, OutputError
 from pate_cli.core.noise import RunKey
+from pate_cli.core.stamps import now
 from pate_cli.disclosure.entry import Entry, RecordPlace
-from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.facts import Quote, quote_of, report_of
+from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome
@@ -23,6 +24,7 @@ from pate_cli.run.labelling import run
 from pate_cli.run.publication import publishing
 from pate_cli.verbs.promise import (
     budget_of,
+    foreseen,
     priced,
     record_of,
     refuse_dear,
@@ -30,6 +32,9 @@ from pate_cli.verbs.promise import (
     run_of,
 )
 from pate_cli.verbs.request import Progress, Request
+
+if TYPE_CHECKING:
+    pass
 
 
 @dataclass(frozen=True)
@@ -142,3 +147,35 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
         refusal.add_note(str(error))
     if refusal is not None:
         raise refusal
+
+
+_NAMED: Final = "The run itself needs --max-epsilon {}."
+_HOPELESS: Final = "The run itself would not start: it passes with probability {:.2g} at most."
+
+
+def quoted_for(asked: Mapping[str, Any]) -> Quote:
+    """Return what a run would cost at most; `asked` as `signatures.aggregate` has it."""
+    progress: Progress = asked["progress"] or nothing_seen
+    budget, key = budget_of(asked), RunKey.of(asked["seed"])
+    # Nobody asks what is left where there is no budget.
+    record = RecordPlace() if budget is None else record_of(asked["votes"], asked, seeded=False)
+    with priced(asked, budget, record) as (request, settings, _):
+        beware = list[str]()
+        try:
+            refuse_dear(settings, asked["max_epsilon"])
+        except CeilingError as error:
+            beware.append(_NAMED.format(shown(error.epsilon)))
+        if budget is not None:
+            Entry(record, run_of(settings, key, now()), budget=budget)
+        progress(0, request.queries)
+        for batch in request.file.batches(limit=request.queries):
+            progress(len(batch.counts))
+        forecast = foreseen(request, settings)
+        found = quote_of(settings)
+        warnings = [*found.warnings, *beware]
+        if forecast is not None:
+            chances, expected = forecast.named_chances(), forecast.at(forecast.middle)
+            found = replace(found, chances=chances, expected=expected)
+            if forecast.best_chance < asked["min_pass"]:
+                warnings.append(_HOPELESS.format(forecast.best_chance))
+        return replace(found, warnings=tuple(warnings))

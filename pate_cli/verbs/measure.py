@@ -23,10 +23,10 @@ from pate_cli.planning.cost import (
 )
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity
-from pate_cli.verbs.analyses import analysis_of
 from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import (
     Request,
+    analysis_of,
     mechanism_of,
     requested,
 )

@@ -23,12 +23,11 @@ from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.verbs.analyses import analysis_of
-from pate_cli.verbs.request import Request, Votes, mechanism_of, requested
+from pate_cli.verbs.request import Request, Votes, analysis_of, mechanism_of, requested
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
-    from pate_cli.run.accounts import LedgerAccount
+    from pate_cli.run.labelling import LedgerAccount
 
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")

@@ -1,19 +1,20 @@
-"""Requests: votes that are open, a mechanism for them, and public numbers."""
+"""Requests: open votes, a mechanism for them, public numbers, and the analysis that charges."""
 
 from __future__ import annotations
 
 import contextlib
 import functools
 import hashlib
-import inspect
 import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+import numpy as np
 
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
-from pate_cli.core.version import __version__
-from pate_cli.core.words import PRIOR_SHARE, MechanismName
+from pate_cli.core.stamps import __version__
+from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName, OrderChoice
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import MechanismChoice
@@ -21,11 +22,22 @@ from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 from pate_cli.run.engine import Engine, engine_of, here
 from pate_cli.run.fold import AskedRows
+from pate_cli.verbs.keywords import of_votes
 from pate_cli.votes.facts import Group
 from pate_cli.votes.join import student
 from pate_cli.votes.join import with_prior as with_votes_of_prior
 from pate_cli.votes.opening import open_votes
 from pate_cli.votes.vote_file import VoteFile
+
+if TYPE_CHECKING:
+    from pate_cli.core.arrays import Floats
+    from pate_cli.disclosure.settings import ReleasePlan
+    from pate_cli.mechanisms.base import ScoredMechanism
+    from pate_cli.paper.analysis import PublishedAnalysis
+    from pate_cli.planning.cost import CostAnalysis
+    from pate_cli.planning.sensitivity import Sensitivity
+    from pate_cli.run.fold import AskedRows
+    from pate_cli.run.labelling import LedgerAccount
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
@@ -143,9 +155,9 @@ class Request:
 
 
 def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how votes are read: of all keywords of a verb, those that `open_votes` takes."""
-    taken = inspect.signature(open_votes).parameters
-    return {name: asked[name] for name in taken if name in asked and name != "progress"}
+    """Return what is said of how votes are read; None and False say nothing."""
+    told = {name: value for name, value in asked.items() if name == "groups" or of_votes(name)}
+    return {name: value for name, value in told.items() if value is not None and value is not False}
 
 
 @contextlib.contextmanager
@@ -273,3 +285,57 @@ def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismC
         teachers_per_record=max(group.votes_per_record for group in groups),
         votes_together=all(group.teachers_per_record == 1 for group in groups),
     )
+
+
+class TightAnalysis:
+    """The analysis that is sharp and sound; what it needs is loaded when it is asked for."""
+
+    name = Analysis.TIGHT
+
+    @property
+    def cost(self) -> CostAnalysis:
+        """The cost of queries: Rényi divergences."""
+        from pate_cli.planning.cost import TIGHT
+
+        return TIGHT
+
+    def plan(self, plan: ReleasePlan) -> ReleasePlan:
+        """Return a sound plan as it is: a draw has one charge."""
+        return plan
+
+    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> LedgerAccount:
+        """Return what a run keeps of the votes: a tally of scores."""
+        from pate_cli.run.labelling import LedgerAccount
+
+        return LedgerAccount(mechanism, plan)
+
+    def orders(self, choice: OrderChoice) -> Floats:
+        """Rényi orders to try, so many that ε is found to a few digits; or those of the moments."""
+        from pate_cli.planning.cost import MOMENT_ORDERS, TIGHT_ORDERS
+
+        return np.array(MOMENT_ORDERS) if choice is OrderChoice.MOMENTS else TIGHT_ORDERS
+
+    def sensitivity(
+        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
+    ) -> Sensitivity:
+        """How far one record could move the cost of the votes at the plan's order. SECRET.
+
+        Args:
+            votes: over the queries.
+            mechanism: the aggregator.
+            plan: a sound one.
+            queries: how many there are.
+        """
+        from pate_cli.planning.sensitivity import Sensitivity, price_votes
+
+        price, within = price_votes(votes, mechanism, order=plan.order, beta=plan.beta)
+        return Sensitivity.of(price, plan, mechanism, queries=queries, within=within)
+
+
+def analysis_of(name: Analysis | str) -> TightAnalysis | PublishedAnalysis:
+    """Return how votes are charged under a name; the published way is loaded for that alone."""
+    if Analysis(name) is Analysis.TIGHT:
+        return TightAnalysis()
+    from pate_cli.paper.analysis import PublishedAnalysis
+
+    return PublishedAnalysis()

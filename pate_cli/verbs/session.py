@@ -3,45 +3,70 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import itertools
+import json
 import os
+import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 
-from pate_cli.core.arrays import NO_LABEL
+from pate_cli.core.arrays import NO_LABEL, SOURCES
+from pate_cli.core.checks import MOST_CLASSES, check_whole
 from pate_cli.core.errors import (
     BudgetSpent,
     LedgerError,
     OutputError,
+    ParameterError,
     UsageError,
     VoteError,
     quoted,
 )
 from pate_cli.core.noise import RunKey
-from pate_cli.disclosure.entry import Entry, RecordPlace, held
+from pate_cli.core.stamps import now
+from pate_cli.core.words import MechanismName
+from pate_cli.disclosure.entry import Entry, held
 from pate_cli.disclosure.facts import report_of, run_facts
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
-from pate_cli.disclosure.settings import StopRule
-from pate_cli.files.inputs import note
+from pate_cli.disclosure.settings import Settings, StopRule
+from pate_cli.disclosure.stopping import stop_rule
+from pate_cli.files.document import encoded
+from pate_cli.files.protected import note
 from pate_cli.labels.labels import Labels
-from pate_cli.mechanisms.base import Mechanism
-from pate_cli.run.labelling import DrawLabels
+from pate_cli.mechanisms import MechanismChoice, mechanism_class
+from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.run.labelling import DrawLabels, Drawn
 from pate_cli.verbs import signatures
-from pate_cli.verbs.parameters.door import brief, opened_by
-from pate_cli.verbs.promise import budget_of, record_of
-from pate_cli.verbs.session_answers import Answer, Answers, Id, labels_of
-from pate_cli.verbs.session_opening import Opening
-from pate_cli.votes.ballot import Ballot, Votes
-from pate_cli.votes.unmatched import Unmatched
+from pate_cli.verbs.door import brief, opened_by
+from pate_cli.verbs.promise import budget_of, record_of, refuse_dear, run_of
+from pate_cli.verbs.request import among_groups, chosen, prior_votes
+from pate_cli.votes.ballot import Ballot, BallotReader, Votes
+from pate_cli.votes.facts import Facts, Group, PriorFacts
+from pate_cli.votes.join import names_of, teacher_groups
+from pate_cli.votes.names import ClassNames, Unmatched
 from pate_cli.votes.vote_file import VoteBatch
 
+Id: TypeAlias = str | int | None
+"""By which a query is known; None for none."""
+Answer: TypeAlias = str | int | None
+"""A class; a name where nobody listed the names; None where the teachers do not agree."""
+
+_NOT_ONE_BY_ONE: Final = {
+    MechanismName.INTERACTIVE: "its student's predictions are of all queries; give a guess as "
+    "`prior`",
+    MechanismName.SPARSE_VECTOR: "its noisy threshold would have to be kept; take stability",
+}
+_TEACHERS, _NOBODY = map(SOURCES.index, ("teachers", "none"))
+_ID: Final = re.compile(r"[^\0\ud800-\udfff]{1,1000}", re.DOTALL)
+_NUMBER: Final = re.compile("0|-?[1-9][0-9]{0,18}")
 _AT_ONCE: Final = 1 << 12
 
 
@@ -66,6 +91,10 @@ class Ask:
     prior: str | int | None = None
     id: Id = None
     by_teacher: bool = False
+
+
+class _EnteredError(Exception):
+    """The session stands in the record already."""
 
 
 class Session:
@@ -99,19 +128,16 @@ class Session:
             OutputError: the record cannot be written.
             PateError: whatever else is refused.
         """
-        self._key, self._answers = RunKey.of(asked["seed"]), Answers()
-        self._opening = opening = Opening.of(asked)
-        names, private = opening.ballots.names, opening.settings.private
-        self._unmatched = Unmatched() if names is None else Unmatched(names)
         self._lock, self._process = threading.RLock(), os.getpid()
-        place = record_of("-", asked, seeded=not private)
-        self._file = place.file
-        if self._file is None and asked["record"] is not False and private:
-            raise UsageError(
-                "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
-                "keeps nothing, and what is asked again is then paid for again"
-            )
-        self._run = self._entered(place, asked)
+        self._key, self._ballots = RunKey.of(asked["seed"]), _ballots(asked)
+        self._lines: list[Mapping[str, Any]] = []
+        self._known: dict[str | int, Answer] = {}
+        self._answers = 0
+        names = self._ballots.names
+        self._names = None if names is None else tuple(names.names)
+        self._unmatched = Unmatched() if names is None else Unmatched(names)
+        self._mechanism = _mechanism(self._ballots, asked)
+        self._run = self._opened(asked)
         settings = self._run.settings
         if settings is None or settings.rule is None:
             raise LedgerError("the record does not say when this session stops")
@@ -132,7 +158,7 @@ class Session:
     @property
     def mechanism(self) -> Mechanism:
         """Return the aggregator; public."""
-        return self._opening.mechanism
+        return self._mechanism
 
     @property
     def rule(self) -> StopRule:
@@ -147,12 +173,12 @@ class Session:
     @property
     def asked(self) -> int:
         """Return how many queries were asked so far."""
-        return len(self._answers.lines)
+        return len(self._lines)
 
     @property
     def answers(self) -> int:
         """Return how many queries got a label."""
-        return self._answers.answers
+        return self._answers
 
     @property
     @brief
@@ -162,7 +188,7 @@ class Session:
         A session that was opened again also has what was answered before.
         """
         with self._lock:
-            return labels_of(self._answers.lines, self._so_far, self._opening.names)
+            return _labels_of(self._lines, self._so_far, self._names)
 
     @brief
     def ask(
@@ -210,16 +236,21 @@ class Session:
                 gone = "was closed" if self._process < 0 else "was opened in another process"
                 raise UsageError(f"the session {gone}; open it again")
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
-            fresh = self._answers.fresh(ask.id for ask in asks)
-            looked_at = [self._looked_at(asks[place], place) for place in fresh]
+            fresh: dict[Any, tuple[Ask, int]] = {}
+            for place, ask in enumerate(asks):
+                name = _name(ask, place)
+                self._refuse_twin(ask.id, fresh)
+                if name not in self._known:
+                    fresh.setdefault(name, (ask, place))
+            looked_at = [self._looked_at(*each) for each in fresh.values()]
             drawn = self._drawn([ballot for ballot, _ in looked_at])
             # As far as the session goes, which may be less than all of them.
             mine: dict[Any, Answer] = dict(zip(fresh, drawn, strict=False))
             paid = zip(looked_at, drawn, strict=False)
             self._pay([{**line, "label": label} for (_, line), label in paid])
             found: list[str | int | None] = []
-            for place, ask in enumerate(asks):
-                name, known = (place, mine) if ask.id is None else (ask.id, self._answers.known)
+            for name in map(_name, asks, itertools.count()):
+                known = self._known if name in self._known else mine
                 if name not in known:
                     break
                 found.append(self._named(known[name]))
@@ -249,7 +280,7 @@ class Session:
             if not self.asked:
                 raise UsageError("nothing was asked yet, so there is nothing to report")
             spent = None if self._file is None else Spent.of(self._file.record.runs)
-            names, run = self._opening.names or None, self._run
+            names, run = self._names or None, self._run
             facts = run_facts(self._so_far, spent=spent, label_names=names)
             return report_of(replace(facts, run=run.id, time=run.time))
 
@@ -261,29 +292,65 @@ class Session:
     @property
     def _so_far(self) -> Round:
         """Return the settings of the session with all that was asked in it."""
-        return asked_so_far(self._settings, self._answers.lines)
+        return asked_so_far(self._settings, self._lines)
 
-    def _entered(self, place: RecordPlace, asked: Mapping[str, Any]) -> Run:
+    def _opened(self, asked: Mapping[str, Any]) -> Run:
         """Return the session as its record has it, entered unless it stands there."""
-        file, found_in = self._file, self._opening.found_in
+        epsilon, delta, most = asked["target_epsilon"], asked["delta"], asked["max_queries"]
+        mechanism, names, weight = self._mechanism, self._ballots.names, self.mechanism.prior_weight
+        settings = Settings(
+            mechanism=mechanism.parameters(),
+            queries=0,
+            max_answers=0,
+            private=self._key.private,
+            delta=delta,
+            analysis="tight" if isinstance(mechanism, ScoredMechanism) else "composition",
+            groups=_groups(self._ballots),
+            prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
+        )
+        # With other names texts mean something else, and it is another session.
+        texts = names and [list(names.names), names.normalise, dict(names.aliases)]
+        said = json.dumps([encoded(settings), epsilon, most, texts], sort_keys=True)
+        digest = hashlib.sha256(said.encode()).hexdigest()
+        place = record_of("-", asked, seeded=not self._key.private)
+        self._file = file = place.file
+        if file is None and asked["record"] is not False and self._key.private:
+            raise UsageError(
+                "a session notes what it spends: name its `record` (or `ensemble`); `record` False "
+                "keeps nothing, and what is asked again is then paid for again"
+            )
+
+        def known(record: SpendRecord) -> Run | None:
+            return next((run for run in record.runs if run.session == digest), None)
 
         def refuse_known(record: SpendRecord) -> None:
-            if found_in(record) is not None:
+            if known(record) is not None:
                 raise _EnteredError
 
-        if file is None or found_in(file.record) is None:
-            new = self._opening.run(self._key, max_epsilon=asked["max_epsilon"])
+        if file is None or known(file.record) is None:
+            rule = stop_rule(mechanism, epsilon=epsilon, delta=delta, asks=most)
+            settings = replace(settings, rule=rule)
+            refuse_dear(settings, asked["max_epsilon"])
+            new = run_of(settings, self._key, now(), session=digest)
             with contextlib.suppress(_EnteredError):  # by another process, in this instant
                 Entry(place, new, budget=budget_of(asked), refuse=refuse_known).enter()
             if file is None:
                 return new
         note("the record of what was spent", file.path)
         with held([file]):
-            run = found_in(file.record)
+            run = known(file.record)
             if run is None:
                 raise LedgerError(f"{file.name}: the session was struck out of the record")
-            self._answers.learn(file.asked(run))
+            self._learn(file.asked(run))
             return run
+
+    def _learn(self, lines: Iterable[Mapping[str, Any]]) -> None:
+        """Take queries with their answers as further ones of this session."""
+        for line in lines:
+            self._lines.append(line)
+            self._answers += line.get("label") is not None
+            if "id" in line:
+                self._known[line["id"]] = line.get("label")
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
@@ -292,13 +359,32 @@ class Session:
             yield
             return
         with held([self._file]):
-            self._answers.learn(self._file.asked(self._run)[self.asked :])
+            self._learn(self._file.asked(self._run)[self.asked :])
             yield
+
+    def _refuse_twin(self, name: Id, fresh: Mapping[Any, Any]) -> None:
+        """ParameterError for an id that labels cannot hold, or cannot tell from another one."""
+        if name is None:
+            return
+        other: Id
+        if type(name) is int and -(2**63) <= name < 2**63:
+            other = str(name)
+        elif isinstance(name, str) and _ID.fullmatch(name):
+            other = int(name) if _NUMBER.fullmatch(name) else None
+        else:
+            raise ParameterError(
+                f"an id is a text of up to 1000 letters or a whole number, got {quoted(name)}"
+            )
+        if other in self._known or other in fresh:
+            raise ParameterError(
+                f"id {quoted(name)} looks in saved labels as {quoted(other)} does, which was asked "
+                "before; give it another one"
+            )
 
     def _looked_at(self, ask: Ask, place: int) -> tuple[Ballot, dict[str, Any]]:
         """Return the votes of a query, its guess among them, and its line but for the label."""
         line: dict[str, Any] = {} if ask.id is None else {"id": ask.id}
-        ballots, weight = self._opening.ballots, self.mechanism.prior_weight
+        ballots, weight = self._ballots, self.mechanism.prior_weight
         try:
             ballot = ballots.ballot(ask.votes, by_teacher=ask.by_teacher)
         except VoteError as error:
@@ -323,7 +409,7 @@ class Session:
             part = ballots[len(drawn) : len(drawn) + size]
             # No two queries take the same noise, whatever becomes of them.
             rows = np.arange(self._row, self._row + size)
-            batch = VoteBatch(self._row, rows, self._opening.ballots.histograms(part))
+            batch = VoteBatch(self._row, rows, self._ballots.histograms(part))
             self._row += size
             labels = DrawLabels(self._key)(self.mechanism, batch).labels.tolist()
             drawn += [
@@ -346,13 +432,108 @@ class Session:
         except BaseException:
             self.close()  # what is on disk may not be known here
             raise
-        self._answers.learn(lines)
+        self._learn(lines)
 
     def _named(self, label: Answer) -> str | int | None:
         """Return an answer by the name of its class, if that has one."""
-        names = self._opening.names
-        return names[label] if names and isinstance(label, int) else label
+        return self._names[label] if self._names and isinstance(label, int) else label
 
 
-class _EnteredError(Exception):
-    """The session stands in the record already."""
+def _name(ask: Ask, place: int) -> Any:
+    """Return the id of a query, or its place among those asked with it, which is no id."""
+    return (place,) if ask.id is None else ask.id
+
+
+def _labels_of(
+    lines: Sequence[Mapping[str, Any]], settings: Settings, names: Sequence[str] | None
+) -> Labels:
+    """Return all answers as labels, by the ids of their queries, or by numbers that are free.
+
+    Args:
+        lines: queries with their answers, as a record has them.
+        settings: of the session; they go with the labels.
+        names: what the classes are called, before those that came out and nobody listed; None
+            where classes are numbers.
+    """
+    answers = [line.get("label") for line in lines]
+    said = tuple(dict.fromkeys(label for label in answers if isinstance(label, str)))
+    places = {None: NO_LABEL} | {name: place for place, name in enumerate(said)}
+    given = np.array([places.get(label, label) for label in answers], dtype=np.int32)
+    sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+    known = Facts(label_names=None if names is None else (*names, *said))
+    ids = [line.get("id") for line in lines]
+    taken = {str(name) for name in ids}
+    free = (number for number in itertools.count() if str(number) not in taken)
+    ids = [next(free) if name is None else name for name in ids]
+    texts = any(isinstance(name, str) for name in ids)
+    named: Any = np.array(ids, dtype=np.str_ if texts else np.int64)
+    return Drawn(named, given, sources).table(settings.texts(), known)
+
+
+def _ballots(asked: Mapping[str, Any]) -> BallotReader:
+    """Return how votes are read for the mechanism that is asked."""
+    mechanism = MechanismName(asked["mechanism"])
+    if mechanism in _NOT_ONE_BY_ONE:
+        raise UsageError(f"{mechanism} does not go one by one: {_NOT_ONE_BY_ONE[mechanism]}")
+    groups = teacher_groups(asked["groups"])
+    teachers = _count("teachers", asked["teachers"], groups, "groups")
+    if groups is not None:
+        teachers = int(groups.total)
+    given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
+    if mechanism_class(mechanism).listed:
+        names = names_of(given, normalise, aliases)
+        known = None if names is None else names.names
+        classes = _count("classes", asked["classes"], known, "label_names")
+        return BallotReader(teachers, classes, names, groups)
+    for name in ("classes", "label_names", "aliases"):
+        if asked[name] is not None:
+            raise UsageError(f"{mechanism} knows no classes; leave out `{name}`")
+    return BallotReader(teachers, None, ClassNames((), normalise=normalise, listed=False), groups)
+
+
+def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
+    """Return how many there are, as it is said or as the keyword `where` lists them.
+
+    Raises:
+        UsageError: neither is given.
+        ParameterError: the two differ, or it is no count.
+    """
+    count = said if known is None else len(known)
+    if count is None:
+        raise UsageError(f"say `{name}`, how many there are, or `{where}`")
+    if said not in (None, count):
+        raise ParameterError(f"`{name}` is {said}, but `{where}` has {count}")
+    return check_whole(f"`{name}`", count)
+
+
+def _groups(ballots: BallotReader) -> tuple[Group, ...]:
+    return () if ballots.groups is None else ballots.groups.public
+
+
+def _mechanism(ballots: BallotReader, asked: Mapping[str, Any]) -> Mechanism:
+    """Return the mechanism, for these teachers and the weight of guesses."""
+    weight = asked["prior_weight"]
+    weight = 0 if weight is None else prior_votes(weight, ballots.teachers)
+    choice = among_groups(chosen(asked["mechanism"], asked), _groups(ballots))
+    epsilon, most = asked["target_epsilon"], asked["max_queries"]
+    return _built(replace(choice, prior_weight=weight), ballots, epsilon, most, asked["delta"])
+
+
+def _built(
+    choice: MechanismChoice,
+    ballots: BallotReader,
+    epsilon: float | None,
+    queries: int | None,
+    delta: float,
+) -> Mechanism:
+    """Return the mechanism; δ of one query follows from how many there may be."""
+    classes, given = ballots.classes, choice.given
+    if classes is not None and choice.composed and not (queries or "query_delta" in given):
+        raise UsageError(f"{choice.name} divides delta among queries: say `max_queries`")
+    if classes is None and not (queries or "threshold" in given) and epsilon is not None:
+        # As many as there would be if names took half of delta, which they do then.
+        listed, half = replace(ballots, classes=3), delta / 2.0
+        closed = _built(choice.among(MechanismName.GNMAX), listed, epsilon, 1, half)
+        queries = stop_rule(closed, epsilon=epsilon, delta=half).asks
+    shape = {"teachers": ballots.teachers, "classes": classes or MOST_CLASSES}
+    return choice.build(**shape, queries=queries or 1, delta=delta)

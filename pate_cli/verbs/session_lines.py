@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from typing import IO, Any, Final
 
-from pate_cli.core.errors import UsageError, VoteError
+from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.document import Refusal, parsed
 from pate_cli.verbs.session import Ask, Session
 
@@ -14,73 +15,56 @@ _LONGEST: Final = 1 << 26
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
 
 
-class SessionLines:
-    """Answers lines as they come, each by one line.
+def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> Iterator[str]:
+    """Yield the answers to lines of JSON as they come, a line each, several together.
 
-        SessionLines(session, sys.stdout.write).answer(sys.stdin.buffer)
+        for lines in answers_to(session, sys.stdin.buffer): sys.stdout.write(lines)
 
-    Attributes:
-        session: what answers.
-        write: takes the answers, one line or several.
+    Args:
+        session: answers the queries.
+        source: has a query in each line.
         strict: end at the first line that is no query, instead of answering it by an error.
+
+    Raises:
+        BudgetSpent: no more may be asked; what could be answered was.
+        VoteError, UsageError: a line is no query, and `strict` asks to end there.
+        OutputError: what an answer costs cannot be noted on disk.
     """
+    for lines in _lines(source):
+        queries = [_query(number, line) for number, line in lines if line.strip()]
+        for fit, several in itertools.groupby(queries, lambda each: isinstance(each[2], Ask)):
+            for waiting in [list(several)] if fit else [[one] for one in several]:
+                yield from _answered(session, waiting, strict=strict)
 
-    def __init__(
-        self, session: Session, write: Callable[[str], None], *, strict: bool = False
-    ) -> None:
-        self.session, self.write, self.strict = session, write, strict
 
-    def answer(self, source: IO[bytes]) -> bool:
-        """Answer all lines; return False once no more may be asked.
-
-        Raises:
-            VoteError, UsageError: a line is no query, and `strict` asks to end there.
-            OutputError: what an answer costs cannot be noted on disk.
-        """
-        for lines in _lines(source):
-            waiting: list[tuple[int, Ask]] = []
-            for number, line in lines:
-                if not line.strip():
-                    continue
-                name, ask = _query(line)
-                if isinstance(ask, Ask):
-                    waiting.append((number, ask))
-                    continue
-                if not self._answered(waiting):
-                    return False
-                waiting = []
-                self._refuse(number, name, ask)
-            if not self._answered(waiting):
-                return False
-        return True
-
-    def _answered(self, waiting: list[tuple[int, Ask]]) -> bool:
-        """Answer these queries in order; return whether the session could ask all of them."""
-        if not waiting:
-            return True
-        try:
-            labels = self.session.answered([ask for _, ask in waiting])
-        except (VoteError, UsageError) as error:
-            if len(waiting) > 1:
-                # Those beside the one that is wrong are answered all the same.
-                return all(self._answered([one]) for one in waiting)
-            ((number, ask),) = waiting
-            self._refuse(number, ask.id, error)
-            return True
-        remaining = self.session.remaining
-        told = [
-            _line(ask.id, label=label, remaining=remaining)
-            for (_, ask), label in zip(waiting, labels, strict=False)
-        ]
-        self.write("".join(told))
-        return len(labels) == len(waiting)
-
-    def _refuse(self, number: int, name: Any, error: VoteError | UsageError) -> None:
-        """Answer a line that is no query by an error, which costs nothing; or raise that."""
+def _answered(
+    session: Session, waiting: Sequence[tuple[int, Any, Ask | VoteError]], *, strict: bool
+) -> Iterator[str]:
+    """Yield the answers to queries in order; one that is none is answered for nothing."""
+    try:
+        labels = session.answered([_ask(each) for _, _, each in waiting])
+    except (VoteError, UsageError) as error:
+        if len(waiting) > 1:  # those beside the one that is wrong are answered all the same
+            for one in waiting:
+                yield from _answered(session, [one], strict=strict)
+            return
+        number, name, _ = waiting[0]
         error = type(error)(f"line {number}: {error}")
-        if self.strict:
-            raise error
-        self.write(_line(name, error=str(error)))
+        if strict:
+            raise error from None
+        yield _line(name, error=str(error))
+        return
+    remaining = session.remaining
+    told = zip(waiting, labels, strict=False)
+    yield "".join(_line(name, label=label, remaining=remaining) for (_, name, _), label in told)
+    if len(labels) < len(waiting):
+        raise BudgetSpent(session.why_spent)
+
+
+def _ask(query: Ask | VoteError) -> Ask:
+    if isinstance(query, VoteError):
+        raise query
+    return query
 
 
 def _line(name: Any, **said: Any) -> str:
@@ -104,8 +88,8 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
         yield [(number + 1, rest)]
 
 
-def _query(line: bytes) -> tuple[Any, Ask | VoteError]:
-    """Return the id of a line, if it has one, and what it asks, or the error that it is."""
+def _query(number: int, line: bytes) -> tuple[int, Any, Ask | VoteError]:
+    """Return the number and id of a line, and what it asks, or the error that it is."""
     damaged, name = Refusal(VoteError, "no query: "), None
     try:
         said = parsed(line, damaged, most=_LONGEST)
@@ -117,6 +101,6 @@ def _query(line: bytes) -> tuple[Any, Ask | VoteError]:
         if ("counts" in said) == ("votes" in said):
             raise damaged.of("it has either counts or votes")
     except VoteError as error:
-        return name, error
+        return number, name, error
     votes: Any = said.get("counts", said.get("votes"))
-    return name, Ask(votes, said.get("prior"), name, by_teacher="votes" in said)
+    return number, name, Ask(votes, said.get("prior"), name, by_teacher="votes" in said)

@@ -1,8 +1,8 @@
 """The verbs of the library as people call them: ordinary signatures, and what each is for.
 
-A verb checks what it is given (`parameters.door`) and hands it to the module that does the work,
+A verb checks what it is given (`door`) and hands it to the module that does the work,
 which is imported when the verb is called: help and completion need the signatures alone. What a
-parameter means stands in `parameters.table`, once for all verbs.
+parameter means stands in `keywords`, once for all verbs.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pate_cli.core.words import (
     OrderChoice,
     ReleaseKind,
 )
-from pate_cli.verbs.parameters.door import like, verb
-from pate_cli.verbs.parameters.kinds import (
+from pate_cli.verbs.door import like, verb
+from pate_cli.verbs.keywords import (
     Count,
     Delta,
     Epsilon,
@@ -154,7 +154,7 @@ def quote(**asked: Any) -> Quote:
     Raises:
         PateError: as `aggregate` would.
     """
-    from pate_cli.verbs.quote import quoted_for
+    from pate_cli.verbs.aggregate import quoted_for
 
     return quoted_for(asked)
 
@@ -309,7 +309,7 @@ def plan(
         UsageError: more or less than one of the three is left out, or contradictions.
     """
     asked = dict(locals())
-    from pate_cli.verbs.plan import planned
+    from pate_cli.verbs.settings import planned
 
     return planned(asked)
 
@@ -361,7 +361,7 @@ def tune(
         UnreachableError: no settings meet the goal; the message says what comes closest.
     """
     asked = dict(locals())
-    from pate_cli.verbs.tune import tuned
+    from pate_cli.verbs.settings import tuned
 
     return tuned(asked)
 
@@ -508,8 +508,7 @@ def verify(
     from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.report import report_in
     from pate_cli.disclosure.verification import Evidence, Verification, checks_of
-    from pate_cli.files.addresses import public_name
-    from pate_cli.files.beside import has_no_name
+    from pate_cli.files.addresses import has_no_name, public_name
 
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):

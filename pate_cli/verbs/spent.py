@@ -20,9 +20,8 @@ from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.report import Report, read_report
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
 from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, Evidence, checks_of
-from pate_cli.files.addresses import public_name
+from pate_cli.files.addresses import named, public_name, reading
 from pate_cli.files.document import encoded
-from pate_cli.files.reading import named, reading
 from pate_cli.files.results import Result
 
 _WORDS = ("run", "time", "votes", "mechanism", "published")

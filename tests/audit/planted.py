@@ -252,8 +252,8 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "verbs/session.py",
             "                found.append(self._named(known[name]))\n",
             "                noise = RunKey.fresh().rows(0, self.mechanism.draws)\n"
-            "                votes = [self._looked_at(ask, place)[0]]\n"
-            "                votes = self._opening.ballots.histograms(votes)\n"
+            "                votes = [self._looked_at(asks[len(found)], 0)[0]]\n"
+            "                votes = self._ballots.histograms(votes)\n"
             "                found += self.mechanism.label(votes, noise).tolist()\n",
             "session: an id again and again",
         ),

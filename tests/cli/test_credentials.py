@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 import pate_cli as pate_library
-from pate_cli.cli import app, commands, terminal
+from pate_cli.cli import app, command, terminal
 from pate_cli.cli.command import keywords_of_command
 from pate_cli.core import errors
 from pate_cli.planning.synthetic import SyntheticEnsemble
@@ -126,7 +126,7 @@ def takes_text(keyword):
     )
 
 
-CALLBACKS = {name: commands.load(name) for name in commands.COMMANDS}
+CALLBACKS = {name: command.load(name) for name in command.COMMANDS}
 PLACES = [
     Place(command, name, flag)
     for command, callback in CALLBACKS.items()

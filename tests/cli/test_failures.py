@@ -406,7 +406,7 @@ def _no_room(*_words):
 
 def test_a_session_whose_report_has_no_room_is_not_begun(pate, refused, folder, monkeypatch):
     """A store would be tried there as well, by a put and a delete."""
-    monkeypatch.setattr("pate_cli.files.places.Output.try_room", _no_room)
+    monkeypatch.setattr("pate_cli.files.outputs.Output.try_room", _no_room)
     words = ("--teachers", 250, "--classes", 3, "--target-epsilon", 2, "--spend", "year.json")
     found = pate("session", *words, "--report", "r.json", input='{"votes": [240, 6, 4]}\n')
     assert refused(found, 6) == f"pate: cannot write r.json: {os.strerror(errno.ENOSPC)}"
@@ -420,7 +420,7 @@ def test_nothing_is_drawn_of_a_ledger_whose_report_has_no_room(pate, refused, fo
     kept = pate("aggregate", "v.npy", *words)
     assert kept.exit_code == 0, kept.stderr
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    monkeypatch.setattr("pate_cli.files.places.Output.try_room", _no_room)
+    monkeypatch.setattr("pate_cli.files.outputs.Output.try_room", _no_room)
     found = pate("release", "l.json", "--report", "r.json")
     assert refused(found, 6) == f"pate: cannot write r.json: {os.strerror(errno.ENOSPC)}"
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before

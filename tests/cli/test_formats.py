@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pate_cli.files.beside import stem_of
+from pate_cli.files.addresses import stem_of
 
 NOISE = ["--sigma1", 8, "--sigma2", 4, "--threshold", 20, "--seed", 3]
 

@@ -13,10 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.cli.command import keywords_of_command
-from pate_cli.cli.commands import COMMANDS, load
-from pate_cli.core.version import __version__
-from pate_cli.verbs.parameters.keywords import with_options
+from pate_cli.cli.command import COMMANDS, keywords_of_command, load
+from pate_cli.core.stamps import __version__
+from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import source
 from slices import some
 

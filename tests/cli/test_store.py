@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow.fs import FileSelector
 
-from pate_cli.files.places import StoredFile
+from pate_cli.files.outputs import StoredFile
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.run import fold
 from slices import some, whole

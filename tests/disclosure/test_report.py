@@ -9,7 +9,7 @@ import typing
 
 import pytest
 
-from pate_cli.core.version import __version__
+from pate_cli.core.stamps import __version__
 from pate_cli.core.words import Adjacency, Analysis, Bound, LabelFormat, PublicFact, ReleaseKind
 from pate_cli.disclosure.facts import report_of as from_facts
 from pate_cli.disclosure.facts import stated

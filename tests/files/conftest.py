@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from pate_cli.files import places
+from pate_cli.files import outputs
 from pate_cli.files.outputs import Outputs
 
 
@@ -23,7 +23,7 @@ def umask():
 @pytest.fixture
 def no_tmpfile(monkeypatch):
     """A file system that has no files without a name."""
-    monkeypatch.setattr(places, "_NAMELESS", 0)
+    monkeypatch.setattr(outputs, "_NAMELESS", 0)
 
 
 @pytest.fixture(params=["nameless", "hidden"])

@@ -15,9 +15,8 @@ import pytest
 
 from ended import killed
 from pate_cli.core.errors import OutputError, UsageError
-from pate_cli.files.existing import beginning
-from pate_cli.files.inputs import note, watched
 from pate_cli.files.outputs import Outputs
+from pate_cli.files.protected import beginning, note, watched
 from refusals import unreserved
 
 OLD = beginning(b"old")

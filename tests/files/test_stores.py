@@ -8,9 +8,9 @@ import pytest
 from pyarrow import fs
 
 from pate_cli.core.errors import OutputError, UsageError
-from pate_cli.files import places
-from pate_cli.files.existing import beginning
+from pate_cli.files import outputs
 from pate_cli.files.outputs import Outputs
+from pate_cli.files.protected import beginning
 from refusals import refusal
 
 OLD = beginning(b"old")
@@ -28,7 +28,7 @@ def store(request, tmp_path, monkeypatch):
         client = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
         client.create_dir(base)
         reached = lambda uri: (client, uri.partition("@")[2].partition("?")[0])  # noqa: E731
-        monkeypatch.setattr(places, "filesystem_of", reached)
+        monkeypatch.setattr(outputs, "filesystem_of", reached)
 
     def held():
         found = client.get_file_info(fs.FileSelector(base, recursive=True))
@@ -130,7 +130,7 @@ def test_a_store_that_denies_something_is_told_before_anything_is_spent(
 
             return deny if name == denied else getattr(local, name)
 
-    monkeypatch.setattr(places, "filesystem_of", lambda uri: (Denying(), "l.csv"))
+    monkeypatch.setattr(outputs, "filesystem_of", lambda uri: (Denying(), "l.csv"))
     with Outputs() as out:
         out.reserve("s3://x:sesame@b/l.csv")
         with pytest.raises(OutputError) as caught:

@@ -19,8 +19,8 @@ import reports
 import sealing
 from fuzz.whole import record
 from fuzz.whole import report as whole_report
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import LedgerError, OutputError, PateError, ReportError, UsageError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import Adjacency, PublicFact, ReleaseKind
 from pate_cli.disclosure.external import Stated, refuse_short, stated_rdp

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import random
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ from histories.said import Said
 from histories.system import Killed, Process, System, replaced
 from histories.watch import Watch, run_of
 from kills.promises import BrokenError, asks_in, check_record
-from pate_cli.core import entropy, noise
+from pate_cli.core import noise
 from pate_cli.core.errors import LedgerError, PateError
 from pate_cli.core.noise import RunKey
 from pate_cli.disclosure import entry
@@ -181,7 +182,7 @@ class History:
         self._set_out()
         places = [
             (noise, "random_bytes", lambda size: self.watch.made(random_bytes(size))),
-            (entropy, "random_bytes", random_bytes),
+            (secrets, "token_hex", lambda size: random_bytes(size).hex()),
             (RunKey, "_noise", self.watch.spying(RunKey._noise)),
             # What the user's folder knows.
             (entry, "remember", lambda keys, seen: None),

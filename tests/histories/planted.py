@@ -17,16 +17,15 @@ from pate_cli.disclosure import entry
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.files import journal, outputs, places
-from pate_cli.files.inputs import Inputs
+from pate_cli.files import journal, outputs
 from pate_cli.files.journal import Journal
-from pate_cli.files.outputs import Outputs
-from pate_cli.files.places import File, Output
+from pate_cli.files.outputs import File, Output, Outputs
+from pate_cli.files.protected import Inputs
 from pate_cli.run import checkpoint
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.verbs import aggregate as verb
+from pate_cli.verbs import session as sessions
 from pate_cli.verbs.session import Session
-from pate_cli.verbs.session_answers import Answers
 
 Place = tuple[Any, str, Any]
 MOST: Final = 10_000
@@ -53,7 +52,7 @@ def _unsynced_folders() -> list[Place]:
     deliver = File.deliver
 
     def delivered(self: File) -> None:
-        with replaced((places, "sync_folder", _nothing)):
+        with replaced((outputs, "sync_folder", _nothing)):
             deliver(self)
 
     return [(File, "deliver", delivered)]
@@ -63,7 +62,7 @@ def _unsynced_home() -> list[Place]:
     make = entry.make_folder
 
     def made(folder: Path, mode: int) -> None:
-        with replaced((places, "sync_folder", _nothing)):
+        with replaced((outputs, "sync_folder", _nothing)):
             make(folder, mode)
 
     return [(entry, "make_folder", made)]
@@ -82,7 +81,7 @@ def _given_up_lines() -> list[Place]:
                 opened = os.open(self.path, os.O_RDONLY)
                 os.fsync(opened)
                 os.close(opened)
-                places.sync_folder(self.path.parent)
+                outputs.sync_folder(self.path.parent)
             except OSError as error:
                 raise OutputError(f"cannot write {self.name}: {error.strerror}") from None
             self._others = b""
@@ -231,7 +230,7 @@ def _open_files() -> list[Place]:
 
 
 def _inputs_are_replaced() -> list[Place]:
-    return [(Inputs, "claim", _nothing), (places, "kept", _nothing)]
+    return [(Inputs, "claim", _nothing), (outputs, "kept", _nothing)]
 
 
 # --- a session -----------------------------------------------------------------------------------
@@ -243,22 +242,22 @@ def _noted_before() -> list[Place]:
         late, self._late = getattr(self, "_late", []), lines
         if self._file is not None and late:
             self._file.ask(self._run, late)
-        self._answers.learn(lines)
+        self._learn(lines)
 
     return [(Session, "_pay", pay)]
 
 
 def _everything_is_new() -> list[Place]:
-    return [(Answers, "fresh", lambda self, ids: list(range(len(list(ids)))))]
+    return [(sessions, "_name", lambda ask, place: (place,))]
 
 
 def _ids_are_forgotten() -> list[Place]:
-    learn = Answers.learn
+    learn = Session._learn
 
-    def forgets(self: Answers, lines: Any) -> None:
+    def forgets(self: Session, lines: Any) -> None:
         learn(self, [{name: one[name] for name in one if name != "id"} for one in lines])
 
-    return [(Answers, "learn", forgets)]
+    return [(Session, "_learn", forgets)]
 
 
 def _torn_lines_stay() -> list[Place]:

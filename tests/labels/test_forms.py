@@ -18,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import feather
 
-from pate_cli.core.arrays import SOURCES
+from pate_cli.core.arrays import SOURCES, LabelSet
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.report import report_schema
 from pate_cli.labels.forms import FORMATS, formats_with, refuse_names

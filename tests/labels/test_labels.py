@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.labels.labels import joined, not_asked
 from refusals import refusal
 

@@ -20,7 +20,7 @@ from pate_cli.disclosure.target import TargetPlan, states_for
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from pate_cli.run.accounts import release_test
+from pate_cli.run.labelling import release_test
 from refusals import refusal
 from runs import CountsRows, told
 from slices import some

@@ -306,7 +306,7 @@ def test_a_test_that_fails_is_told_though_its_end_fails(votes, here, monkeypatch
 
 
 @pytest.mark.parametrize(
-    "where", ["pate_cli.run.accounts.TallySum.add", "pate_cli.run.labelling.Drawn.until"]
+    "where", ["pate_cli.run.labelling.TallySum.add", "pate_cli.run.labelling.Drawn.until"]
 )
 def test_what_ended_before_stays_charged_when_its_run_is_taken_up_and_fails(
     where, votes, here, cut, monkeypatch

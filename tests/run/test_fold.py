@@ -29,9 +29,9 @@ from pate_cli.paper.analysis import PUBLISHED
 from pate_cli.planning.cost import TIGHT, measure_cost, queries_at
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import fold
-from pate_cli.run.accounts import release_test
 from pate_cli.run.engine import Processes, here
 from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
+from pate_cli.run.labelling import release_test
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
 from runs import aggregated, same_tally, told

@@ -12,9 +12,8 @@ from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism
-from pate_cli.run.accounts import LedgerAccount
 from pate_cli.run.fold import nothing_seen
-from pate_cli.run.labelling import run
+from pate_cli.run.labelling import LedgerAccount, run
 from pate_cli.run.publication import Publication
 from pate_cli.verbs.aggregate import Aggregation
 from pate_cli.votes.facts import PLAIN

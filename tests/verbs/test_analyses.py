@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from pate_cli.core.words import Analysis
-from pate_cli.verbs.analyses import analysis_of
+from pate_cli.verbs.request import analysis_of
 
 
 @pytest.mark.parametrize("word", [*Analysis, *(word.value for word in Analysis)])
@@ -19,7 +19,7 @@ def test_a_word_is_the_analysis_of_its_name(word):
 def test_the_published_one_is_loaded_where_it_is_asked_for():
     lines = (
         "import sys, pate_cli.verbs.measure, pate_cli.verbs.aggregate, pate_cli.verbs.release",
-        "from pate_cli.verbs.analyses import analysis_of as of",
+        "from pate_cli.verbs.request import analysis_of as of",
         "of('tight')",
         "print('pate_cli.paper' in sys.modules)",
         "of('paper')",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import importlib
 import inspect
 import traceback
 
@@ -11,14 +10,12 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.cli.command import keywords_of_command
-from pate_cli.cli.commands import COMMANDS, load
+from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.gone import GONE
+from pate_cli.core.words import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
-from pate_cli.verbs.parameters import table
-from pate_cli.verbs.parameters.keywords import keywords_of, nearest_to
+from pate_cli.verbs.keywords import ENTRIES, keywords_of, nearest_to, of_votes
 from pate_cli.verbs.request import PARAMETERS
 from pate_cli.votes.opening import open_votes
 from slices import some
@@ -74,7 +71,7 @@ def test_the_table_says_something_of_every_parameter_and_of_nothing_else():
     for name in COMMANDS:
         known |= {(name.replace("-", "_"), each) for each in keywords_of_command(load(name))}
     known |= {("", name) for _, name in known}
-    assert set(table.ENTRIES) - known == set()
+    assert set(ENTRIES) - known == set()
 
 
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
@@ -100,7 +97,8 @@ def test_whatever_a_mechanism_takes_is_a_parameter_of_a_run():
 @pytest.mark.parametrize("verb", LOOKING, ids=lambda verb: verb.__name__)
 def test_every_verb_takes_every_way_of_reading(verb):
     ways = set(inspect.signature(open_votes).parameters)
-    inner = {"source", "any_name", "batch_rows", "stdin", "progress"}
+    inner = {"source", "any_name", "batch_rows", "stdin", "progress", "further"}
+    ways |= {name for _, name in ENTRIES if of_votes(name)}
     assert ways - inner <= set(inspect.signature(verb).parameters)
 
 
@@ -156,7 +154,7 @@ def test_what_is_refused_shows_the_line_of_the_caller_and_one_of_ours(asked, mon
 def test_signatures_are_read_without_what_they_work_with():
     """Help and completion are quick: no verb is imported before it is called."""
     for name in ("aggregate", "session", "spent"):
-        assert importlib.import_module(f"pate_cli.cli.{name}")
+        assert load(name)
     source = inspect.getsource(signatures).split("\n\n\n")[0]
     at_import = source.split("if TYPE_CHECKING:")[0]
     assert "pate_cli.votes" not in at_import

@@ -23,7 +23,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.arrays import SparseCounts, dense
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
-from pate_cli.files.inputs import current, places_of, watched
+from pate_cli.files.protected import current, places_of, watched
 from pate_cli.votes.facts import PriorFacts
 from pate_cli.votes.join import (
     Joined,

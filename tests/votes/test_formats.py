@@ -7,6 +7,7 @@ import io
 import json
 import os
 import threading
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.core.errors import VoteError
+from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
+from pate_cli.votes.source import taken_out
 
 ROWS, TEACHERS = 30, 12
 NAMES = ["cat", "dog", "eel"]
@@ -318,3 +320,25 @@ def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell):
         except VoteError as error:
             found.append(str(error).partition(": ")[2].replace("1499", "2"))
     assert found[0] == found[1]
+
+
+def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None:
+    """What nobody acts on must not be passed over in silence, in a file and in memory alike."""
+    counts = np.array([[3, 1], [0, 4], [2, 2]])
+    np.save(tmp_path / "v.npy", counts)
+    for source in (tmp_path / "v.npy", counts):
+        with (
+            pytest.raises(UsageError, match="`skip_rows` is no option of this format or of layout"),
+            open_votes(source, layout="counts", skip_rows=1),
+        ):
+            pass
+
+
+def test_a_function_gets_the_options_that_it_has_as_keywords() -> None:
+    """An option of reading is declared where it acts; the rest is left for the layout."""
+
+    def open_parts(sources: object, *, skip_rows: int = 0) -> None: ...
+
+    options = {"skip_rows": 2, "keep": "last"}
+    assert taken_out(options, open_parts) == {"skip_rows": 2}
+    assert options == {"keep": "last"}

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from opened import counts_of, read, refused
+from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.label_set import LabelSet
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
 

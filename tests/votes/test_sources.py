@@ -19,7 +19,7 @@ import pytest
 from pyarrow import fs
 
 from pate_cli.core.errors import NotOpenedError, UsageError, VoteError
-from pate_cli.files.inputs import places_of, watched
+from pate_cli.files.protected import places_of, watched
 from pate_cli.votes import source as sources
 from pate_cli.votes.opening import open_votes
 

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pate_cli.core.errors import VoteError
-from pate_cli.votes.names import ABSTENTION, ClassNames
+from pate_cli.votes.names import ABSTENTION, ClassNames, Unmatched
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.unmatched import Unmatched
 from refusals import refusal
 
 NAMES = ("cat", "dog", "bird")

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import ParameterError, PateError, quoted
 from pate_cli.votes.columns import LABEL, kind_of
 from pate_cli.votes.formats.npy import Array, check_dtype
-from pate_cli.votes.pandas_index import indexed
-from pate_cli.votes.table import Table, held, refuse_twice
+from pate_cli.votes.table import Table, held, indexed, refuse_twice
 
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:

@@ -1,4 +1,4 @@
-"""`pate cost`: what the votes would cost, and which queries are expensive and why."""
+"""Commands that look at votes and print nothing public: `pate cost`, `pate smooth-sensitivity`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from typing import Any
 
 from pate_cli.cli import terminal
 from pate_cli.cli.command import command
-from pate_cli.cli.pictures import drawn, promised
-from pate_cli.cli.view import View
-from pate_cli.cli.votes import opened
+from pate_cli.cli.view import View, drawn, opened, promised
 from pate_cli.verbs import signatures as verbs
-from pate_cli.verbs.parameters.kinds import FileName, Order
+from pate_cli.verbs.keywords import FileName, Order
 
 
 @command(verbs.cost)
@@ -52,7 +50,26 @@ def cost(
 def _promise_table(out: Any, path: str) -> None:
     """Promise a table by query, which is its owner's alone."""
     from pate_cli.core.words import LabelFormat
-    from pate_cli.files.existing import columns_in
+    from pate_cli.files.results import columns_in
 
     like = columns_in(LabelFormat.from_path(path), "query_id", "plurality")
     out.reserve(path, mode=0o600, replaces=like)
+
+
+@command(verbs.smooth_sensitivity)
+def smooth_sensitivity(
+    asked: dict[str, Any], view: View, *, plot: FileName | None = None, force: bool = False
+) -> None:
+    """Say how far one record could move the cost of the votes, by distance. NOT releasable.
+
+    With --analysis paper it also says whether the published conditions C5 and C6 hold; exit code 4
+    if they fail.
+
+      pate smooth-sensitivity votes.parquet --max-queries 300
+    """
+    with terminal.outputs(force=force) as out:
+        promised(out, plot)
+        with opened(asked, view):
+            found = verbs.smooth_sensitivity(**asked)
+        drawn(out, plot, found.plot)
+    view.show(found)

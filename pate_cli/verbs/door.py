@@ -7,12 +7,12 @@ import inspect
 import os
 import textwrap
 from collections.abc import Callable, Mapping
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from pate_cli.core.errors import PateError, UsageError
-from pate_cli.core.gone import GONE
 from pate_cli.core.progress import progress
-from pate_cli.verbs.parameters.keywords import Keyword, check_all, keywords_of, nearest_to
+from pate_cli.core.words import GONE
+from pate_cli.verbs.keywords import Keyword, check_all, keywords_of, nearest_to
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -48,7 +48,7 @@ def verb(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
         UsageError: a keyword that the verb does not have; the message names the nearest one.
         ParameterError: a value of the wrong type or out of range.
     """
-    return cast("Callable[_Given, _Result]", _behind_door(function, function, function.__name__))
+    return like(function)(function)
 
 
 def like(

@@ -7,8 +7,8 @@ import hashlib
 import pytest
 
 from pate_cli.core.errors import VoteError
+from pate_cli.files.addresses import digest_of
 from pate_cli.files.outputs import Outputs
-from pate_cli.files.reading import digest_of
 
 
 def test_what_is_written_is_counted_and_hashed_before_it_has_a_place(tmp_path):

@@ -6,8 +6,7 @@ import time
 
 import pytest
 
-from pate_cli.core.credentials import withheld, without_credentials
-from pate_cli.core.errors import PateError, quoted
+from pate_cli.core.errors import PateError, quoted, withheld, without_credentials
 
 KEPT = [
     "labels.csv",

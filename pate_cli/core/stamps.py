@@ -1,4 +1,4 @@
-"""The time that a file carries: UTC, whole seconds, and fixed where files are to be reproduced."""
+"""What files carry of the tool and the day: the version of pate, and the time."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import time
 from datetime import UTC, datetime
 
 from pate_cli.core.errors import UsageError, quoted
+
+__version__ = "0.1.0"
 
 
 def now() -> str:

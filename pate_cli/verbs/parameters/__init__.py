@@ -1,1 +1,0 @@
-"""Parameters of the verbs: help, range and names by name, joined with the verbs' signatures."""

@@ -40,7 +40,7 @@ from pate_cli.disclosure.facts import Quote, report_of
 from pate_cli.disclosure.guarantee import covers
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
-from pate_cli.disclosure.run_checks import check_size
+from pate_cli.disclosure.verification import check_size
 
 Described = Report | Quote | str | PathLike[str]
 """A report or its file; or what a run would cost."""

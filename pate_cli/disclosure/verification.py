@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from os import PathLike, fspath
 from typing import Any, Final, NamedTuple
@@ -21,26 +22,19 @@ from numpy.typing import NDArray
 
 from pate_cli.accounting.textbook import Bounded, Gaussian
 from pate_cli.core.arrays import LabelSet
-from pate_cli.core.errors import PateError, UsageError, VoteError, printable
+from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError, printable, shortened
 from pate_cli.core.said import Line, Said
 from pate_cli.core.words import LabelFormat, MechanismName
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.facts import report_of, textbook_steps
+from pate_cli.disclosure.facts import answer_faults, report_of, run_of, stated, textbook_steps
 from pate_cli.disclosure.figures import pair
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import CHECKED, Checked, LabelFile, Report, ReportFacts
-from pate_cli.disclosure.run_checks import (
-    TooLargeError,
-    check_size,
-    computed_anew,
-    differences,
-    record_faults,
-    rule_faults,
-    runs_of,
-    spent_faults,
-)
-from pate_cli.disclosure.runs import Spent
+from pate_cli.disclosure.runs import Outcome, Run, RunKind, Spent
+from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.stopping import rule_fault
 from pate_cli.files.addresses import digest_of, is_address, reading
+from pate_cli.files.document import encoded
 from pate_cli.files.results import Result
 from pate_cli.labels.forms import FORMATS, formats_with
 from pate_cli.mechanisms import scored_from_parameters
@@ -171,7 +165,7 @@ _SECRET: Final = {
     Checked.EXTERNAL: "external parts are as the files of others state them",
 }
 _STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is rounded up by one
-_ROUND_OFF: Final = 2e-4  # of figures with four decimals
+_FIGURE: Final = 2e-4  # round-off of figures with four decimals
 
 
 @dataclass(frozen=True)
@@ -197,14 +191,14 @@ def checks_of(given: Evidence) -> Iterator[Check]:
     """Yield every check of a report, in order.
 
     Raises:
-        TooLargeError: it would take too long to compute the report again.
+        ReportError: it would take too long to compute the report again.
         VoteError: the file of labels cannot be read at all.
         UsageError: the library is asked for and not installed.
     """
+    report = given.report
+    check_size([*report.rounds, *(run.settings for run in runs_of(report) if run.settings)])
     try:
-        computed = list(_computed(given.report))
-    except TooLargeError:
-        raise
+        computed = list(_computed(report))
     except (PateError, ValueError, ArithmeticError) as error:
         yield Check(Checked.COMPUTED, FAILED, f"no run has these settings: {error}")
         return
@@ -215,7 +209,6 @@ def checks_of(given: Evidence) -> Iterator[Check]:
 
 def _computed(report: Report) -> Iterator[Check]:
     """Yield whether all that follows from the facts of a report is as it says."""
-    check_size(report.rounds)
     faults = [*_setting_faults(report)]
     spent = report.spent
     if spent is not None:
@@ -385,7 +378,7 @@ def _by_library(report: Report) -> tuple[float, float]:
         total = total.compose(one.self_compose(step.count))
     slack = _STEP * sum(step.count for step in steps if isinstance(step, Bounded))
     epsilon = total.get_epsilon_for_delta(report.facts.cost.labels.own.delta)
-    return float(epsilon), slack + _ROUND_OFF
+    return float(epsilon), slack + _FIGURE
 
 
 _LOOKS: Final = (_of_record, _secret, _of_labels, _of_guesses, _of_textbooks)
@@ -452,3 +445,180 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
         left, answers = (int(np.count_nonzero(sources == who)) for who in ("not asked", "teachers"))
         return LabelCounts(rows, True, rows - left, answers, metadata)
     return LabelCounts(rows, False, rows, rows - silent, metadata)
+
+
+_ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
+_MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
+_LONGEST: Final = 60
+# Fields of a run from which its cost follows: every account of it has them.
+_COST: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
+# Settings of a session that change while it goes on.
+_GROWING: Final = ("queries", "max_answers", "prior")
+# Outcomes of runs; of kinds that are not here, they are labelled.
+_ENDS: Final = {
+    RunKind.TARGET: (Outcome.PENDING, Outcome.LABELLED, Outcome.REFUSED),
+    RunKind.RELEASE: (Outcome.PENDING, Outcome.RELEASED),
+    RunKind.EXTERNAL: (Outcome.STATED,),
+}
+
+
+def check_size(rounds: Iterable[Settings]) -> None:
+    """Raise ReportError for rounds that take too long to compute again, or too much memory."""
+    for done in rounds:
+        mechanism = done.aggregator
+        sigmas = [one for name, one in mechanism.parameters().items() if name.startswith("sigma")]
+        least = min([1.0, *sigmas])  # tables grow with votes in units of the noise
+        if mechanism.most_votes > _MOST_VOTES * least:
+            raise ReportError(
+                f"{mechanism.most_votes} votes are not computed again: it takes too long beyond "
+                f"{_MOST_VOTES * least:g} with this noise"
+            )
+
+
+def runs_of(report: Report) -> tuple[Run, ...]:
+    """Return the runs of the record that a report tells of; none where no record is kept."""
+    return () if report.spent is None else report.spent.runs
+
+
+def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
+    """Yield where a record tells otherwise of the runs of a report, or of more before it."""
+    told, known = runs_of(report), {run.id: run for run in record.runs}
+    if not told:
+        yield "the record does not tell of this run"
+        return
+    for run in told:
+        if run.id in known:
+            yield from (f"run {run.id}: {fault}" for fault in told_apart(run, known[run.id]))
+        elif run.outcome is not Outcome.PENDING:  # else its file held no votes, and it was struck
+            yield f"the record does not tell of run {run.id}"
+    names, own = {run.id for run in told}, known.get(report.run or "")
+    if own is not None and own.drawn_from and len(own.drawn_from) != len(report.rounds):
+        yield f"run {own.id} was drawn from {len(own.drawn_from)} rounds"
+    for run in record.runs:
+        if run is own or (own is None and (run.time or "") >= (report.time or "")):
+            return
+        if run.id not in names:
+            yield f"run {run.id} of the record is left out"
+
+
+def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterator[str]:
+    """Yield in what an earlier account of a run contradicts a later one, by its public fields.
+
+    A run that was under way may have ended since, and a session gone on.
+
+    Args:
+        told: the earlier account.
+        known: the later one.
+        alone: fields that are compared; all of them if empty.
+    """
+    here, there = encoded(told.public), encoded(known.public)
+    names, asked, by_now = set(alone or here | there), told.settings, known.settings
+    if told.outcome is Outcome.PENDING:
+        names -= {"outcome", "answers", "total_epsilon", "total_delta"}
+    if asked is not None and asked.rule is not None:
+        names -= {"outcome", "answers"}
+        if by_now is not None and asked.queries <= by_now.queries:
+            there["settings"] |= {name: here["settings"].get(name) for name in _GROWING}
+    for name in sorted(names):
+        yield from differences(here.get(name), there.get(name), "the record has", name)
+
+
+def same_cost(run: Run, other: Run) -> bool:
+    """Return whether two accounts of one run, in either order, agree on what it costs."""
+    pairs = ((run, other), (other, run))
+    return any(next(told_apart(*each, alone=_COST), None) is None for each in pairs)
+
+
+# --- each by itself ------------------------------------------------------------------------------
+
+
+def computed_anew(report: Report) -> tuple[Run, ...]:
+    """Return the runs that a report tells of, each with what it costs and its own as it says.
+
+    Raises:
+        ReportError: its own run is among them, and the report is of no run by itself.
+    """
+    found = []
+    for run in runs_of(report):
+        beside = {name: getattr(run, name) for name in ("budget", "total_epsilon", "total_delta")}
+        own = run.id == report.run
+        found.append(replace(run_of(report), **beside).public if own else run.priced)
+    return tuple(found)
+
+
+def spent_faults(report: Report) -> Iterator[str]:
+    """Yield what contradicts itself among the runs that a report tells of."""
+    runs, rounds = runs_of(report), list(report.rounds)
+    if len({run.id for run in runs}) < len(runs):
+        yield "a run stands there twice"
+    yield from (f"spent.{fault}" for fault in faults_of_runs(runs))
+    told = [stated(done) for done in (run.done for run in runs) if done is not None]
+    if report.total and told != rounds:
+        yield "its runs are not those of rounds"
+    if any(rounds.count(each) > told.count(each) for each in rounds):
+        yield "a round is not among its runs"
+    of_run = report.labels or report.passed is not None or report.sanitized is not None
+    if of_run and all(run.id != report.run for run in runs):
+        yield "this run is not among its runs"
+
+
+def faults_of_runs(runs: Sequence[Run]) -> Iterator[str]:
+    """Yield what contradicts itself in runs, each by itself, as a record or a report has them.
+
+    Raises:
+        ReportError: as for `check_size`.
+    """
+    check_size(run.settings for run in runs if run.settings is not None)
+    for number, run in enumerate(runs):
+        yield from (f"runs.{number}: {fault}" for fault in _faults_of(run))
+
+
+def _faults_of(run: Run) -> Iterator[str]:
+    """Yield what contradicts itself in one run."""
+    done, labelled = run.done, run.outcome is Outcome.LABELLED
+    if run.outcome not in _ENDS.get(run.kind, (Outcome.PENDING, Outcome.LABELLED)):
+        yield f"a {run.kind} run does not end as {run.outcome}"
+    if (run.answers is not None) != (done is not None and labelled):
+        yield f"answers {run.answers} of a run that is {run.outcome}"
+    if done is not None:
+        yield from rule_faults(done)
+        yield from answer_faults(done) if labelled else ()
+    if run.external is not None and run.id != run.external.digest:
+        yield "its id is not that of what is stated"
+    yield from differences(encoded(run), encoded(run.priced), "its settings give")
+
+
+def rule_faults(settings: Settings) -> Iterator[str]:
+    """Yield why a session with this rule costs more than the rule says; nothing without a rule."""
+    if settings.rule is not None:
+        fault = rule_fault(settings.rule, settings.aggregator)
+        if fault is not None:
+            yield f"the rule of the session says {settings.rule.epsilon:g}, but {fault}"
+
+
+def differences(here: Any, there: Any, source: str, path: str = "") -> Iterator[str]:
+    """Yield in which leaves two JSON values differ, up to round-off.
+
+    Args:
+        here, there: the values.
+        source: where the second is from, and a verb: "the record has".
+        path: of the values in what they are part of.
+    """
+    if isinstance(here, dict) and isinstance(there, dict):
+        for name in dict.fromkeys((*here, *there)):
+            at = f"{path}.{name}" if path else name
+            yield from differences(here.get(name), there.get(name), source, at)
+    elif isinstance(here, list) and isinstance(there, list) and len(here) == len(there):
+        for place, (one, other) in enumerate(zip(here, there, strict=True)):
+            yield from differences(one, other, source, f"{path}.{place}")
+    elif not _alike(here, there):
+        mine, theirs = shortened(str(here), _LONGEST), shortened(str(there), _LONGEST)
+        yield f"{path} is {mine}, {source} {theirs}"
+
+
+def _alike(here: Any, there: Any) -> bool:
+    if isinstance(here, bool) or isinstance(there, bool):
+        return here is there
+    if isinstance(here, float | int) and isinstance(there, float | int):
+        return math.isclose(here, there, rel_tol=_ROUND_OFF, abs_tol=0.0)
+    return bool(here == there)

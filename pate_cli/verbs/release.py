@@ -30,9 +30,15 @@ from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
-from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Outcome, Run, Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, Evidence, checks_of
+from pate_cli.disclosure.verification import (
+    FAILED,
+    PROMISE,
+    Evidence,
+    checks_of,
+    faults_of_runs,
+    same_cost,
+)
 from pate_cli.files.addresses import (
     LARGEST,
     has_no_name,

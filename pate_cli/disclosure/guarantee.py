@@ -117,14 +117,15 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     elif any("classes" in each.mechanism for each in rounds):
         public.append("the classes")
     public.append("the number of teachers")
-    k, who = first.teachers_per_record, "one teacher"
+    mechanism, who = first.aggregator, "one teacher"
+    k = mechanism.teachers_per_record
     if first.groups:
         public.append("their groups and weights")
         who = (
             "the teachers of one training record, all of one group and no more than its "
             "teachers_per_record"
         )
-    elif first.votes_together:
+    elif mechanism.votes_together:
         who = f"one teacher, whose vote counts up to {k} times"
     elif k > 1:
         who = f"{k} teachers, because one training record may have reached so many"
@@ -154,7 +155,8 @@ def teachers_reached(facts: ReportFacts) -> int:
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
     # Votes that move together are those of one teacher.
-    return 1 if first.votes_together else first.teachers_per_record
+    mechanism = first.aggregator
+    return 1 if mechanism.votes_together else mechanism.teachers_per_record
 
 
 def by_record(facts: ReportFacts) -> bool:

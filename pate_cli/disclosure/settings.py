@@ -253,10 +253,13 @@ class Settings:
             yield f"{prior.guesses} guesses of its prior for {queries} queries"
         if prior is not None and not _SHA256.fullmatch(prior.sha256):
             yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
-        if self.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
+        if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
             yield "a record moves votes of several teachers, it was charged for those of one"
         if self.groups:
-            k, moved = self.teachers_per_record, max(one.votes_per_record for one in self.groups)
+            k, moved = (
+                mechanism.teachers_per_record,
+                max(one.votes_per_record for one in self.groups),
+            )
             if moved != k:
                 yield f"a record of its groups moves up to {moved} votes, it was charged for {k}"
             if len({group.group for group in self.groups}) < len(self.groups):
@@ -291,19 +294,10 @@ class Settings:
         return Settings.of(self, sanitizer=drawn)
 
     @property
-    def teachers_per_record(self) -> int:
-        """How many votes of a query one record moves, as the run is charged."""
-        return self.aggregator.teachers_per_record
-
-    @property
-    def votes_together(self) -> bool:
-        """True where these are the votes of one teacher."""
-        return self.aggregator.votes_together
-
-    @property
     def protected(self) -> tuple[Any, ...]:
         """Votes that one record moves; runs that differ in it have no common neighbours."""
-        return (self.teachers_per_record, self.votes_together, self.groups)
+        mechanism = self.aggregator
+        return (mechanism.teachers_per_record, mechanism.votes_together, self.groups)
 
     @property
     def tested(self) -> TargetPlan | None:

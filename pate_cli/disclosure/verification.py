@@ -1,7 +1,7 @@
 """Checks of a report: what it states, what follows from that, and what came with it.
 
 Every field is computed again, compared with something that was given, or named as not checkable;
-its declaration says which (`report.Checked`). `_LOOKS` lists what it is compared with, in order.
+its declaration says which (`report.Checked`).
 `verify` returns all checks as a `Verification`, which is public.
 """
 
@@ -168,34 +168,28 @@ _STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is roun
 _FIGURE: Final = 2e-4  # round-off of figures with four decimals
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """A report that anybody may have written, with what it is compared with.
+def checks_of(
+    report: Report,
+    *,
+    record: SpendRecord | None = None,
+    labels: str | PathLike[str] | None = None,
+    priors: Sequence[Any] = (),
+    library: bool | None = False,
+) -> Iterator[Check]:
+    """Yield every check of a report that anybody may have written, in order.
 
-    Attributes:
+    Args:
         report: the one that is checked.
         record: of the same teachers; None where none is given.
         labels: the file that came with it; None where none is given.
         priors: guesses of a prior, or their files.
         library: whether dp-accounting is asked for its figures; where it is installed if None.
-    """
-
-    report: Report
-    record: SpendRecord | None = None
-    labels: str | PathLike[str] | None = None
-    priors: Sequence[Any] = ()
-    library: bool | None = False
-
-
-def checks_of(given: Evidence) -> Iterator[Check]:
-    """Yield every check of a report, in order.
 
     Raises:
         ReportError: it would take too long to compute the report again.
         VoteError: the file of labels cannot be read at all.
         UsageError: the library is asked for and not installed.
     """
-    report = given.report
     check_size([*report.rounds, *(run.settings for run in runs_of(report) if run.settings)])
     try:
         computed = list(_computed(report))
@@ -203,8 +197,11 @@ def checks_of(given: Evidence) -> Iterator[Check]:
         yield Check(Checked.COMPUTED, FAILED, f"no run has these settings: {error}")
         return
     yield from computed
-    for look in _LOOKS:
-        yield from look(given)
+    yield from _of_record(report, record)
+    yield from _secret(report)
+    yield from _of_labels(report, labels, record)
+    yield from _of_guesses(report, priors)
+    yield from _of_textbooks(report, library)
 
 
 def _computed(report: Report) -> Iterator[Check]:
@@ -238,21 +235,20 @@ def _setting_faults(report: Report) -> Iterator[str]:
             yield "the release test of this target is settled otherwise, or not needed"
 
 
-def _of_record(given: Evidence) -> Iterator[Check]:
+def _of_record(report: Report, record: SpendRecord | None) -> Iterator[Check]:
     """Yield whether the record tells of the runs of a report, and of no other before it."""
-    if given.record is not None:
+    if record is not None:
         found = "the record tells of all of them, and of no other before this report"
-        yield Check.of(Checked.RECORD, record_faults(given.report, given.record), found)
-    elif given.report.spent is None:
+        yield Check.of(Checked.RECORD, record_faults(report, record), found)
+    elif report.spent is None:
         yield Check(Checked.RECORD, OPEN, "earlier runs are not tracked")
     else:
         told = "the record can tell, which the holder of the votes keeps"
         yield Check(Checked.RECORD, OPEN, told)
 
 
-def _secret(given: Evidence) -> Iterator[Check]:
+def _secret(report: Report) -> Iterator[Check]:
     """Yield what nobody can check from outside, by the declarations of the facts."""
-    report = given.report
     stated = {
         each.metadata[CHECKED]
         for each in fields(ReportFacts)
@@ -265,11 +261,13 @@ def _secret(given: Evidence) -> Iterator[Check]:
         yield Check(GUESSES, OPEN, "whether the votes or private data shaped them")
 
 
-def _of_labels(given: Evidence) -> Iterator[Check]:
+def _of_labels(
+    report: Report, labels: str | PathLike[str] | None, record: SpendRecord | None
+) -> Iterator[Check]:
     """Yield whether a file of labels is that of the report, and was made with its settings."""
-    report, labels, known = given.report, given.labels, given.report.labels
+    known = report.labels
     if labels is None:
-        yield _without_labels(given)
+        yield _without_labels(report, record)
         return
     if known is None:
         yield Check(LABELS, OPEN, "the report names no hash of labels")
@@ -300,9 +298,8 @@ def _of_labels(given: Evidence) -> Iterator[Check]:
         yield Check(Checked.LABELS, SKIPPED, told)
 
 
-def _without_labels(given: Evidence) -> Check:
+def _without_labels(report: Report, record: SpendRecord | None) -> Check:
     """Return what tells of the settings of a run whose labels are not given, or not there."""
-    report, record = given.report, given.record
     if report.answers or report.labels is not None:
         return Check(LABELS, SKIPPED, "no file of labels was given")
     if record is not None and report.run and record.known(report.run) is not None:
@@ -334,10 +331,10 @@ def _other_settings(report: Report, carried: dict[str, Any]) -> Iterator[str]:
             yield f"the labels carry another {name}"
 
 
-def _of_guesses(given: Evidence) -> Iterator[Check]:
+def _of_guesses(report: Report, priors: Sequence[Any]) -> Iterator[Check]:
     """Yield whether guesses that are given are those that the report names, by their hash."""
-    known = {done.prior.sha256 for done in given.report.rounds if done.prior is not None}
-    found = {content_of(each) for each in given.priors}
+    known = {done.prior.sha256 for done in report.rounds if done.prior is not None}
+    found = {content_of(each) for each in priors}
     for each in sorted(known | found):
         if each not in found:
             yield Check(GUESSES_FILE, SKIPPED, f"the file with SHA-256 {each} was not given")
@@ -347,16 +344,16 @@ def _of_guesses(given: Evidence) -> Iterator[Check]:
             yield Check(GUESSES_FILE, OK, f"SHA-256 {each}")
 
 
-def _of_textbooks(given: Evidence) -> Iterator[Check]:
+def _of_textbooks(report: Report, library: bool | None) -> Iterator[Check]:
     """Yield whether dp-accounting finds the figures of textbooks no larger than they are stated."""
-    there, stated = importlib.util.find_spec("dp_accounting"), given.report.crosscheck
-    if given.library and there is None:
+    there, stated = importlib.util.find_spec("dp_accounting"), report.crosscheck
+    if library and there is None:
         raise UsageError("dp-accounting is not installed; pip install 'pate-cli[accounting]'")
     figures = [] if stated is None else [v for v in vars(stated).values() if isinstance(v, float)]
-    if given.library is False or there is None or not figures:
+    if library is False or there is None or not figures:
         return
     try:
-        ours, (theirs, slack) = min(figures), _by_library(given.report)
+        ours, (theirs, slack) = min(figures), _by_library(report)
         told = f"it gives {theirs:.6g}, a textbook {ours:g}"
         yield Check.of(LIBRARY, [] if theirs <= 1.01 * ours + slack else [told], told)
     except Exception as error:  # whatever another library raises is no fault of the report
@@ -379,9 +376,6 @@ def _by_library(report: Report) -> tuple[float, float]:
     slack = _STEP * sum(step.count for step in steps if isinstance(step, Bounded))
     epsilon = total.get_epsilon_for_delta(report.facts.cost.labels.own.delta)
     return float(epsilon), slack + _FIGURE
-
-
-_LOOKS: Final = (_of_record, _secret, _of_labels, _of_guesses, _of_textbooks)
 
 
 # AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.

@@ -34,7 +34,6 @@ from pate_cli.disclosure.runs import Outcome, Run, Spent
 from pate_cli.disclosure.verification import (
     FAILED,
     PROMISE,
-    Evidence,
     checks_of,
     faults_of_runs,
     same_cost,
@@ -124,7 +123,7 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
         if isinstance(held, SpendRecord):
             faults, runs = list(faults_of_runs(held.runs)), held.runs
         else:
-            checks = [check for check in checks_of(Evidence(held)) if check.outcome == FAILED]
+            checks = [check for check in checks_of(held) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
             runs = () if faults and not unverified else _runs_of(held, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:

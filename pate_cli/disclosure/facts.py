@@ -63,7 +63,7 @@ def run_of(facts: ReportFacts) -> Run:
     came: dict[str, Any]
     if plan is not None:
         promised = not facts.seeded and all(done.private for done in facts.rounds)
-        came = {"outcome": Outcome.RELEASED, "delta": plan.delta, "draw": plan.draw}
+        came = {"outcome": Outcome.RELEASED, "draw": plan}
         came |= {"promised": promised}
     elif len(facts.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")

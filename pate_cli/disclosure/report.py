@@ -32,7 +32,7 @@ from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.runs import Spent
-from pate_cli.disclosure.settings import Draw, ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.addresses import Digest, digest_of, public_name, reading
 from pate_cli.files.document import (
@@ -170,7 +170,7 @@ class ReportFacts:
     sanitizer: ReleasePlan | None = field(default=None, metadata=_by(Checked.SANITIZING))
     sanitized: float | None = field(default=None, metadata=_by(Checked.SANITIZING))
     seeded: bool = field(default=False, metadata=_by(Checked.RECORD))
-    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=_by(Checked.RECORD))
+    earlier_draws: tuple[ReleasePlan, ...] = field(default=(), metadata=_by(Checked.RECORD))
     external: tuple[Stated, ...] = field(default=(), metadata=_by(Checked.EXTERNAL))
     recorded: bool = field(default=True, metadata=_by(Checked.RECORD))
     spent: Spent | None = field(default=None, metadata=_by(Checked.RECORD))
@@ -188,10 +188,10 @@ class ReportFacts:
         return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
+    def draws(self) -> tuple[ReleasePlan, ...]:
         """Every sanitized value of these rounds, from first to last; all of them are charged."""
         plans = [*(done.sanitizer for done in self.rounds), self.sanitizer]
-        own = [plan.draw for plan in plans if plan is not None and plan.publishes_draw]
+        own = [draw for plan in plans if plan is not None for draw in plan.draws]
         return (*own, *self.earlier_draws)
 
     @property

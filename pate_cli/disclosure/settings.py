@@ -24,7 +24,7 @@ from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.files.document import SPARING, called, encoded
+from pate_cli.files.document import SPARING, encoded
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.votes.facts import Group, PriorFacts
@@ -41,35 +41,10 @@ def failure_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Draw:
-    """The public parameters of one sanitized draw; its cost at any order follows from them.
-
-    Attributes:
-        beta: smoothness β > 0 per vote.
-        sigma: standard deviation in smooth sensitivities, > 0.
-        shift: κ ≥ 0 in smooth sensitivities.
-    """
-
-    beta: float
-    sigma: float = field(metadata=called("sigma_release"))
-    shift: float
-
-    def __post_init__(self) -> None:
-        self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
-
-    @property
-    def highest(self) -> float:
-        """The order from which on the draw costs infinitely much."""
-        return largest_order(self.beta)
-
-    def rdp(self, order: float) -> float:
-        """ε_κ(λ), nats; ParameterError where it is infinite."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
-
-
-@dataclass(frozen=True)
 class ReleasePlan:
-    """Public parameters of a sanitized release (theory in accounting.gnss).
+    """Public parameters of a sanitized release; its cost at any order follows from them.
+
+    The theory stands in accounting.gnss.
 
     Attributes:
         kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is
@@ -113,19 +88,23 @@ class ReleasePlan:
         return self.sigma * shift_quantile(self.delta_shift)
 
     @property
-    def draw(self) -> Draw:
-        """Public parameters of the draw."""
-        return Draw(beta=self.beta, sigma=self.sigma, shift=self.shift)
+    def draws(self) -> tuple[ReleasePlan, ...]:
+        """The plan itself where it publishes a draw, which is charged; else nothing."""
+        return (self,) if self.publishes_draw else ()
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
-        """The draw, if there is one."""
-        return (self.draw,) if self.publishes_draw else ()
+    def highest(self) -> float:
+        """The order from which on the draw costs infinitely much."""
+        return largest_order(self.beta)
+
+    def rdp(self, order: float) -> float:
+        """ε_κ(λ): what the draw costs at an order, nats; ParameterError where it is infinite."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
     @property
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
-        return self.draw.rdp(self.order)
+        return self.rdp(self.order)
 
     @property
     def overhead(self) -> float:

@@ -19,7 +19,7 @@ from pate_cli.disclosure.facts import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.disclosure.settings import Draw, ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import base
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -140,7 +140,7 @@ def test_more_answers_queries_or_draws_never_cost_less():
     assert np.all(np.diff(by_queries) > 0.0)
     with_draw = cost(640, 283, *PLAN.draws)
     assert with_draw > cost(640, 283)
-    assert cost(640, 283, *PLAN.draws, Draw(0.03, 20.0, 0.0)) > with_draw
+    assert cost(640, 283, *PLAN.draws, replace(PLAN, beta=0.03, sigma=20.0)) > with_draw
     assert replace(PLAN, kind=ReleaseKind.NONE).draws == ()
 
 

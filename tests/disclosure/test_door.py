@@ -197,7 +197,7 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     assert twice.sanitized == pytest.approx(once.sanitized + price_of_draw, abs=1.1e-4)
     bounds = [one.data_independent for one in (once, twice)]
     assert bounds[0].order == bounds[1].order
-    elsewhere = plan.draw.rdp(bounds[0].order)
+    elsewhere = plan.rdp(bounds[0].order)
     assert bounds[1].epsilon == pytest.approx(bounds[0].epsilon + elsewhere, abs=1.1e-4)
     given = released(fresh, plan, Given(0.0, private=True), earlier=[plan.draw])
     assert given.epsilon == twice.epsilon

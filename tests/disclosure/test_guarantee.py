@@ -9,10 +9,12 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import ReportError, UsageError
-from pate_cli.core.words import PublicFact
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED, guesses_of
-from pate_cli.disclosure.settings import Draw
+from pate_cli.disclosure.settings import ReleasePlan
+
+DRAWN = ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 9.0)
 
 
 def held(report):
@@ -102,7 +104,7 @@ def test_a_total_holds_where_every_run_does():
         ("gnmax", {"passed": True}, "without a test"),
         ("passed", {"passed": False}, "though the labels did not pass"),
         ("passed", {"external": (pate.Stated("replace-one", epsilon=0.1, delta=0.0),)}, "Renyi"),
-        ("stability", {"earlier_draws": (Draw(0.1, 9.0, 1.0),)}, "Renyi"),
+        ("stability", {"earlier_draws": (DRAWN,)}, "Renyi"),
         ("gnmax", {"total": True}, "a total of no runs"),
         ("account", {"external": ()}, "those of its runs"),
         ("account", {"sanitized": 1.0}, "no draw of its own"),

@@ -220,7 +220,7 @@ def test_the_price_before_is_the_price_after(mechanism):
 
 
 def test_the_ledger_remembers_the_draw_of_its_own_report():
-    assert ran(MECHANISM).ledger.draws == (PLAN.draw,)
+    assert ran(MECHANISM).ledger.draws == (PLAN,)
     quiet = ReleasePlan(ReleaseKind.NONE, delta=1e-5, order=5.0, beta=0.04, sigma=9.0)
     assert ran(MECHANISM, plan=quiet).ledger.draws == ()
 

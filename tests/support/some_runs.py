@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pate_cli.core.words import Adjacency
+from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.settings import Draw, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -31,8 +31,8 @@ TRIED = Run.of(
     ),
 )  # fmt: skip
 RELEASED = Run.of(
-    id="d", outcome=Outcome.RELEASED, time=None, delta=1e-5, drawn_from=("round a",),
-    draw=Draw(0.05, 9.0, 3.0),
+    id="d", outcome=Outcome.RELEASED, time=None, drawn_from=("round a",),
+    draw=ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 9.0),
 )  # fmt: skip
 STATED = Run.of(
     id="x", outcome=Outcome.STATED, time=None,

@@ -199,9 +199,9 @@ def test_draws_that_the_rounds_made_themselves_are_paid_for_by_the_next_one():
     assert bounds[0].order == bounds[1].order
     elsewhere = plan.rdp(bounds[0].order)
     assert bounds[1].epsilon == pytest.approx(bounds[0].epsilon + elsewhere, abs=1.1e-4)
-    given = released(fresh, plan, Given(0.0, private=True), earlier=[plan.draw])
+    given = released(fresh, plan, Given(0.0, private=True), earlier=[plan])
     assert given.epsilon == twice.epsilon
-    three = released(spent, plan, Given(0.0, private=True), earlier=[plan.draw])
+    three = released(spent, plan, Given(0.0, private=True), earlier=[plan])
     assert three.sanitized == pytest.approx(once.sanitized + 2 * price_of_draw, abs=1.1e-4)
     # Nothing new is drawn, but what was drawn before stays published.
     quiet = released(spent, replace(plan, kind=NONE), Given(0.0, private=True))

@@ -37,6 +37,11 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.votes.facts import Group
 
+_OF_REPORT: Final = (
+    *("epsilon", "delta", "sound", "queries", "max_answers", "data_independent"),
+    *("crosscheck", "groups", "warnings"),
+)
+
 
 def run_facts(done: Round, **came: Any) -> ReportFacts:
     """Return the facts of one run by itself.
@@ -226,12 +231,6 @@ def answer_faults(done: Round) -> Iterator[str]:
     if done.aggregator.answers_all and done.answers != done.max_answers:
         name = done.aggregator.name
         yield f"{name} answers all of {done.max_answers} queries, not {done.answers}"
-
-
-_OF_REPORT: Final = (
-    *("epsilon", "delta", "sound", "queries", "max_answers", "data_independent"),
-    *("crosscheck", "groups", "warnings"),
-)
 
 
 @dataclass(frozen=True, repr=False, kw_only=True)

@@ -51,6 +51,15 @@ from pate_cli.votes.facts import Group
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
+CHECKED: Final = "checked"
+"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
+_LARGEST: Final = 1 << 26  # bytes
+_OURS: Final = "give the file that --report wrote"
+_OTHERS: Final = {
+    "pate-ledger": "a ledger, which is SECRET; give the public report",
+    "pate-spend-record": "a record, which pate spent shows; give a report",
+    "dry_run": "a quote of --dry-run, nothing was released; give a report",
+}
 
 
 class Checked(enum.StrEnum):
@@ -73,10 +82,6 @@ class Checked(enum.StrEnum):
     SANITIZING = "the random draw of the sanitized epsilon"
     EXTERNAL = "what others state"
     FREE = "nothing"
-
-
-CHECKED: Final = "checked"
-"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
 
 
 def _by(how: Checked) -> dict[str, Any]:
@@ -397,15 +402,6 @@ class RefusedError(PateError):
         """`report` is the public report of the refusal."""
         super().__init__(message)
         self.report = report
-
-
-_LARGEST: Final = 1 << 26  # bytes
-_OURS: Final = "give the file that --report wrote"
-_OTHERS: Final = {
-    "pate-ledger": "a ledger, which is SECRET; give the public report",
-    "pate-spend-record": "a record, which pate spent shows; give a report",
-    "dry_run": "a quote of --dry-run, nothing was released; give a report",
-}
 
 
 def read_report(path: str | PathLike[str]) -> Report:

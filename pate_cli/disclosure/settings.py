@@ -32,6 +32,7 @@ from pate_cli.votes.facts import Group, PriorFacts
 # δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
 # that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
 _FAILURE_SHARE = 0.1
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def failure_delta(delta: float) -> float:
@@ -123,9 +124,6 @@ class ReleasePlan:
         """
         wide = max(smooth, NARROWEST / self.sigma)
         return rdp + wide * (self.shift + self.sigma * deviate) + self.overhead
-
-
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,40 @@ from pate_cli.votes.join import content_of
 
 OK, FAILED, OPEN, SKIPPED = "ok", "FAILED", "not checkable", "not checked"
 _STYLES: Final = {OK: "green", FAILED: "bold red"}
+# What is checked beside the fields of a kind (`Checked`), as it stands in a sentence.
+PROMISE: Final = "promise"
+LABELS: Final = "labels"
+COUNTS: Final = "rows and answers of the labels"
+RUN_SETTINGS: Final = "settings of a run without labels"
+GUESSES: Final = "what the guesses of the prior were made of"
+GUESSES_FILE: Final = "the file of the prior"
+LIBRARY: Final = "dp-accounting"
+# Why nobody can check facts of a kind from outside, whatever is given.
+_SECRET: Final = {
+    Checked.RELEASE_TEST: "its chance follows from the secret votes",
+    Checked.SANITIZING: "the votes behind the sanitized epsilon are secret",
+    Checked.EXTERNAL: "external parts are as the files of others state them",
+}
+_STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is rounded up by one
+_FIGURE: Final = 2e-4  # round-off of figures with four decimals
+# AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.
+_DAMAGE: Final = (
+    *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError),
+    pa.ArrowException,
+)
+_ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
+_MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
+_LONGEST: Final = 60
+# Fields of a run from which its cost follows: every account of it has them.
+_COST: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
+# Settings of a session that change while it goes on.
+_GROWING: Final = ("queries", "max_answers", "prior")
+# Outcomes of runs; of kinds that are not here, they are labelled.
+_ENDS: Final = {
+    RunKind.TARGET: (Outcome.PENDING, Outcome.LABELLED, Outcome.REFUSED),
+    RunKind.RELEASE: (Outcome.PENDING, Outcome.RELEASED),
+    RunKind.EXTERNAL: (Outcome.STATED,),
+}
 
 
 @dataclass(frozen=True)
@@ -148,24 +182,6 @@ class Verification(Result):
             return ""
         before = "Every check that could be made passed. " if self.holds else ""
         return f"{before}Not checked: {'; '.join(self.unchecked)}."
-
-
-# What is checked beside the fields of a kind (`Checked`), as it stands in a sentence.
-PROMISE: Final = "promise"
-LABELS: Final = "labels"
-COUNTS: Final = "rows and answers of the labels"
-RUN_SETTINGS: Final = "settings of a run without labels"
-GUESSES: Final = "what the guesses of the prior were made of"
-GUESSES_FILE: Final = "the file of the prior"
-LIBRARY: Final = "dp-accounting"
-# Why nobody can check facts of a kind from outside, whatever is given.
-_SECRET: Final = {
-    Checked.RELEASE_TEST: "its chance follows from the secret votes",
-    Checked.SANITIZING: "the votes behind the sanitized epsilon are secret",
-    Checked.EXTERNAL: "external parts are as the files of others state them",
-}
-_STEP: Final = 1e-3  # of the losses of dp-accounting; each bounded step is rounded up by one
-_FIGURE: Final = 2e-4  # round-off of figures with four decimals
 
 
 def checks_of(
@@ -378,13 +394,6 @@ def _by_library(report: Report) -> tuple[float, float]:
     return float(epsilon), slack + _FIGURE
 
 
-# AttributeError of a line of JSON that is no object, RecursionError of lists in lists in lists.
-_DAMAGE: Final = (
-    *(OSError, ValueError, KeyError, TypeError, EOFError, AttributeError, RecursionError),
-    pa.ArrowException,
-)
-
-
 class LabelCounts(NamedTuple):
     """Counts in units of the report, and the metadata of the file.
 
@@ -439,21 +448,6 @@ def _counted(table: pa.Table, label_set: LabelSet | None) -> LabelCounts:
         left, answers = (int(np.count_nonzero(sources == who)) for who in ("not asked", "teachers"))
         return LabelCounts(rows, True, rows - left, answers, metadata)
     return LabelCounts(rows, False, rows, rows - silent, metadata)
-
-
-_ROUND_OFF: Final = 1e-9  # of what is published with all digits, on another machine
-_MOST_VOTES: Final = 1_000_000  # what they cost takes time and memory in proportion
-_LONGEST: Final = 60
-# Fields of a run from which its cost follows: every account of it has them.
-_COST: Final = ("outcome", "epsilon", "delta", "settings", "answers", "draw", "external")
-# Settings of a session that change while it goes on.
-_GROWING: Final = ("queries", "max_answers", "prior")
-# Outcomes of runs; of kinds that are not here, they are labelled.
-_ENDS: Final = {
-    RunKind.TARGET: (Outcome.PENDING, Outcome.LABELLED, Outcome.REFUSED),
-    RunKind.RELEASE: (Outcome.PENDING, Outcome.RELEASED),
-    RunKind.EXTERNAL: (Outcome.STATED,),
-}
 
 
 def check_size(rounds: Iterable[Settings]) -> None:

@@ -42,6 +42,7 @@ _SHAPE: Final = frozenset(
     {"name", "teachers", "classes", "teachers_per_record", "votes_together", "prior_weight"}
 )
 _NOTHING: Final = "Nothing is promised"
+_WAYS: Final = ("by RDP", "exactly", "by basic composition", "by advanced composition")
 _SIGNATURE: Final = """<section class="signature">
 <h2>Signed</h2>
 <div><h3>Checked with pate verify</h3><p>Name</p><p>Date</p><p>Signature</p></div>
@@ -201,6 +202,11 @@ def _promised(report: Report) -> Iterator[str]:
     if spent is not None and report.claims("sum"):
         sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
         yield f"However the runs were chosen, together they cost {sums}."
+    if report.crosscheck is not None and not report.refused:
+        numbers = vars(report.crosscheck).values()
+        ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
+        if ways:
+            yield f"For the labels alone, a textbook accountant gives epsilon {' and '.join(ways)}."
 
 
 def _done(report: Report) -> Iterator[str]:

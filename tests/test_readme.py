@@ -141,8 +141,8 @@ def test_the_tutorial_runs_as_it_stands(tmp_path):
     assert all("target" in run["settings"] for run in report["spent"]["runs"])
     assert (report["spent"]["epsilon"], report["spent"]["delta"]) == (3.0, 3e-5)
     price = json.loads((tmp_path / "price.json").read_text())
-    assert price["target"]["needed"]
-    assert price["target"]["target"] == report["epsilon"]
+    assert price["target"]["test_orders"]
+    assert price["target"]["epsilon"] == report["epsilon"]
 
 
 def test_the_lines_of_python_run_as_they_stand_and_once(tmp_path, monkeypatch, capsys):

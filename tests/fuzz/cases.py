@@ -20,12 +20,11 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from fuzz import odd
-from fuzz.damage import odd_json, struck
-from fuzz.whole import WHOLE, _ids, ledger, record, whole
+from fuzz.damage import struck
+from fuzz.whole import WHOLE, _ids, ledger, whole
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.files.document import encoded
 from pate_cli.verbs.signatures import release, spent
 from pate_cli.votes.join import (
     aliases_of,
@@ -37,7 +36,6 @@ from pate_cli.votes.join import (
 )
 from pate_cli.votes.names import ClassNames, class_names
 from pate_cli.votes.opening import open_votes
-from record_files import journal_bytes
 
 
 @dataclass(frozen=True)
@@ -365,21 +363,6 @@ def _damaged(kind: str, rng: Generator) -> bytes:
     return struck(whole(kind), rng)
 
 
-def _odd_state(kind: str, versions: int, rng: Generator) -> bytes:
-    return odd_json(whole(kind), rng, versions)
-
-
-def _odd_record(rng: Generator) -> bytes:
-    """A record whose runs were changed before they were entered."""
-    runs = {"runs": [encoded(run) for run in record().runs]}
-    try:
-        changed = json.loads(odd_json(json.dumps(runs).encode(), rng, 4)).get("runs")
-    except RecursionError:
-        changed = None
-    events = changed if isinstance(changed, list) else [changed]
-    return journal_bytes([{"enter": event} for event in events])
-
-
 _LAYOUTS = {
     "npy of words": Layout.LABELS,
     "npy of scores": Layout.SCORES,
@@ -390,9 +373,9 @@ _LAYOUTS = {
 }
 
 
-def _as_it_is(kind: str) -> Callable[[str, Generator], object]:
-    """The reader of a kind of votes, told what they are."""
-    return partial(read_votes, layout=_LAYOUTS.get(kind, Layout.COUNTS))
+def layout_of(kind: str) -> Layout:
+    """How a whole file of this kind holds votes."""
+    return _LAYOUTS.get(kind, Layout.COUNTS)
 
 
 _MAKERS: dict[str, Callable[[Generator], bytes]] = {
@@ -407,7 +390,10 @@ _MAKERS: dict[str, Callable[[Generator], bytes]] = {
 
 CASES: dict[str, Case] = {
     **{
-        kind: Case(partial(_damaged, kind), READERS.get(kind.split(",")[0], _as_it_is(kind)))
+        kind: Case(
+            partial(_damaged, kind),
+            READERS.get(kind.split(",")[0], partial(read_votes, layout=layout_of(kind))),
+        )
         for kind in WHOLE
     },
     **{kind: Case(make, read_votes) for kind, make in _MAKERS.items()},
@@ -416,9 +402,6 @@ CASES: dict[str, Case] = {
         for beside in _BESIDE
         for kind in ("odd headers", "odd arrays", "odd parquet", "odd csv")
     },
-    "ledger, fields": Case(partial(_odd_state, "ledger", 2), _read_ledger),
-    "record, fields": Case(_odd_record, _read_record),
-    "report, fields": Case(partial(_odd_state, "report", 7), _read_released),
     "names of no file": Case(None, _read_thing),
     "options": Case(None, _read_options),
 }

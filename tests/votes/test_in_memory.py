@@ -125,26 +125,6 @@ def test_frames_and_tables_of_all_kinds(read, tmp_path):
         assert read(source, **ASKED)[1:] == (ids, COUNTS.tolist())
 
 
-@pytest.mark.parametrize(
-    "votes",
-    [
-        WORDS,
-        WORDS.astype(object),
-        np.char.encode(WORDS),
-        np.char.encode(WORDS).astype(object),
-        np.stack([WORDS[:, t].astype(object) for t in range(6)], axis=1),
-        WORDS.tolist(),
-        [tuple(row) for row in WORDS.tolist()],
-        list(WORDS),
-        pd.DataFrame(WORDS, columns=[f"teacher_{t}" for t in range(6)]),
-    ],
-)
-def test_words_of_all_kinds(votes, read):
-    """predict() of classes that are words gives objects, and np.stack of them as well."""
-    found = read(votes, label_names=NAMES, layout="labels", teachers=6)
-    assert found[2] == COUNTS.tolist()
-
-
 def test_missing_entries_of_all_kinds(read):
     """None, NaN and pandas.NA are no vote, among numbers and among words."""
     labels = [[0, 1], [2, None], [1, 1]]
@@ -158,14 +138,6 @@ def test_missing_entries_of_all_kinds(read):
         words = [[none if each is None else NAMES[each] for each in row] for row in labels]
         for votes in (words, np.array(words, dtype=object)):
             assert read(votes, layout="labels", label_names=NAMES, teachers=2)[2] == wanted
-
-
-def test_scores_in_lists_of_arrays(read):
-    """predict_proba of each teacher, stacked by numpy."""
-    scores = np.random.default_rng(4).random((4, 9, 3))
-    counts = read(list(scores), layout="scores-by-teacher", teachers=4)[2]
-    best = scores.argmax(axis=2)
-    assert counts == [np.bincount(best[:, row], minlength=3).tolist() for row in range(9)]
 
 
 @pytest.mark.parametrize(

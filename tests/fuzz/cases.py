@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
 import threading
 import time
@@ -183,62 +184,43 @@ _BESIDE = ("student", "prior", "queries", "groups", "aliases")
 
 # Names of things that are no files.
 
-
-def _long_names() -> tuple[str, ...]:
-    return ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a",
-            "**",
-            "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
-            "hdfs://", "x://y",
-            "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%")  # fmt: skip
-
-
-_DEVICES = (
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/urandom",
-    "/dev",
-    "/proc/self/mem",
-    "/proc",
-)
+_NAMES = ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a", "**",
+          "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
+          "hdfs://", "x://y", "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%", "/dev/null",
+          "/dev/zero", "/dev/full", "/dev/urandom", "/dev", "/proc/self/mem", "/proc", "socket",
+          "folder", "folder/*", "folder/loop.npy", "pipe", "pipe", "pipe", "pipe")  # fmt: skip
 
 
 @contextlib.contextmanager
 def _thing(rng: Generator) -> Iterator[str]:
     """The name of a device, a socket, a pipe with a writer, a folder, a link, or of nothing."""
-    match rng.integers(0, 6):
-        case 0 | 1:
-            names = _long_names()
-            yield names[rng.integers(0, len(names))]
-        case 2:
-            yield _DEVICES[rng.integers(0, len(_DEVICES))]
-        case 3:
-            with socket.socket(socket.AF_UNIX) as listening:
-                Path("socket").unlink(missing_ok=True)
-                listening.bind("socket")
-                yield "socket"
-        case 4:
-            kinds = list(WHOLE)
-            with _pipe(struck(whole(kinds[rng.integers(0, len(kinds))]), rng)) as name:
-                yield name
-        case _:
-            Path("folder").mkdir(exist_ok=True)
-            for old in Path("folder").iterdir():
-                old.unlink()
-            for name in ("a.parquet", "b.csv", "c\nd.parquet", "n" * 250, "loop.npy")[
-                : rng.integers(0, 6)
-            ]:
-                if name == "loop.npy":
-                    (Path("folder") / name).symlink_to(name)
-                else:
-                    kinds = list(WHOLE)
-                    data = whole(kinds[rng.integers(0, len(kinds))])
-                    (Path("folder") / name).write_bytes(data)
-            yield ("folder", "folder/*", "folder/loop.npy")[rng.integers(0, 3)]
+
+    def damaged() -> bytes:
+        kinds = list(WHOLE)
+        return struck(whole(kinds[rng.integers(0, len(kinds))]), rng)
+
+    name = _NAMES[rng.integers(0, len(_NAMES))]
+    if name == "socket":
+        Path(name).unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(name)
+            yield name
+    elif name == "pipe":
+        with _pipe(damaged()):
+            yield name
+    elif name.startswith("folder"):
+        shutil.rmtree("folder", ignore_errors=True)
+        Path("folder").mkdir()
+        for part in ("a.parquet", "b.csv", "c\nd.parquet", "n" * 250)[: rng.integers(0, 5)]:
+            Path("folder", part).write_bytes(damaged())
+        Path("folder/loop.npy").symlink_to("loop.npy")
+        yield name
+    else:
+        yield name
 
 
 @contextlib.contextmanager
-def _pipe(data: bytes) -> Iterator[str]:
+def _pipe(data: bytes) -> Iterator[None]:
     """A named pipe that is written as soon as somebody reads it."""
     over = threading.Event()
 
@@ -257,7 +239,7 @@ def _pipe(data: bytes) -> Iterator[str]:
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        yield "pipe"
+        yield
     finally:
         over.set()
         writer.join()

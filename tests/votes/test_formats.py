@@ -15,6 +15,8 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from opened import listed as read
+from opened import refused
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
@@ -78,7 +80,7 @@ SHAPES = [(s, f) for s in TABLES for f in FORMATS if s != "lists" or f not in TE
 
 
 @pytest.mark.parametrize(("shape", "suffix"), SHAPES)
-def test_every_format_gives_the_same_votes(shape, suffix, read, tmp_path):
+def test_every_format_gives_the_same_votes(shape, suffix, tmp_path):
     """The format is told by content, whatever the file is called."""
     table, options = TABLES[shape]
     (tmp_path / "v").write_bytes(written(table, suffix))
@@ -88,7 +90,7 @@ def test_every_format_gives_the_same_votes(shape, suffix, read, tmp_path):
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_every_way_in_gives_the_same_votes(suffix, read, tmp_path, monkeypatch):
+def test_every_way_in_gives_the_same_votes(suffix, tmp_path, monkeypatch):
     """Packed, piped, by address and in a folder, with blocks that end anywhere."""
     monkeypatch.setattr(delimited, "BLOCK", 150)
     monkeypatch.setattr(json_lines, "PIECE", 200)
@@ -129,7 +131,7 @@ def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("packed", [np.save, np.savez, np.savez_compressed])
 @pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U", "S"])
-def test_arrays(kind, packed, order, read, tmp_path):
+def test_arrays(kind, packed, order, tmp_path):
     """NPY, and NPZ of one array, in any layout of bytes; queries along rows or columns."""
     words = kind in "US"
     values = np.array(NAMES, dtype=kind)[LABELS] if words else LABELS.astype(kind)
@@ -162,7 +164,7 @@ GOOD = [["a", "b"], [[1, 2], [2, 1]]]
         ("query_id,0,1\na,1,2\nb,2,1\n", ["a", "b"]),
     ],
 )
-def test_csv_of_all_kinds(content, ids, read, tmp_path):
+def test_csv_of_all_kinds(content, ids, tmp_path):
     """As spreadsheets, R, pandas and people write it; 007 is no number among ids."""
     (tmp_path / "v").write_bytes(content.encode())
     _, found, counts = read(tmp_path / "v", layout="counts")
@@ -200,7 +202,7 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         (WIDE.encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
     ],
 )
-def test_csv_that_is_refused(content, said, refused, tmp_path):
+def test_csv_that_is_refused(content, said, tmp_path):
     """One line with the row and what to do, and no guess at what may be votes."""
     (tmp_path / "v.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     assert f"v.csv: {said}" in refused(tmp_path / "v.csv", layout="counts")
@@ -216,7 +218,7 @@ def test_csv_that_is_refused(content, said, refused, tmp_path):
         (["7", "cat", "cat"], [[2, 0]]),
     ],
 )
-def test_words_between_semicolons(rows, counts, read, tmp_path):
+def test_words_between_semicolons(rows, counts, tmp_path):
     """NA and empty fields are no vote, a number is a vote for nobody, and blanks do not count."""
     names = ";".join(f"teacher_{teacher}" for teacher in range(3))
     lines = [names, ";".join(rows), ";".join(["cat"] * 3)]
@@ -228,7 +230,7 @@ def test_words_between_semicolons(rows, counts, read, tmp_path):
 @pytest.mark.parametrize(
     "fields", [["1,000", "2"], ["1.234", "5"], ["5,0", "1.5"], ["1,0"], ["1,000.5"]]
 )
-def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, refused, tmp_path):
+def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, tmp_path):
     """A thousand is never read as one, nor one as a thousand."""
     lines = [f"q{row};3;{field}" for row, field in enumerate(fields)]
     (tmp_path / "v.csv").write_text("\n".join(["query_id;class_0;class_1", *lines]))
@@ -240,7 +242,7 @@ def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, refused, tmp_p
 @pytest.mark.parametrize("block", [40, 1 << 20])
 @pytest.mark.parametrize("field", ["0.5", "x", "08", "true", ""])
 @pytest.mark.parametrize("place", [0, 15, 29])
-def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch, read):
+def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch):
     """It makes no difference where the odd id stands, nor where a block ends."""
     monkeypatch.setattr(delimited, "BLOCK", block)
     ids = [str(row) for row in range(ROWS)]
@@ -270,13 +272,13 @@ def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch, 
         ("{}\n", "no columns of votes"),
     ],
 )
-def test_json_that_is_refused(content, said, refused, tmp_path):
+def test_json_that_is_refused(content, said, tmp_path):
     """One line with the row, and never the words of a parser that may quote votes."""
     (tmp_path / "v.jsonl").write_text(content)
     assert said in refused(tmp_path / "v.jsonl", layout="counts")
 
 
-def test_a_column_of_json_that_changes_between_pieces(refused, tmp_path, monkeypatch):
+def test_a_column_of_json_that_changes_between_pieces(tmp_path, monkeypatch):
     """A mixed column is named, with a row that is near."""
     monkeypatch.setattr(json_lines, "PIECE", 48)
     values = [str(row) if row < 21 else '"x"' for row in range(30)]
@@ -288,7 +290,7 @@ def test_a_column_of_json_that_changes_between_pieces(refused, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("first", ["null", "null, null", " null ,1"])
-def test_lists_of_json_may_begin_with_nulls(first, read, tmp_path):
+def test_lists_of_json_may_begin_with_nulls(first, tmp_path):
     """What is missing in the first row is no damage, and moves no vote to another teacher."""
     width = first.count(",") + 3
     lines = [[*json.loads(f"[{first}]"), 1, 0], [*[0] * (width - 1), None]]

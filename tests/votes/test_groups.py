@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.facts import Group
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.join import teacher_groups
@@ -180,19 +180,10 @@ def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):
     assert drained(frame, layout="labels", classes=2, groups=path) == [[5, 1], [0, 6]]
 
 
-def test_missing_votes_have_no_weight():
-    """A row then has fewer votes than all teachers together."""
-    votes = np.array([[0, -1, 1, -1, 2]])
-    found = drained(votes, layout="labels", classes=3, groups=EVERY_IN_ORDER, teachers=5)
-    assert found == counted(votes, WEIGHTS)
-
-
-EVERY_IN_ORDER = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
-
-
 def test_a_file_says_what_is_public_of_its_groups():
     """Its `teachers` are the most votes that a row can have."""
-    with open_votes(VOTES, layout="labels", classes=3, groups=EVERY_IN_ORDER) as votes:
+    groups = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
+    with open_votes(VOTES, layout="labels", classes=3, groups=groups) as votes:
         assert (votes.teachers, votes.facts.groups) == (8, EVERY.public)
         assert votes.facts.of_round["groups"] == EVERY.public
         assert not votes.votes_together
@@ -214,10 +205,3 @@ def test_groups_of_other_teachers_are_refused(groups, text):
     """No weight goes to a teacher whom nobody meant."""
     frame = pd.DataFrame(VOTES, columns=TEACHERS)
     assert text in refusal(VoteError, drained, frame, layout="labels", classes=3, groups=groups)
-
-
-def test_counts_do_not_tell_who_voted():
-    """Groups weigh votes of teachers, so histograms are refused."""
-    counts = np.array([[3, 2], [1, 4]])
-    text = refusal(UsageError, drained, counts, layout="counts", groups=EVERY_IN_ORDER)
-    assert "who voted" in text

@@ -334,34 +334,27 @@ def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
 
 @pytest.mark.parametrize("batch_rows", [None, 1, 6])
 @pytest.mark.parametrize(
-    ("values", "causes"),
+    ("values", "cause"),
     [
-        ([np.nan, 3], ["NaN or infinity", "give `teachers` N"]),
-        ([np.inf, 3], ["NaN or infinity"]),
-        (
-            [7.5, 2.5],
-            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
-        ),
-        (
-            [0.7, 0.3],
-            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
-        ),
-        ([-1, 11], ["-1 is a class", "store 0 and 1", "-1 stands for no vote", "`teachers` N"]),
-        ([2.0**31, 0], ["above 2147483647"]),
-        ([1e300, 0], ["above 2147483647"]),
-        ([0, 0], ["no votes at all", "`teachers` N", "probabilities"]),
-        ([7, 2], ["the first whose total", "`teachers` N", "probabilities"]),
+        ([np.nan, 3], "NaN or infinity"),
+        ([np.inf, 3], "NaN or infinity"),
+        ([7.5, 2.5], "fractional"),
+        ([0.7, 0.3], "fractional"),
+        ([-1, 11], "-1 is a class"),
+        ([2.0**31, 0], "above 2147483647"),
+        ([1e300, 0], "above 2147483647"),
+        ([0, 0], "no votes at all"),
+        ([7, 2], "the first whose total"),
     ],
 )
-def test_bad_counts_are_refused_by_row_with_every_cause(values, causes, batch_rows):
-    """A message names the row, and where two causes are possible both of them; never a vote."""
+def test_bad_counts_are_refused_by_row(values, cause, batch_rows):
+    """In arrays and tables, whatever the batch; what to do is held by the tests of the face."""
     votes = np.array(GOOD)
     votes[17] = values
-    table = pa.table({"class_0": votes[:, 0], "class_1": votes[:, 1]})
-    for source in (votes, table):
+    for source in (votes, pa.table({"class_0": votes[:, 0], "class_1": votes[:, 1]})):
         message = refused(source, layout="counts", batch_rows=batch_rows)
         assert "row 17 " in message
-        assert all(cause in message for cause in causes), message
+        assert cause in message
 
 
 @pytest.mark.parametrize("layout", ["counts", "labels"])

@@ -193,7 +193,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch
     assert "store one row a query" in refused(votes(rows), classes=DENSE_CLASSES + 1)
 
 
-def test_more_teachers_than_there_may_be(monkeypatch, refused):
+def test_more_teachers_than_there_may_be(monkeypatch):
     """A file may name as many as it has rows: they are counted while it is read."""
     monkeypatch.setattr(checks, "MOST_TEACHERS", 3)
     table = pa.table({"query_id": [0] * 4, "teacher_id": [*range(4)], "label": [1] * 4})

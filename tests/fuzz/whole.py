@@ -157,6 +157,7 @@ _TIME = "2026-01-02T03:04:05Z"
 _UPPER = ReleasePlan(ReleaseKind.UPPER, 1e-5, 8.0, 0.02, 9.0)
 
 
+@cache
 def ledger() -> Ledger:
     asked = told(_MECHANISM, 100, max_answers=50, sanitizer=_UPPER)
     rounds = tuple(Round.of(asked, id=name * 32, answers=40) for name in "ab")
@@ -170,6 +171,7 @@ def ledger() -> Ledger:
     )
 
 
+@cache
 def record() -> SpendRecord:
     """A run of every kind."""
     stated = Stated(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
@@ -202,6 +204,7 @@ def record() -> SpendRecord:
     return SpendRecord(runs)
 
 
+@cache
 def report() -> Report:
     """Private by its own account, or nothing of it could be released."""
     told: dict[str, Any] = {"layout": "counts", "sigma2": 40.0, "seed": 1}

@@ -115,17 +115,6 @@ ORDERS = [[0, 1, 2, 3], [3, 1, 0, 2]]
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-@pytest.mark.parametrize("order", ORDERS)
-def test_guesses_go_by_their_ids_and_words_in_every_container(kind, order, votes, tmp_path):
-    """The order of rows does not matter where they have ids, and words are classes."""
-    words = [None if guess < 0 else NAMES[guess] for guess in GUESSES]
-    table = pa.table({"query_id": [IDS[at] for at in order], "label": [words[at] for at in order]})
-    found = prior(CONTAINERS[kind](table, tmp_path), votes)
-    assert rows(found, votes).tolist() == GUESSES.tolist()
-    assert found.ids is not None
-
-
-@pytest.mark.parametrize("kind", CONTAINERS)
 def test_probabilities_go_by_their_ids_and_columns(kind, votes, tmp_path):
     """Columns are called after classes, in any order."""
     for order in ORDERS:
@@ -141,8 +130,8 @@ def test_probabilities_go_by_their_ids_and_columns(kind, votes, tmp_path):
 
 
 @pytest.mark.parametrize("kind", CONTAINERS)
-def test_guesses_in_numbers_and_in_words_in_every_container(kind, votes, tmp_path):
-    """By id, in numbers or in words; a query without one, or with an empty one, has none."""
+def test_guesses_go_by_their_ids_in_every_container(kind, votes, tmp_path):
+    """In numbers or in words, in any order; a query without one, or with an empty one, has none."""
     wanted = [2, -1, 0, 1]
     for words in (False, True):
         known = [(IDS[at], wanted[at]) for at in (3, 2, 0)]
@@ -237,8 +226,9 @@ def test_words_in_arrays_and_truth_values(votes):
         assert rows(prior(yes_no, two), two).tolist() == [0, 1]
 
 
-def test_words_match_as_those_of_the_votes_do():
-    """Spellings and aliases that count in the votes count beside them."""
+def test_words_match_as_those_of_the_votes_do(plain):
+    """Spellings and aliases that count in the votes count beside them; without names none does."""
+    assert "give `label_names`" in refusal(UsageError, prior, ["ant", "bee", "cow", ""], plain)
     told = {"layout": "labels", "label_names": NAMES, "normalise": True, "aliases": {"kuh": "cow"}}
     with open_votes([["ant", "bee"]] * 3, **told) as opened:
         assert rows(prior(["Ant.", "KUH", " bee"], opened), opened).tolist() == [0, 2, 1]
@@ -271,11 +261,6 @@ def test_words_match_as_those_of_the_votes_do():
 def test_what_is_no_prior_is_named_with_its_row(given, text, votes):
     """What is wrong, where, and what to do, in one line."""
     assert text in refusal(VoteError, prior, given, votes)
-
-
-def test_words_need_names(plain):
-    """A word is never a class by itself."""
-    assert "give `label_names`" in refusal(UsageError, prior, ["ant", "bee", "cow", ""], plain)
 
 
 def test_predictions_are_there_for_every_query(votes, plain):

@@ -21,7 +21,6 @@ from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.source import taken_out
 
 ROWS, TEACHERS = 30, 12
 NAMES = ["cat", "dog", "eel"]
@@ -174,9 +173,7 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("0,1,2\n1,2,0\n", "the first line holds numbers"),
         ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
-        ("a,b,a\n1,2,3\n", "columns 0 and 2 are both named 'a'"),
         (
             '"a","b"\n"1",5,2\n"2",2,5\n',
             "row 0 has 3 fields, and the first line 2; leave out row names (in R row.names=FALSE)",
@@ -192,8 +189,6 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
         ('"a,b\n', "has no first line that names the columns"),
         (WIDE + "a,1,2\nb,1\n", "row 1 has 2 fields, and the first line 3"),
         (WIDE + "a,1,2\n\nb,1,2,3\n", "row 1 has 4 fields"),
-        (WIDE + 'a,1,2\nb,1,"2\n', "row 1 has a quoted field that goes on in the next line"),
-        (WIDE + "a,1,2\nb,1,two\n", "column 'class_1'"),
         (WIDE + "a,1,2\nb,1,+2\n", "column 'class_1'"),
         (WIDE + "a,1,0,2\nb,1,0,2\n", "row 0 has 4 fields"),
         (WIDE + "a,1,2\nb,NA,2\n", "row 1 has an empty entry"),
@@ -334,13 +329,3 @@ def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None
             open_votes(source, layout="counts", skip_rows=1),
         ):
             pass
-
-
-def test_a_function_gets_the_options_that_it_has_as_keywords() -> None:
-    """An option of reading is declared where it acts; the rest is left for the layout."""
-
-    def open_parts(sources: object, *, skip_rows: int = 0) -> None: ...
-
-    options = {"skip_rows": 2, "keep": "last"}
-    assert taken_out(options, open_parts) == {"skip_rows": 2}
-    assert options == {"keep": "last"}

@@ -104,14 +104,6 @@ def test_blanks_around_a_text_are_no_part_of_it():
     assert names.places([" cat", "dog\t", "Guinea pig", "Guinea  pig"]).tolist() == [0, 1, 2, -1]
 
 
-def test_both_forms_of_unicode_are_one_only_with_normalise():
-    """Texts that look alike are told apart unless somebody said so."""
-    forms = [unicodedata.normalize(form, "Ärger") for form in ("NFC", "NFD")]
-    assert forms[0] != forms[1]
-    assert ClassNames((forms[1], "Glück")).places(forms).tolist() == [-1, 0]
-    assert ClassNames((forms[1], "Glück"), normalise=True).places(forms).tolist() == [0, 0]
-
-
 def test_what_is_punctuation_alone_is_not_normalised_away():
     """Names may be marks."""
     marks = ClassNames(("?", "!"), normalise=True)

@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.random import Generator
 
-from fuzz.whole import MARK, npy
+from fuzz.whole import MARK
+from stored import npy
 
 _DTYPES = (
     "<i8", "<i4", "|i1", "|u1", "<u8", ">i2", "<f8", "<f4", "<f2", ">f2", "<f16", "<c16", "|b1",

@@ -10,12 +10,12 @@ import hashlib
 import json
 import pickle
 import time
+from functools import partial
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
@@ -38,6 +38,7 @@ from pate_cli.votes.join import (
 )
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
+from stored import table_in
 
 NAMES = ("ant", "bee", "cow")
 IDS = ["q2", "q0", "q3", "q1"]
@@ -61,41 +62,27 @@ def plain():
         yield opened
 
 
-def csv(table):
-    """A table as CSV."""
-    return table.to_pandas().to_csv(index=False)
-
-
-def jsonl(table):
-    """A table as JSON lines."""
-    return "".join(json.dumps(row) + "\n" for row in table.to_pylist())
-
-
-CONTAINERS = {
-    "table": lambda table, folder: table,
-    "pandas": lambda table, folder: table.to_pandas(),
-    "polars": lambda table, folder: pl.from_arrow(table),
-    "csv": lambda table, folder: written(folder / "x.csv", csv(table).encode()),
-    "packed": lambda table, folder: written(
-        folder / "x.csv.gz", gzip.compress(csv(table).encode())
-    ),
-    "jsonl": lambda table, folder: written(folder / "x.jsonl", jsonl(table).encode()),
-    "parquet": lambda table, folder: put(pq.write_table, table, folder / "x.parquet"),
-    "arrow": lambda table, folder: put(feather.write_feather, table, folder / "x.arrow"),
-    "folder": lambda table, folder: parts(table, folder),
-}
-
-
 def written(path, content):
     """A file with this content."""
     path.write_bytes(content)
     return path
 
 
-def put(write, table, path):
-    """A file that a library wrote."""
-    write(table, path)
-    return path
+def stored(kind, table, folder):
+    """A table in a file of this format."""
+    return written(folder / f"x.{kind}", table_in(table, kind))
+
+
+CONTAINERS = {
+    "table": lambda table, folder: table,
+    "pandas": lambda table, folder: table.to_pandas(),
+    "polars": lambda table, folder: pl.from_arrow(table),
+    "packed": lambda table, folder: written(
+        folder / "x.csv.gz", gzip.compress(table_in(table, "csv"))
+    ),
+    **{kind: partial(stored, kind) for kind in ("csv", "jsonl", "parquet", "arrow")},
+    "folder": lambda table, folder: parts(table, folder),
+}
 
 
 def parts(table, folder):

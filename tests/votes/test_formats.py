@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
 from opened import listed as read
@@ -21,6 +20,7 @@ from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
+from stored import table_in
 
 ROWS, TEACHERS = 30, 12
 NAMES = ["cat", "dog", "eel"]
@@ -51,30 +51,8 @@ TABLES = {
 }
 
 
-def written(table, suffix):
-    """Return a table as the bytes of a file of some format."""
-    into = io.BytesIO()
-    if suffix == ".parquet":
-        pq.write_table(table, into, row_group_size=7)
-    elif suffix == ".arrow":
-        with pa.ipc.new_file(into, table.schema) as writer:
-            writer.write_table(table, max_chunksize=7)
-    elif suffix == ".stream":
-        with pa.ipc.new_stream(into, table.schema) as writer:
-            writer.write_table(table, max_chunksize=7)
-    elif suffix == ".jsonl":
-        into.write("".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode())
-    elif suffix == ".json":
-        into.write(json.dumps(table.to_pylist(), indent=2).encode())
-    else:
-        mark = {".csv": ",", ".tsv": "\t", ".semicolons": ";"}[suffix]
-        options = pa.csv.WriteOptions(delimiter=mark)
-        pa.csv.write_csv(table, into, options)
-    return into.getvalue()
-
-
-TEXTS = (".csv", ".tsv", ".semicolons", ".jsonl", ".json")
-FORMATS = (".parquet", ".arrow", ".stream", *TEXTS)
+TEXTS = ("csv", "tsv", "semicolons", "jsonl", "json")
+FORMATS = ("parquet", "arrow", "stream", *TEXTS)
 SHAPES = [(s, f) for s in TABLES for f in FORMATS if s != "lists" or f not in TEXTS[:3]]
 
 
@@ -82,7 +60,7 @@ SHAPES = [(s, f) for s in TABLES for f in FORMATS if s != "lists" or f not in TE
 def test_every_format_gives_the_same_votes(shape, suffix, tmp_path):
     """The format is told by content, whatever the file is called."""
     table, options = TABLES[shape]
-    (tmp_path / "v").write_bytes(written(table, suffix))
+    (tmp_path / "v").write_bytes(table_in(table, suffix, rows=7))
     votes, ids, counts = read(tmp_path / "v", **options)
     assert (ids, counts) == (IDS, COUNTS)
     assert votes.teachers == TEACHERS
@@ -94,7 +72,7 @@ def test_every_way_in_gives_the_same_votes(suffix, tmp_path, monkeypatch):
     monkeypatch.setattr(delimited, "BLOCK", 150)
     monkeypatch.setattr(json_lines, "PIECE", 200)
     table, options = TABLES["counts"]
-    content, halves = written(table, suffix), [table.slice(0, 11), table.slice(11)]
+    content, halves = table_in(table, suffix, rows=7), [table.slice(0, 11), table.slice(11)]
     ways = {"plain": content, "gz": gzip.compress(content)}
     ways["zst"] = pa.compress(content, "zstd", asbytes=True)
     for way, packed in ways.items():
@@ -103,10 +81,10 @@ def test_every_way_in_gives_the_same_votes(suffix, tmp_path, monkeypatch):
     os.mkfifo(fifo)
     writer = threading.Thread(target=fifo.write_bytes, args=(ways["gz"],))
     writer.start()
-    name = {".semicolons": ".csv", ".stream": ".arrow", ".json": ".jsonl"}.get(suffix, suffix)
+    name = {"semicolons": "csv", "stream": "arrow", "json": "jsonl"}.get(suffix, suffix)
     (tmp_path / "parts").mkdir()
     for place, half in enumerate(halves):
-        (tmp_path / "parts" / f"{place}{name}").write_bytes(written(half, suffix))
+        (tmp_path / "parts" / f"{place}.{name}").write_bytes(table_in(half, suffix, rows=7))
     sources = [*(tmp_path / way for way in ways), fifo, tmp_path / "parts"]
     for source in [*sources, (tmp_path / "plain").as_uri(), (tmp_path / "parts").as_uri()]:
         assert read(source, **options)[1:] == (IDS, COUNTS)
@@ -119,7 +97,7 @@ def test_every_way_in_gives_the_same_votes(suffix, tmp_path, monkeypatch):
 def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
     """Workers read ranges that begin and end within chunks."""
     monkeypatch.setattr(delimited, "BLOCK", 150)
-    (tmp_path / "v").write_bytes(written(TABLES["counts"][0], suffix))
+    (tmp_path / "v").write_bytes(table_in(TABLES["counts"][0], suffix, rows=7))
     with open_votes(tmp_path / "v", batch_rows=4) as votes:
         for start, limit in ((0, 30), (3, 9), (6, 1), (29, 5), (7, 14)):
             batches = list(votes.batches(start=start, limit=limit))

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.core.errors import ParameterError, VoteError
@@ -17,6 +15,7 @@ from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.join import teacher_groups
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
+from stored import table_in
 
 GROUPS = ["clinic", "lab", "clinic", "lab", "lab"]
 WEIGHTS = [1, 3, 2, 1, 1]
@@ -62,15 +61,9 @@ def test_what_is_public_about_groups():
 def test_groups_are_the_same_in_every_container(kind, tmp_path):
     """A file or a frame says what the object says."""
     table, path = pa.table(COLUMNS), tmp_path / f"g.{kind}"
-    source = path
-    if kind in ("csv", "tsv"):
-        path.write_text(table.to_pandas().to_csv(index=False, sep="," if kind == "csv" else "\t"))
-    elif kind == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    elif kind == "parquet":
-        pq.write_table(table, path)
-    else:
-        source = table if kind == "table" else table.to_pandas()
+    source = {"table": table, "frame": table.to_pandas()}.get(kind, path)
+    if source is path:
+        path.write_bytes(table_in(table, kind))
     assert teacher_groups(source) == EVERY
     assert teacher_groups(None) is None
     assert teacher_groups(EVERY) is EVERY

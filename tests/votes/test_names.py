@@ -97,13 +97,6 @@ def test_a_dictionary_that_repeats_texts_and_holds_nulls_is_read_entry_by_entry(
     assert ClassNames(("cat", "dog")).classes_of(column).to_pylist() == [1, None, None, 1, None]
 
 
-def test_blanks_around_a_text_are_no_part_of_it():
-    """A blank behind every comma, in names or in votes, loses no vote."""
-    names = ClassNames(class_names(" cat, dog ,Guinea pig"))
-    assert names.names == ("cat", "dog", "Guinea pig")
-    assert names.places([" cat", "dog\t", "Guinea pig", "Guinea  pig"]).tolist() == [0, 1, 2, -1]
-
-
 def test_what_is_punctuation_alone_is_not_normalised_away():
     """Names may be marks."""
     marks = ClassNames(("?", "!"), normalise=True)

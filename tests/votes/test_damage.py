@@ -19,8 +19,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from fuzz.cases import layout_of
+from fuzz.damage import struck
 from fuzz.whole import WHOLE, whole
-from slices import EVERY
+from slices import EVERY, tries
 
 FORMATS = ("npy", "npz", "parquet", "csv", "jsonl", "arrow", "gzip", "zstd")
 MOST = 1300
@@ -178,6 +179,20 @@ def test_files_that_are_cut_short(tmp_path):
         texts += content.isascii()
     said, _ = reading(files)
     assert sum(each.endswith(" rows") for each in said) <= 2 * texts
+
+
+def test_files_with_damaged_bytes(tmp_path):
+    """Whatever a disk or an enemy changes, the end is a result or one line, within the bound."""
+    rng = np.random.default_rng(21)
+    files = []
+    for kind in VOTES:
+        for number in range(tries(150)):
+            path = tmp_path / f"{kind}-{number}"
+            path.write_bytes(struck(whole(kind), rng))
+            files.append((path, told(kind)))
+    said, most = reading(files)
+    assert len(said) == len(files)
+    assert most < MOST
 
 
 @pytest.mark.parametrize("where", ["dictionary", "offsets"])

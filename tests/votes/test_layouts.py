@@ -210,6 +210,8 @@ def test_decimals_are_numbers():
     kind = pa.decimal128(9, 1)
     ids, votes = pa.array([7, 5], kind), [pa.array(each, kind) for each in ([2, 1], [1, 2])]
     assert read(pa.table({"query_id": ids, "class_0": votes[0], "class_1": votes[1]}))[1] == [7, 5]
+    lists = pa.table({"label": pa.array([[1]], pa.list_(kind)), "count": [[3]]})
+    assert counts_of(lists, classes=2).tolist() == [[0, 3]]
     half = pa.table({"class_0": pa.array([0.5, 1.5], pa.float64()).cast(kind), "class_1": votes[0]})
     assert "row 0 has a fractional number" in refused(half)
 

@@ -144,8 +144,8 @@ def test_the_tutorial_runs_as_it_stands(tmp_path):
     if EVERY:  # it looks for settings as the run after it does, which takes as long
         _shell(f"{dry}price.json", tmp_path)
         price = json.loads((tmp_path / "price.json").read_text())
-        assert price["target"]["needed"]
-        assert price["target"]["target"] == report["epsilon"]
+        assert price["target"]["test_orders"]
+        assert price["target"]["epsilon"] == report["epsilon"]
 
 
 def test_the_lines_of_python_run_as_they_stand_and_once(tmp_path, monkeypatch, capsys):

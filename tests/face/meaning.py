@@ -49,33 +49,32 @@ _REPORT = {
     **_ASKED,
     **_MECHANISM,
     **_WORST,
-    "release": "sanitized.release",
-    "sanitized": "sanitized.epsilon",
-    "order of the release": "sanitized.order",
-    "beta": "sanitized.beta",
-    "sigma of the release": "sanitized.sigma_release",
-    "chance of failure": "sanitized.delta_failure",
+    "release": "draw.kind",
+    "sanitized": "sanitized",
+    "order of the release": "draw.order",
+    "beta": "draw.beta",
+    "sigma of the release": "draw.sigma",
     "passed": "passed",
-    "target": "tested.target",
+    "target": "tested.epsilon",
     "epsilon of a refusal": "tested.refusal_epsilon",
     "bound": "tested.bound",
-    "orders of the test": "tested.orders",
-    "target met by any votes": "met_target",
+    "orders of the test": "tested.test_orders",
+    "target met by any votes": "met.epsilon",
     "total": "spent.epsilon",
     "delta of the total": "spent.delta",
     "epsilons of the runs": "spent.runs.*.epsilon",
     "groups": "groups.*.epsilon",
     "rounds": "rounds.*.queries",
-    "guesses": "prior.guesses",
+    "guesses": "guesses",
 }
 _QUOTE = {
     "epsilon": "epsilon",
     **_ASKED,
     **_MECHANISM,
     **_WORST,
-    "target": "target.target",
+    "target": "target.epsilon",
     "epsilon of a refusal": "target.refusal_epsilon",
-    "needs a test": "target.needed",
+    "needs a test": "needs_test",
     "groups": "groups.*.epsilon",
 }
 _COST = {
@@ -136,8 +135,38 @@ _LONG = 8
 
 def numbers(kind, document):
     """Those of a JSON document of this kind, by meaning; what it does not state is left out."""
+    if kind == "report":
+        document = document | _of_rounds(document)
+    elif kind == "quote" and document.get("target") is not None:
+        document = document | {"needs_test": "test_orders" in document["target"]}
+    if kind == "report":
+        document = document | _of_rounds(document)
+    elif kind == "quote" and document.get("target") is not None:
+        document = document | {"needs_test": "test_orders" in document["target"]}
     found = {meaning: _at(document, path) for meaning, path in FIELDS[kind].items()}
     return {meaning: _plain(value) for meaning, value in found.items() if value is not None}
+
+
+def _of_rounds(report):
+    """What stands in the rounds of a report, and nowhere else: draws, targets and guesses."""
+    rounds = report["rounds"]
+    one = rounds[0] if len(rounds) == 1 and not report.get("total") else {}
+    draw = report.get("sanitizer") or one.get("sanitizer") or {"kind": "none"}
+    target = one.get("target")
+    priors = [done["prior"] for done in rounds if done.get("prior")]
+    found = {"draw": draw, "met" if report.get("passed") is None else "tested": target}
+    return found | ({"guesses": sum(prior["guesses"] for prior in priors)} if priors else {})
+
+
+def _of_rounds(report):
+    """What stands in the rounds of a report, and nowhere else: draws, targets and guesses."""
+    rounds = report["rounds"]
+    one = rounds[0] if len(rounds) == 1 and not report.get("total") else {}
+    draw = report.get("sanitizer") or one.get("sanitizer") or {"kind": "none"}
+    target = one.get("target")
+    priors = [done["prior"] for done in rounds if done.get("prior")]
+    found = {"draw": draw, "met" if report.get("passed") is None else "tested": target}
+    return found | ({"guesses": sum(prior["guesses"] for prior in priors)} if priors else {})
 
 
 def _at(document, path):

@@ -22,7 +22,7 @@ from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.settings import Draw, ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -141,12 +141,14 @@ def record() -> SpendRecord:
             round="a" * 32, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5, **ended,
         ),
         Run.of(
-            id="c" * 32, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-            drawn_from=("a" * 32,), draw=Draw(0.05, 10.0, 3.0),
+            id="c" * 32, outcome=Outcome.RELEASED, time=None,
+            drawn_from=("a" * 32,), draw=ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 10.0),
         ),
         Run.of(
             id="d" * 32, time=_TIME,
-            settings=told(_MECHANISM, 100, delta=1e-6, target=TargetPlan(1.0, 1e-6, 0.1)),
+            settings=told(
+                _MECHANISM, 100, delta=1e-6, target=TargetPlan(1.0, 1e-6, 0.1, test_orders=(8.0,))
+            ),
         ),
         Run.of(id="e" * 32, answers=9, settings=told(stable, 9, analysis="composition"), **ended),
         Run.of(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import runs
-from pate_cli.core.words import Adjacency
+from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.settings import Draw
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.gnmax import GNMax
 
@@ -23,11 +23,13 @@ LABELLED = Run.of(
 )  # fmt: skip
 TRIED = Run.of(
     id="f00d", time=None, budget=Budget(3.0, 1e-4, 8.0),
-    settings=told(GNMax(20, 3, sigma2=4.0), 10, target=TargetPlan(1.5, 1e-5, 0.75)),
+    settings=told(
+        GNMax(20, 3, sigma2=4.0), 10, target=TargetPlan(1.5, 1e-5, 0.75, test_orders=(8.0,))
+    ),
 )  # fmt: skip
 RELEASED = Run.of(
-    id="d", outcome=Outcome.RELEASED, time=None, delta=1e-5, drawn_from=("round a",),
-    draw=Draw(0.05, 9.0, 3.0),
+    id="d", outcome=Outcome.RELEASED, time=None, drawn_from=("round a",),
+    draw=ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 9.0),
 )  # fmt: skip
 STATED = Run.of(
     id="x", outcome=Outcome.STATED, time=None,

@@ -193,13 +193,13 @@ def _plain(value):
 
 def labels(source):
     """What a file or a table of labels says: how many rows, and their hash."""
-    rows = source.to_pylist() if isinstance(source, pa.Table) else list(_rows(Path(source)))
+    rows = source.to_pylist() if isinstance(source, pa.Table) else rows_of(Path(source))
     rows = [row for row in rows if not isinstance(row, dict) or row.get("source") != _UNASKED]
-    said = "".join(json.dumps(row, default=str, sort_keys=True) + "\n" for row in map(_same, rows))
+    said = "".join(json.dumps(row, default=str, sort_keys=True) + "\n" for row in map(alike, rows))
     return {"rows": len(rows), "sha256": hashlib.sha256(said.encode()).hexdigest()[:16]}
 
 
-def _same(row):
+def alike(row):
     """A row as every format has it: no label is None, and numbers are texts."""
     if not isinstance(row, dict):
         return row
@@ -212,7 +212,8 @@ def _text(value):
     return [_text(entry) for entry in value] if isinstance(value, list) else str(value)
 
 
-def _rows(path):
+def rows_of(path):
+    """The rows of a file of labels, read without any code of ours; of NPY as numbers."""
     if path.suffix == ".npy":
         yield from np.load(path).tolist()
     elif path.suffix == ".parquet":

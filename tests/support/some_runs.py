@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import runs
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.gnmax import GNMax
 
 
-def told(mechanism, queries, *, max_answers=None, delta=1e-5, private=True, **more):
-    """What a run is told that asks so many rows."""
-    cap = queries if max_answers is None else max_answers
-    return Settings(
-        mechanism=mechanism.parameters(), queries=queries, max_answers=cap, delta=delta,
-        private=private, **more,
-    )  # fmt: skip
+def told(mechanism, queries, **more):
+    """What a run with fresh noise is told that asks so many rows."""
+    return runs.told(mechanism, queries=queries, private=True, **more)
 
 
 ASKED = told(GNMax(20, 3, sigma2=4.0), 10)

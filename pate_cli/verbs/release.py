@@ -30,9 +30,14 @@ from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
-from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Outcome, Run, Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, Evidence, checks_of
+from pate_cli.disclosure.verification import (
+    FAILED,
+    PROMISE,
+    checks_of,
+    faults_of_runs,
+    same_cost,
+)
 from pate_cli.files.addresses import (
     LARGEST,
     has_no_name,
@@ -54,7 +59,7 @@ Held: TypeAlias = Ledger | Report | SpendRecord
 _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 
-def read_inputs(
+def _inputs(
     given: Sequence[Given], *, unverified: bool
 ) -> tuple[list[tuple[Held, Path | None]], SpendRecord]:
     """Return what is given, each with its file if it has one, and the runs that all tell of.
@@ -75,13 +80,13 @@ def read_inputs(
         name = "a report" if path is None else public_name(os.fspath(path))
         told = _told(held, name, unverified=unverified)
         if not unverified:
-            check_alike(known, told, name)
+            _check_alike(known, told, name)
         found.append((held, path))
         known |= told
     return found, known
 
 
-def check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
+def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
     """MismatchError where two of what is given tell otherwise of the same run."""
     for run in told.runs:
         there = known.known(run.id)
@@ -118,7 +123,7 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
         if isinstance(held, SpendRecord):
             faults, runs = list(faults_of_runs(held.runs)), held.runs
         else:
-            checks = [check for check in checks_of(Evidence(held)) if check.outcome == FAILED]
+            checks = [check for check in checks_of(held) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
             runs = () if faults and not unverified else _runs_of(held, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
@@ -168,14 +173,14 @@ def released(asked: Mapping[str, Any]) -> Released:
     """Read and verify, enter, draw, settle and report; `asked` as `signatures.release` has it."""
     given, unverified, began = asked["given"], asked["unverified"], now()
     several = given if isinstance(given, list | tuple) else [given]
-    inputs, known = read_inputs(several, unverified=unverified)
+    inputs, known = _inputs(several, unverified=unverified)
     parts = [one if isinstance(one, Stated) else Stated.read(one) for one in asked["external"]]
     ledgers = [held for held, _ in inputs if isinstance(held, Ledger)]
     total = functools.reduce(operator.add, ledgers) if ledgers else None
     alone = total if len(ledgers) == len(inputs) else None
     place, key = _record_of(inputs, asked), RunKey.of(asked["seed"])
     if not unverified:
-        check_alike(place.record, known, "the record")
+        _check_alike(place.record, known, "the record")
     # A record tells of draws from a ledger; a ledger does not.
     recorded = total is None or asked["record"] is not False
     facts = ReportFacts(rounds=(), run=key.run_id, time=began, recorded=recorded)
@@ -186,7 +191,12 @@ def released(asked: Mapping[str, Any]) -> Released:
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    run = None if alone is None else _draw_of(alone, facts, key)
+    run = None
+    if alone is not None and facts.sanitizer is not None:
+        # The seed alone gives a report its name; in a record a draw by one is its own.
+        run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
+        rounds = tuple(done.id for done in alone.rounds)
+        run = replace(run, outcome=Outcome.PENDING, drawn_from=rounds)
 
     def earlier(record: SpendRecord) -> list[Run]:
         touching = () if alone is None else record.touching(alone)
@@ -275,15 +285,6 @@ def _of_rounds(
     return facts
 
 
-def _draw_of(total: Ledger, facts: ReportFacts, key: RunKey) -> Run | None:
-    """Return a draw from ledgers as a record has it; None where nothing is drawn."""
-    if facts.sanitizer is None:
-        return None
-    # The seed alone gives a report its name; in a record a draw by one is its own.
-    run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
-    return replace(run, outcome=Outcome.PENDING, drawn_from=tuple(d.id for d in total.rounds))
-
-
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:
     """Return the facts with what was drawn before, and with one draw more if it is asked for."""
     past = tuple(run.draw for run in earlier if run.draw is not None)
@@ -297,7 +298,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
         earlier=(*total.draws, *past),
         external=facts.external,
     )
-    return replace(facts, drawn=drawn)
+    return replace(facts, sanitized=drawn)
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:

@@ -195,7 +195,7 @@ _MORE_ROWS = 1.4
 _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
 # So many rows of a file, evenly spaced, are looked at while a search is coarse.
-_ROWS = 3000
+_ROWS = 4000
 # Rows for a number of answers, in units of those that give it if they are always released.
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
 # Targets among which the first is sought, and those among which the least may be.

@@ -45,7 +45,7 @@ COUNTS = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agr
 )[0]
 IDS = [f"q{row}" for row in range(ROWS)]
 SHARES = np.random.default_rng(6).dirichlet([0.6] * CLASSES, size=ROWS)
-KEYS = {"key": RunKey(bytes(range(32))), "seed": RunKey.from_seed(8)}
+KEYS = {"key": RunKey(bytes(range(32))), "seed": RunKey.of(8)}
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=5.0, beta=0.04, sigma=9.0)
 CONFIDENT = ConfidentGNMax(*SHAPE, threshold=40.0, sigma1=12.0, sigma2=6.0)
 PREDICTED = a_student(SHARES, np.array(IDS))

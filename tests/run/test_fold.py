@@ -17,7 +17,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import States, TargetPlan
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -200,7 +200,9 @@ def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
         small(rows)
         for name in ("whole.parquet", "parts"):
             with open_votes(folder / name, batch_rows=batch_rows) as file:
-                found = AskedRows(file, ROWS).over(mechanism, OnCounts(TallyCells(grid)))
+                found = AskedRows(file, ROWS).over(
+                    mechanism, OnCounts(TallyCells(States(mechanism, grid).of))
+                )
                 same_tally(sum(found, Tally.empty()), wanted)
 
 

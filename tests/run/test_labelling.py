@@ -18,6 +18,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.facts import quote_of
 from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.disclosure.target import States
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -63,7 +64,7 @@ def ran(mechanism, counts=None, *, size=32, cap=ROWS, plan=PLAN, key=None, **res
 def labelled(mechanism, *, size=1000, cap=1000):
     """(label, source) columns and, where there is a lattice, the tally."""
     composed = isinstance(mechanism, ComposedMechanism)
-    keep = None if composed else TallyCells(mechanism.cost_table(5.0).grid)
+    keep = None if composed else TallyCells(States(mechanism, mechanism.cost_table(5.0).grid).of)
     rows = cut(votes_for(mechanism), size)
     parts = list(drawn(rows, mechanism, RunKey.of(3), max_answers=cap, keep=keep))
     labels = np.concatenate([part.labels for part in parts])

@@ -30,15 +30,14 @@ from typing import Final
 
 import numpy as np
 
-from pate_cli.accounting.composition import optimal_composition
+from pate_cli.accounting.composition import Curves, epsilon_together, optimal_composition
 from pate_cli.accounting.conversion import (
     conversion_cost,
     gaussian_epsilon,
     round_up,
     significant_up,
 )
-from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
-from pate_cli.accounting.together import Curves, epsilon_together
+from pate_cli.accounting.laplace.score_cost import randomised_response_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON

@@ -7,7 +7,7 @@ votes.
 Costs are turned into those for one record replaced, which is what moves one teacher's votes. A cost
 for one record added or removed, or replaced by a special one, is charged twice over, since a
 replacement is two such steps: an (ε, δ) becomes (2ε, (1 + e^ε)δ), a curve what
-`accounting.rdp_curve` proves of two steps.
+`accounting.conversion` proves of two steps.
 
 An (ε, δ) enters as the Rényi divergence of randomised response at ε, which is at most ε at every
 order, and its δ is added to the total's (accounting/THEORY.md, section 17).
@@ -26,8 +26,8 @@ from typing import Any, Final, Self, TypeAlias
 
 import numpy as np
 
-from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
-from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.accounting.conversion import RdpCurve
+from pate_cli.accounting.laplace.score_cost import randomised_response_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import LARGEST
 from pate_cli.core.errors import LedgerError, ParameterError, printable, quoted, shortened

@@ -13,8 +13,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.composition import Step, Textbook, textbook
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.textbook import Step, Textbook, textbook
 from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.cost import Cost

@@ -220,8 +220,9 @@ def sanitized_epsilon(
 ) -> float:
     """Spend the sanitizing noise once; return the ε that may be published, rounded up, nats.
 
-    It is f + SS_β·(κ + σN) at the plan's order (accounting.gnss), converted to ε. Call it once for
-    every draw that is charged: whoever draws twice and keeps one publishes more than was paid for.
+    It is f + SS_β·(κ + σN) at the plan's order (accounting.sensitivity), converted to ε. Call it
+    once for every draw that is charged: whoever draws twice and keeps one publishes more than was
+    paid for.
 
     Args:
         ledger: what was spent, over all rounds.

@@ -20,8 +20,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from pate_cli.accounting.composition import Textbook
 from pate_cli.accounting.conversion import round_up
-from pate_cli.accounting.textbook import Textbook
 from pate_cli.core.arrays import LabelSet, rows_of
 from pate_cli.core.errors import PateError, ReportError
 from pate_cli.core.said import Pairs, Said

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
 from pate_cli.accounting.conversion import order_cost
-from pate_cli.accounting.gnss import gnss_rdp, largest_order, shift_quantile
+from pate_cli.accounting.sensitivity import gnss_rdp, largest_order, shift_quantile
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.arrays import LabelSet
 from pate_cli.core.checks import check_delta, check_order, check_positive, check_whole

@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from pate_cli.accounting.textbook import Bounded, Gaussian
+from pate_cli.accounting.composition import Bounded, Gaussian
 from pate_cli.core.arrays import LabelSet
 from pate_cli.core.errors import PateError, UsageError, VoteError, printable
 from pate_cli.core.said import Line, Said

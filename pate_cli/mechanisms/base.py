@@ -18,11 +18,10 @@ from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 
-from pate_cli.accounting.composition import Composition
+from pate_cli.accounting.composition import Composition, Step
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally, priced_to
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
-from pate_cli.accounting.textbook import Step
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     Floats,

@@ -10,13 +10,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from pate_cli.accounting.composition import Gaussian
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
 from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
-from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
-from pate_cli.accounting.rival_columns import RivalColumns
-from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
+from pate_cli.accounting.gaussian.two_classes import two_class_states_rdp
+from pate_cli.accounting.score_grid import FINE, Resolution, RivalColumns, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
-from pate_cli.accounting.textbook import Gaussian
 from pate_cli.accounting.threshold import (
     PassMoments,
     cell_moments,
@@ -214,7 +213,7 @@ class ConfidentGNMax(ScoredMechanism):
         <Labels: 1 of 2 queries labelled>
 
     Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2, and both
-    as accounting.rival_columns has it. Cost ρ, the chain rule of accounting.threshold.
+    as accounting.score_grid has it. Cost ρ, the chain rule of accounting.threshold.
 
     Attributes:
         threshold: T, finite (votes).

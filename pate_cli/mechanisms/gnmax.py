@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtr
 
+from pate_cli.accounting.composition import Gaussian
 from pate_cli.accounting.gaussian.conditional import (
     check_conditional_size,
     conditional_rdp,
@@ -20,15 +21,14 @@ from pate_cli.accounting.gaussian.noisy_max import (
     score_lipschitz,
     scores,
 )
-from pate_cli.accounting.gaussian.two_class_states import (
+from pate_cli.accounting.gaussian.two_classes import (
     check_two_class_size,
+    two_class_rdp,
     two_class_states_rdp,
 )
-from pate_cli.accounting.gaussian.two_classes import two_class_rdp
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.accounting.textbook import Gaussian
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     Floats,

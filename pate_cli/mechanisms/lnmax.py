@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import ndtri_exp
 
+from pate_cli.accounting.composition import Bounded
 from pate_cli.accounting.laplace.noisy_max import (
     LOWEST_SCORE,
     laplace_cdf,
@@ -16,11 +17,9 @@ from pate_cli.accounting.laplace.noisy_max import (
     laplace_score_range,
     laplace_scores,
 )
-from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp
-from pate_cli.accounting.laplace.two_classes import laplace_two_class_rdp
+from pate_cli.accounting.laplace.score_cost import laplace_max_rdp, laplace_two_class_rdp
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
 from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.accounting.textbook import Bounded
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
 from pate_cli.core.checks import check_scale
 from pate_cli.core.noise import Noise

@@ -10,12 +10,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pate_cli.core.errors import PateError
-from pate_cli.paper.archive import fetch_votes
-from pate_cli.paper.folder import VoteFolder
 from pate_cli.paper.rows import SAMPLE_NOTE, printed_tables, sample_rows
-from pate_cli.paper.table import ResultTable, in_flags
-from pate_cli.paper.table1 import table1
-from pate_cli.paper.table2 import table2
+from pate_cli.paper.tables import ResultTable, in_flags, table1, table2
+from pate_cli.paper.votes import VoteFolder, fetch_votes
 
 _PROGRAM = "pate-paper"
 _INTERRUPTED = 130

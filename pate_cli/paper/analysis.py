@@ -19,12 +19,15 @@ from pate_cli.core.errors import UsageError, ValidityError
 from pate_cli.core.words import Analysis, MechanismName, OrderChoice
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
-from pate_cli.paper.conditions import check_conditions
-from pate_cli.paper.conversion import TABLE_ORDERS, gnss_rdp, to_epsilon
-from pate_cli.paper.distances import gnmax_local_sensitivity
-from pate_cli.paper.expected import confident_steps, expected_local_sensitivity
-from pate_cli.paper.gnmax import gnmax_rdp
-from pate_cli.paper.laplace import laplace_rdp
+from pate_cli.paper.costs import (
+    TABLE_ORDERS,
+    gnmax_rdp,
+    laplace_rdp,
+    published_gnss_rdp,
+    to_epsilon,
+)
+from pate_cli.paper.release import confident_steps, expected_local_sensitivity
+from pate_cli.paper.sensitivity import check_conditions, gnmax_local_sensitivity
 from pate_cli.planning.cost import MOMENT_ORDERS, CostAnalysis
 from pate_cli.planning.sensitivity import Sensitivity
 from pate_cli.run.fold import AskedRows, OnCounts
@@ -53,7 +56,7 @@ class PublishedPlan(ReleasePlan):
     @property
     def claimed_rdp(self) -> float:
         """RDP cost of the draw by the paper's theorem, nats."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
+        return published_gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
 
     def conversion(self, delta: float) -> float:
         """log(1/δ)/(λ − 1), nats: Theorem 5."""

@@ -36,9 +36,15 @@ import numpy as np
 
 from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.accounting.cost_table import Price, Tally
-from pate_cli.accounting.gnss import gnss_costs, largest_beta, largest_order, shift_quantile
 from pate_cli.accounting.score_grid import FINE, QUICK, Resolution
-from pate_cli.accounting.sensitivity import distances_for, sparse_distances
+from pate_cli.accounting.sensitivity import (
+    distances_for,
+    gnss_costs,
+    largest_beta,
+    largest_order,
+    shift_quantile,
+    sparse_distances,
+)
 from pate_cli.core.arrays import Floats, Histograms, Ints, winners
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind

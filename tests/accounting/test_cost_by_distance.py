@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.accounting import cost_by_distance
-from pate_cli.accounting.cost_by_distance import costs_within
+from pate_cli.accounting import cost_table
+from pate_cli.accounting.cost_table import costs_within
 from pate_cli.accounting.score_grid import ScoreGrid
 
 
@@ -26,7 +26,7 @@ def test_plain_loops(rows: int, size: int, stride: int, seed: int, chunk: int) -
     grid = ScoreGrid(step=1.0, stride=stride, block=1, first=0, size=size)
     distances = np.unique(random.integers(0, 14, 5))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cost_by_distance, "_CHUNK_CELLS", chunk)
+        patch.setattr(cost_table, "_CHUNK_CELLS", chunk)
         found = costs_within(
             lambda a, b, columns: cost[a:b, columns],
             rows=rows,

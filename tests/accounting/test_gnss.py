@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.gnss import gnss_rdp, largest_beta, largest_order
+from pate_cli.accounting.sensitivity import gnss_rdp, largest_beta, largest_order
 from pate_cli.core.errors import ParameterError
 from slices import tries
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pate_cli.accounting.laplace.randomised_response import randomised_response_rdp
-from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.accounting.conversion import RdpCurve
+from pate_cli.accounting.laplace.score_cost import randomised_response_rdp
 from pate_cli.core.errors import ParameterError
 
 rdp_accountant = pytest.importorskip("dp_accounting.rdp.rdp_privacy_accountant")

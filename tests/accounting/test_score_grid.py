@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lattices import COARSE
-from pate_cli.accounting.cost_by_distance import costs_within
+from pate_cli.accounting.cost_table import costs_within
 from pate_cli.accounting.gaussian.noisy_max import (
     SCORE_ERROR,
     argmax_score_range,

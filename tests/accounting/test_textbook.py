@@ -15,8 +15,14 @@ from dp_accounting.rdp.rdp_privacy_accountant import DEFAULT_RDP_ORDERS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.composition import optimal_composition
-from pate_cli.accounting.textbook import ORDERS, Bounded, Gaussian, Textbook, textbook
+from pate_cli.accounting.composition import (
+    ORDERS,
+    Bounded,
+    Gaussian,
+    Textbook,
+    optimal_composition,
+    textbook,
+)
 from pate_cli.core.errors import ParameterError
 from slices import tries
 

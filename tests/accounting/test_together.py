@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.composition import optimal_composition
+from pate_cli.accounting.composition import Curves, epsilon_together, optimal_composition
 from pate_cli.accounting.conversion import gaussian_delta, gaussian_epsilon
-from pate_cli.accounting.together import Curves, epsilon_together
 from pate_cli.core.errors import ParameterError
 from slices import tries
 

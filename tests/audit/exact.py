@@ -2,10 +2,10 @@
 
 Noise with a spread of its own for each file is told apart by the far tails alone. Two files one
 vote apart whose smooth sensitivities are 1 and e^{−β}, and whose costs differ by e^{−β}, as they
-may (accounting.gnss), release N(κ, σ²) and N((κ − 1)e^{−β}, e^{−2β}σ²), κ smooth sensitivities
-being added to make an upper bound. The log of the ratio of two normal
-densities is a parabola, so that the best event for every ε is an interval or its complement, and δ
-is a difference of normal probabilities.
+may (accounting.sensitivity), release N(κ, σ²) and N((κ − 1)e^{−β}, e^{−2β}σ²), κ smooth
+sensitivities being added to make an upper bound. The log of the ratio of two normal densities is a
+parabola, so that the best event for every ε is an interval or its complement, and δ is a difference
+of normal probabilities.
 """
 
 from __future__ import annotations

@@ -266,7 +266,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "release: the published formula",
-            "accounting/gnss.py",
+            "accounting/sensitivity.py",
             "    cost = float(_cost(beta, sigma, order, shift / sigma, math))\n",
             "    cost = order * math.exp(2 * beta) / sigma**2 + (\n"
             "        beta * order - math.log(1 - 2 * order * beta) / 2\n"
@@ -275,7 +275,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
         ),
         Planted(
             "target: passing without a coin",
-            "run/accounts.py",
+            "run/labelling.py",
             'not key.aside("coin").comes_up(coin.log_refuse)',
             "coin.chance > 0.5",
             "target: where the chance to pass changes most",

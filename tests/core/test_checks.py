@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pate_cli.accounting import conversion, gnss
+from pate_cli.accounting import conversion, sensitivity
 from pate_cli.accounting.gaussian import noisy_max
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.core import checks
@@ -23,15 +23,15 @@ SIGMA = {
     "gnmax": lambda s: GNMax(5, 3, sigma2=s),
     "confident": lambda s: ConfidentGNMax(5, 3, threshold=3.0, sigma1=s, sigma2=4.0),
     "lnmax": lambda s: LNMax(5, 3, laplace_scale=s),
-    "gnss": lambda s: gnss.gnss_rdp(beta=0.01, sigma=s, order=10.0),
-    "beta": lambda b: gnss.gnss_rdp(beta=b, sigma=10.0, order=10.0),
-    "largest order": gnss.largest_order,
+    "gnss": lambda s: sensitivity.gnss_rdp(beta=0.01, sigma=s, order=10.0),
+    "beta": lambda b: sensitivity.gnss_rdp(beta=b, sigma=10.0, order=10.0),
+    "largest order": sensitivity.largest_order,
     "mu": lambda m: conversion.gaussian_epsilon(mu=m, delta=1e-5),
     "mu of delta": lambda m: conversion.gaussian_delta(mu=m, epsilon=1.0),
 }
 ORDER = {
-    "gnss": lambda o: gnss.gnss_rdp(beta=0.01, sigma=9.0, order=o),
-    "largest beta": gnss.largest_beta,
+    "gnss": lambda o: sensitivity.gnss_rdp(beta=0.01, sigma=9.0, order=o),
+    "largest beta": sensitivity.largest_beta,
     "conversion": lambda o: conversion.conversion_cost(np.array([2.0, o]), delta=1e-5),
 }
 DELTA = {
@@ -73,7 +73,7 @@ def test_deltas_between_zero_and_one(entry, value):
 @pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf")])
 def test_the_shift_of_a_release(value):
     with pytest.raises(ParameterError, match=r"shift must be at least 0 and finite, got"):
-        gnss.gnss_rdp(beta=0.01, sigma=10.0, order=10.0, shift=value)
+        sensitivity.gnss_rdp(beta=0.01, sigma=10.0, order=10.0, shift=value)
     assert checks.check_nonnegative("shift", 0.0) == 0.0
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from pate_cli.accounting.together import epsilon_together
+from pate_cli.accounting.composition import epsilon_together
 from pate_cli.core.errors import UnreachableError, UsageError
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.external import Stated

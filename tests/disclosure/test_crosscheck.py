@@ -6,7 +6,7 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.accounting.textbook import Bounded, Gaussian
+from pate_cli.accounting.composition import Bounded, Gaussian
 from pate_cli.core.words import Adjacency
 from pate_cli.disclosure.facts import textbook_steps
 from pate_cli.disclosure.verification import OK

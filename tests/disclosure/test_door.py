@@ -12,8 +12,7 @@ from scipy.special import ndtr, ndtri
 from scipy.stats import binom
 
 from pate_cli.accounting.conversion import conversion_cost
-from pate_cli.accounting.gnss import gnss_rdp
-from pate_cli.accounting.sensitivity import smooth_sensitivity
+from pate_cli.accounting.sensitivity import gnss_rdp, smooth_sensitivity
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind

@@ -13,9 +13,8 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
-from pate_cli.accounting.gnss import largest_order
-from pate_cli.accounting.rdp_curve import RdpCurve
+from pate_cli.accounting.conversion import RdpCurve, conversion_cost, gaussian_epsilon
+from pate_cli.accounting.sensitivity import largest_order
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows

@@ -13,7 +13,7 @@ from lattices import COARSE
 from pate_cli.accounting.composition import optimal_composition
 from pate_cli.accounting.conversion import conversion_cost, gaussian_epsilon
 from pate_cli.accounting.laplace.noisy_max import laplace_scores
-from pate_cli.accounting.laplace.randomised_response import laplace_max_rdp, randomised_response_rdp
+from pate_cli.accounting.laplace.score_cost import laplace_max_rdp, randomised_response_rdp
 from pate_cli.accounting.score_grid import FINE
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.mechanisms import scored_from_parameters

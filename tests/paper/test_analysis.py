@@ -15,10 +15,9 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.paper.analysis import PublishedAccount, PublishedAnalysis, PublishedPlan
-from pate_cli.paper.conversion import TABLE_ORDERS, gnss_rdp
-from pate_cli.paper.distances import gnmax_local_sensitivity
-from pate_cli.paper.expected import confident_steps, expected_local_sensitivity
-from pate_cli.paper.gnmax import gnmax_rdp
+from pate_cli.paper.costs import TABLE_ORDERS, gnmax_rdp, published_gnss_rdp
+from pate_cli.paper.release import confident_steps, expected_local_sensitivity
+from pate_cli.paper.sensitivity import gnmax_local_sensitivity
 from pate_cli.planning.sanitized import best_release
 from refusals import refusal
 from runs import CountsRows
@@ -98,7 +97,7 @@ def test_a_draw_is_charged_what_it_costs():
     sound = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=14.0, beta=0.0329, sigma=6.23)
     plan = PAPER.plan(sound)
     assert plan.analysis == Analysis.PAPER
-    claimed = gnss_rdp(beta=0.0329, sigma=6.23, order=14.0)
+    claimed = published_gnss_rdp(beta=0.0329, sigma=6.23, order=14.0)
     assert plan.release_rdp == sound.release_rdp > plan.claimed_rdp == claimed
     left = plan.delta - plan.delta_shift
     assert plan.overhead == plan.release_rdp + plan.conversion(left) > claimed

@@ -11,7 +11,7 @@ import tarfile
 import pytest
 
 from pate_cli.core.errors import OutputError, VoteError
-from pate_cli.paper.archive import fetch_votes
+from pate_cli.paper.votes import fetch_votes
 
 FILES = {"one.npy": b"first" * 1000, "two.npy": b"second" * 900, "three.npy": os.urandom(5000)}
 EXPECTED = {name: hashlib.sha256(data).hexdigest() for name, data in FILES.items()}

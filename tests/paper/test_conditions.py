@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from pate_cli.core.errors import ValidityError
-from pate_cli.paper.conditions import check_conditions, require_conditions
-from pate_cli.paper.gnmax import rdp_of_log_q
-from pate_cli.paper.plateau import find_plateau, log_q0
+from pate_cli.paper.costs import rdp_of_log_q
+from pate_cli.paper.sensitivity import check_conditions, find_plateau, log_q0, require_conditions
 from slices import some
 
 

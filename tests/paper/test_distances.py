@@ -9,13 +9,14 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from pate_cli.paper import distances
-from pate_cli.paper.conditions import check_conditions
-from pate_cli.paper.distances import gnmax_local_sensitivity
-from pate_cli.paper.expected import smooth_sensitivity
-from pate_cli.paper.gnmax import gnmax_log_q, gnmax_rdp
-from pate_cli.paper.plateau import find_plateau
-from pate_cli.paper.threshold import threshold_local_sensitivity, threshold_rdp
+from pate_cli.paper.costs import gnmax_log_q, gnmax_rdp, threshold_local_sensitivity, threshold_rdp
+from pate_cli.paper.release import smooth_sensitivity
+from pate_cli.paper.sensitivity import (
+    Runs,
+    check_conditions,
+    find_plateau,
+    gnmax_local_sensitivity,
+)
 from slices import some, tries
 
 
@@ -142,7 +143,7 @@ def test_proposition_19_finds_the_extreme_q_in_the_ball():
     histograms = np.array(list(all_histograms(teachers, classes)))
     log_q = gnmax_log_q(histograms, sigma=sigma)
     distance = np.abs(histograms[:, np.newaxis] - histograms).sum(axis=2) // 2
-    runs = distances.Runs.of(histograms, sigma=sigma, moves=teachers)
+    runs = Runs.of(histograms, sigma=sigma, moves=teachers)
     row = np.arange(len(histograms))
     capped = np.log1p(-1 / classes)
     for moves in range(teachers):

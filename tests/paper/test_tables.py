@@ -16,8 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.paper.conversion import to_epsilon
-from pate_cli.paper.laplace import laplace_rdp
+from pate_cli.paper.costs import laplace_rdp, to_epsilon
 from pate_cli.paper.release import ReleaseNoise, sanitized, unrounded
 from pate_cli.paper.rows import printed_tables
 

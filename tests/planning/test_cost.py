@@ -17,9 +17,9 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.paper.analysis import PUBLISHED
-from pate_cli.paper.conversion import TABLE_ORDERS
-from pate_cli.paper.expected import confident_steps
-from pate_cli.paper.threshold import threshold_rdp as published_threshold_rdp
+from pate_cli.paper.costs import TABLE_ORDERS
+from pate_cli.paper.costs import threshold_rdp as published_threshold_rdp
+from pate_cli.paper.release import confident_steps
 from pate_cli.planning.cost import (
     MOMENT_ORDERS,
     TIGHT,

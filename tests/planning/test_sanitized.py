@@ -8,8 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from pate_cli.accounting.gnss import largest_beta
-from pate_cli.accounting.sensitivity import distances_for, smooth_sensitivity
+from pate_cli.accounting.sensitivity import distances_for, largest_beta, smooth_sensitivity
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.cost import Cost, Rows

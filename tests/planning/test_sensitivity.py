@@ -14,7 +14,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.paper.analysis import PublishedAnalysis
-from pate_cli.paper.expected import expected_local_sensitivity
+from pate_cli.paper.release import expected_local_sensitivity
 from pate_cli.planning.sensitivity import price_votes
 from refusals import refusal
 from runs import CountsRows, charged, cut

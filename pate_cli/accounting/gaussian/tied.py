@@ -6,7 +6,7 @@ gap for the argmax; this bound takes both from one set of reachable places. Proo
 
 **One query, one ordered pair.** A vote goes from a to b; x = n_a, y = n_b, r the largest count of
 the others and C their largest noisy count. With v = max(x, y, r), v' = max(x − 1, y + 1, r),
-p = Φ((v − T)/σ1), p' likewise and h of `three_outcomes`,
+p = Φ((v − T)/σ1), p' likewise and h of `best_of_others`,
 
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
@@ -38,7 +38,16 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from pate_cli.accounting.divergence import excess_raised, weight_raised
-from pate_cli.accounting.gaussian.best_of_others import BestOfOthers, Touched
+from pate_cli.accounting.gaussian.best_of_others import (
+    BestOfOthers,
+    Lattice,
+    Table,
+    Touched,
+    lone_vote,
+    moved_vote,
+    overflows,
+    rounded_up,
+)
 from pate_cli.accounting.gaussian.conditional import (
     Balls,
     check_conditional_size,
@@ -46,14 +55,6 @@ from pate_cli.accounting.gaussian.conditional import (
     every_touch,
     row_parts,
     with_errors,
-)
-from pate_cli.accounting.gaussian.three_outcomes import (
-    Lattice,
-    Table,
-    lone_vote,
-    moved_vote,
-    overflows,
-    rounded_up,
 )
 from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError
@@ -364,7 +365,7 @@ class _TiedQuery:
 
     Attributes:
         lattice: where counts and C are.
-        gives, takes, lone: t_0 as of `three_outcomes`.
+        gives, takes, lone: t_0 as of `best_of_others`.
         balls: t_d of the argmax alone.
         test: the test.
         distances: how many.

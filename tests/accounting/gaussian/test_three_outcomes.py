@@ -10,8 +10,8 @@ from scipy.special import log_ndtr
 
 from divergences import renyi
 from laws import three_outcome_law
-from pate_cli.accounting.gaussian import three_outcomes
-from pate_cli.accounting.gaussian.three_outcomes import (
+from pate_cli.accounting.gaussian import best_of_others
+from pate_cli.accounting.gaussian.best_of_others import (
     NEGLECTED,
     Lattice,
     lone_vote,
@@ -42,7 +42,7 @@ def test_nothing_within_a_cell_exceeds_its_bound(x, y, noise, order):
     for p, q in ((here, there), (there, here)):
         inside = moment(p, q, order)
         ends = p[:, [0, -1]], q[:, [0, -1]]
-        (over,) = three_outcomes._over_cells(*ends, order=order, unit=unit, shift=1.0 / sigma)
+        (over,) = best_of_others._over_cells(*ends, order=order, unit=unit, shift=1.0 / sigma)
         assert inside.max() <= over
         if sigma >= 16.0:
             # And by little: relative to the cell, or where h is small to the largest h there is.
@@ -79,7 +79,7 @@ def test_every_term_of_the_proof_is_charged(lines, order, unit):
         for e in (-bend, bend)
     )
     ends = log_q[:, [0, -1]]
-    (over,) = three_outcomes._over_cells(
+    (over,) = best_of_others._over_cells(
         ends + r[:, [0, -1]], ends, order=order, unit=unit, shift=shift
     )
     assert worst * np.exp(unit**2 / 4.0) <= over * (1.0 + 1e-12)

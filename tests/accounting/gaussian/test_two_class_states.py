@@ -8,10 +8,9 @@ from scipy.special import log_ndtr
 
 from divergences import renyi
 from graphs import Graph
-from pate_cli.accounting.gaussian import two_class_states
+from pate_cli.accounting.gaussian import two_classes
 from pate_cli.accounting.gaussian.noisy_max import scores
-from pate_cli.accounting.gaussian.two_class_states import two_class_states_rdp
-from pate_cli.accounting.gaussian.two_classes import two_class_rdp
+from pate_cli.accounting.gaussian.two_classes import two_class_rdp, two_class_states_rdp
 from pate_cli.accounting.threshold import chain_rdp, pass_moments
 from pate_cli.core.errors import ParameterError
 
@@ -68,7 +67,7 @@ def test_every_state_and_ball(query, order):
 def test_chunks_change_nothing(monkeypatch):
     graph = Graph.of(9, 2, missing=9)
     whole = tabulated(graph.histograms, 9, 3.0, QUERIES[1])
-    monkeypatch.setattr(two_class_states, "_CHUNK", 30)
+    monkeypatch.setattr(two_classes, "_CHUNK", 30)
     np.testing.assert_array_equal(tabulated(graph.histograms, 9, 3.0, QUERIES[1]), whole)
 
 

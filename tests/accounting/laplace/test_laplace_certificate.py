@@ -7,9 +7,12 @@ import pytest
 
 from divergences import renyi
 from pate_cli.accounting.divergence import excess_moment
-from pate_cli.accounting.laplace import two_classes, worst_vote
-from pate_cli.accounting.laplace.cell_excess import cell_bounds
-from pate_cli.accounting.laplace.two_classes import laplace_edge_rdp, laplace_two_class_rdp
+from pate_cli.accounting.laplace import score_cost, worst_vote
+from pate_cli.accounting.laplace.score_cost import (
+    cell_bounds,
+    laplace_edge_rdp,
+    laplace_two_class_rdp,
+)
 from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
 from slices import some
 
@@ -27,7 +30,7 @@ HALVES = [0.5, 0.1, 0.02, 1e-3, 1e-4]
 
 
 def outcomes(points):
-    return worst_vote._outcomes(points) if len(points) == 2 else two_classes._outcomes(points[0])
+    return worst_vote._outcomes(points) if len(points) == 2 else score_cost._coin(points[0])
 
 
 def moves(axes, shift):

@@ -11,19 +11,17 @@ from divergences import renyi
 from graphs import neighbours_of
 from laws import laplace_argmax_law
 from pate_cli.accounting.laplace.noisy_max import laplace_log_q, laplace_scores
-from pate_cli.accounting.laplace.randomised_response import (
-    laplace_max_rdp,
-    laplace_max_rdp_directions,
-    randomised_response_rdp,
-)
-from pate_cli.accounting.laplace.two_classes import (
+from pate_cli.accounting.laplace.score_cost import (
     gap_of_score,
     laplace_edge_rdp,
+    laplace_max_rdp,
+    laplace_max_rdp_directions,
     laplace_two_class_rdp,
+    randomised_response_rdp,
 )
 from pate_cli.accounting.laplace.worst_vote import three_way_log_outcomes, worst_laplace_max_rdp
 from pate_cli.core.errors import ParameterError
-from pate_cli.paper.laplace import laplace_rdp as published_rdp
+from pate_cli.paper.costs import laplace_rdp as published_rdp
 from slices import some
 
 ORDERS = np.array([1.01, 1.5, 3.0, 8.0, 25.0, 100.0])

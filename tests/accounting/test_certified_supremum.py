@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pate_cli.accounting.branch_and_bound import certified_supremum
+from pate_cli.accounting.divergence import certified_supremum
 
 ORDERS = np.array([2.0, 5.0])
 

@@ -1,0 +1,332 @@
+"""RDP costs of one query as the papers publish them, and their way from Rényi to (ε, δ).
+
+**GNMax**, 2018: the argmax of the histogram plus N(0, σ²) on every count.
+
+**LNMax**, 2017: the argmax of the histogram plus Lap(b) on every count. The 2017 paper's γ is 1/b,
+its moment l is λ − 1, and its α(l) is (λ − 1) times the Rényi divergence of order λ. The
+data-dependent bound is one-directional: it bounds D_λ(M(n) ‖ M(n')) only, and LNMax itself can
+exceed it in reverse. It is here to repeat published figures.
+
+**The noisy threshold check**: answer when score + N(0, σ1²) ≥ T. The score is the highest count
+(Algorithm 1) or the highest max_j(n_j − τ p_j) (Algorithm 2). One teacher moves it by at most 1, so
+the check is (λ, λ/(2σ1²))-RDP: it costs what a two-class GNMax with noise √2·σ1 would.
+
+**The GNSS release** f(D) + SS_β(D)·N(0, σ²), by Theorem 23, which is false for most β.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import log_ndtr, logsumexp, ndtr
+
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.checks import check_orders
+from pate_cli.core.errors import ParameterError
+
+# Tables 1 and 2 print orders 7.5, 14, 15.5, 20.5 and 50: steps of one half.
+TABLE_ORDERS: Final = tuple(half / 2.0 for half in range(3, 201))
+
+
+def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
+    """ε at each order. Theorem 5: (λ, ρ)-RDP implies (ρ + log(1/δ)/(λ − 1), δ)-DP.
+
+    The paper reports the order at which this is smallest.
+
+    Args:
+        rdp: ρ, total RDP cost at each order, [orders], nats.
+        orders: Rényi orders λ > 1, [orders].
+        delta: δ in (0, 1).
+
+    Returns:
+        [orders], nats.
+    """
+    return np.asarray(rdp, dtype=np.float64) - math.log(delta) / (check_orders(orders) - 1.0)
+
+
+def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
+    """RDP cost that the paper claims for releasing the noisy cost, nats. **It is not a bound.**
+
+    Theorem 23 (Theorem 6 of Appendix B.5 in the conference numbering):
+        ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).
+
+    The theorem is false as stated once λβ exceeds about ¼. Its proof divides by 2 s², where s²
+    may be as small as (1 − 2λβ)·SS², and then drops that factor as if it were at least ½. The
+    exact worst case (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with
+    w = 1 − (λ − 1)(e^{2β} − 1): infinite from w = 0 on and above this figure well before. Every
+    row of the paper's Table 2 has λβ ≥ 0.39: MNIST (β = .0329, σ = 6.23, λ = 14) prints 0.518
+    where the divergence reaches 1.607.
+
+    Args:
+        beta: smoothness β > 0 of the sensitivity bound.
+        sigma: noise multiplier σ > 0 (standard deviation over SS_β).
+        order: Rényi order λ, 1 < λ < 1/(2β).
+
+    Raises:
+        ParameterError: λβ ≥ ½; the message names the range.
+    """
+    if not 2.0 * order * beta < 1.0:
+        raise ParameterError(
+            f"the published GNSS theorem needs 1 < order < 1/(2 beta) = {0.5 / beta:.6g}"
+            f" (beta < {0.5 / order:.6g} at this order), got order {order:g} with beta {beta:g}"
+        )
+    noise = order * math.exp(2.0 * beta) / sigma**2
+    return noise + (beta * order - 0.5 * math.log1p(-2.0 * order * beta)) / (order - 1.0)
+
+
+def gnmax_log_q(counts: ArrayLike, *, sigma: float) -> Floats:
+    """Upper bound on log of how likely GNMax is to miss the plurality.
+
+    Proposition 7: Pr[M(n) ≠ i*] ≤ q = ½ Σ_{i≠i*} erfc((n_i* − n_i) / 2σ), and never more than
+    1 − 1/m, since the plurality is the likeliest of m classes. Here ½ erfc(g/2σ) = Φ(−g/(√2 σ)).
+
+    Args:
+        counts: votes [queries, classes].
+        sigma: standard deviation σ > 0 of the noise on each count, in votes.
+
+    Returns:
+        log q [queries], between −inf and log(1 − 1/m).
+    """
+    ordered = np.sort(np.asarray(counts, dtype=np.float64), axis=1)
+    with np.errstate(over="ignore"):  # a gap of infinitely many σ has probability 0
+        gaps = (ordered[:, -1:] - ordered[:, :-1]) / (np.sqrt(2.0) * sigma)
+    union = np.asarray(logsumexp(log_ndtr(-gaps), axis=1), dtype=np.float64)
+    return np.minimum(union, np.log1p(-1.0 / ordered.shape[1]))
+
+
+def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
+    """Theorem 6 with the μ1, μ2 of Proposition 10; infinite wherever the theorem does not apply.
+
+    With μ2 = σ √log(1/q), μ1 = μ2 + 1, ε_k = μ_k/σ² (Proposition 8):
+        D_λ ≤ 1/(λ − 1) · log[(1 − q) A^{λ−1} + q B^{λ−1}],
+        A = (1 − q) / (1 − (q e^{ε2})^{(μ2−1)/μ2}),  B = e^{ε1} / q^{1/(μ1−1)},
+    valid only when q < 1, μ1 ≥ λ, μ2 > 1 and
+        q ≤ e^{(μ2−1) ε2} / (μ1/(μ1−1) · μ2/(μ2−1))^{μ2}.
+
+    Args:
+        log_q: log of an upper bound q on missing the likeliest outcome, [queries], at most 0.
+        sigma: σ > 0 of a mechanism that is (λ, λ/σ²)-RDP at every order.
+        orders: Rényi orders λ > 1.
+
+    Returns:
+        [orders, queries], nats; inf where a condition fails.
+    """
+    sigma = np.float64(sigma)  # overflows to inf instead of raising
+    order = check_orders(orders)[:, np.newaxis]
+    failure = np.asarray(log_q, dtype=np.float64)
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        mu2 = sigma * np.sqrt(-failure)
+        mu1 = mu2 + 1.0
+        eps2 = mu2 / sigma**2
+        eps1 = mu1 / sigma**2
+        ceiling = (mu2 - 1.0) * eps2 - mu2 * (np.log(mu1 / (mu1 - 1.0)) + np.log(mu2 / (mu2 - 1.0)))
+        valid = (failure < 0.0) & (mu1 >= order) & (mu2 > 1.0) & (failure <= ceiling)
+        log_x = (failure + eps2) * (1.0 - 1.0 / mu2)
+        likely = order * np.log1p(-np.exp(failure)) - (order - 1.0) * np.log1p(-np.exp(log_x))
+        unlikely = failure + (order - 1.0) * (eps1 - failure / (mu1 - 1.0))
+        bound = np.logaddexp(likely, unlikely) / (order - 1.0)
+    # A divergence is never negative; the sum of two rounded logarithms may be.
+    bound = np.where(valid & ~np.isnan(bound), np.maximum(bound, 0.0), np.inf)
+    # As q falls to 0 the bound does too, though its parts are inf − inf there.
+    return np.where(np.isneginf(failure), 0.0, bound)
+
+
+def rdp_of_log_q(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
+    """β_σ(q): the smaller of Theorem 6 and the data-independent λ/σ² of Proposition 8.
+
+    Args:
+        log_q: log of an upper bound q on missing the likeliest outcome, [queries], at most 0.
+        sigma: σ > 0 of a mechanism that is (λ, λ/σ²)-RDP at every order.
+        orders: Rényi orders λ > 1.
+
+    Returns:
+        [orders, queries], nats; finite unless λ/σ² is not.
+    """
+    with np.errstate(over="ignore", divide="ignore"):
+        cap = check_orders(orders)[:, np.newaxis] / np.float64(sigma) ** 2
+    return np.minimum(data_dependent_rdp(log_q, sigma=sigma, orders=orders), cap)
+
+
+def gnmax_rdp(counts: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
+    """RDP cost of one GNMax answer per query: β_σ(q) at the q of Proposition 7.
+
+    Args:
+        counts: votes [queries, classes].
+        sigma: standard deviation σ > 0 of the noise on each count, in votes.
+        orders: Rényi orders λ > 1.
+
+    Returns:
+        [orders, queries], nats, at most λ/σ². SECRET: it depends on the votes.
+    """
+    return rdp_of_log_q(gnmax_log_q(counts, sigma=sigma), sigma=sigma, orders=orders)
+
+
+def laplace_log_q(counts: ArrayLike, *, scale: float) -> Floats:
+    """Upper bound on log of how likely LNMax is to miss the plurality.
+
+    2017 paper, Lemma 4: Pr[M(n) ≠ i*] ≤ Σ_{i≠i*} (2 + g_i)/(4 e^{g_i}), g_i = (n_i* − n_i)/b,
+    and never more than 1 − 1/m.
+
+    Args:
+        counts: votes [queries, classes].
+        scale: b > 0, the scale of the Laplace noise on each count, in votes.
+
+    Returns:
+        log q [queries], between −inf and log(1 − 1/m).
+    """
+    ordered = np.sort(np.asarray(counts, dtype=np.float64), axis=1)
+    with np.errstate(over="ignore"):
+        gaps = (ordered[:, -1:] - ordered[:, :-1]) / scale
+    gaps = np.minimum(gaps, np.finfo(np.float64).max)  # keeps log(2 + g) − g free of inf − inf
+    union = np.asarray(logsumexp(np.log(2.0 + gaps) - np.log(4.0) - gaps, axis=1))
+    return np.minimum(union, np.log1p(-1.0 / ordered.shape[1]))
+
+
+def laplace_rdp(counts: ArrayLike, scale: float, orders: ArrayLike) -> Floats:
+    """RDP cost of one LNMax answer per query: the smallest of three bounds, with ε0 = 2/b.
+
+    2017 paper, Theorem 2: α(l) ≤ ½ ε0² l (l + 1), so D_λ ≤ ½ ε0² λ.
+    2017 paper, Theorem 3, for q < (e^{ε0} − 1)/(e^{2 ε0} − 1) = 1/(e^{ε0} + 1):
+        α(l) ≤ log[(1 − q) ((1 − q)/(1 − e^{ε0} q))^l + q e^{ε0 l}].
+    Pure differential privacy: D_λ ≤ ε0.
+
+    Args:
+        counts: votes [queries, classes].
+        scale: b > 0, the scale of the Laplace noise on each count, in votes.
+        orders: Rényi orders λ > 1; `planning.cost.MOMENT_ORDERS` for the 2017 paper's moments.
+
+    Returns:
+        [orders, queries], nats, at most 2/b. SECRET: it depends on the votes.
+    """
+    log_q = laplace_log_q(counts, scale=scale)
+    order = check_orders(orders)[:, np.newaxis]
+    pure = 2.0 / scale
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        valid = log_q < -np.logaddexp(0.0, pure)
+        likely = order * np.log1p(-np.exp(log_q)) - (order - 1.0) * np.log1p(-np.exp(log_q + pure))
+        unlikely = log_q + (order - 1.0) * pure
+        dependent = np.maximum(np.logaddexp(likely, unlikely) / (order - 1.0), 0.0)
+    dependent = np.where(valid & ~np.isnan(dependent), dependent, np.inf)
+    independent = np.minimum(0.5 * pure * pure * order, pure)
+    return np.minimum(dependent, independent)
+
+
+_CELLS_A_VOTE = 64
+
+
+def answer_chance(scores: ArrayLike, *, threshold: float, sigma: float) -> Floats:
+    """Pr[answer] = Φ((v − T)/σ1) of each query, [queries]. Algorithm 1, line 2.
+
+    Args:
+        scores: score v of each query, [queries], in votes.
+        threshold: T, in votes.
+        sigma: standard deviation σ1 > 0 of the noise on the score, in votes.
+    """
+    return np.asarray(ndtr(_standardised(scores, threshold, sigma)), dtype=np.float64)
+
+
+def threshold_rdp(
+    scores: ArrayLike, *, threshold: float, sigma: float, orders: ArrayLike
+) -> Floats:
+    """RDP cost of the check: Theorem 6 with √2·σ1 for σ, at most λ/(2σ1²).
+
+    Args:
+        scores: score v of each query, [queries], in votes.
+        threshold: T, in votes.
+        sigma: standard deviation σ1 > 0 of the noise on the score, in votes.
+        orders: Rényi orders λ > 1.
+
+    Returns:
+        [orders, queries], nats. SECRET: it depends on the votes.
+    """
+    log_q = log_ndtr(-np.abs(_standardised(scores, threshold, sigma)))  # of the unlikely outcome
+    return rdp_of_log_q(log_q, sigma=np.sqrt(2.0) * sigma, orders=orders)
+
+
+def threshold_local_sensitivity(
+    scores: ArrayLike, *, threshold: float, sigma: float, order: float, teachers: int
+) -> Floats:
+    """Σ_queries max{LS(u) : |u − v| ≤ d} for the check, at every distance d.
+
+    The cost is a function f of one score v that a teacher moves by at most 1, so LS at distance d
+    is the largest |f(u') − f(u)| with |u − v| ≤ d and |u' − u| ≤ 1: a running maximum over
+    distances, as Theorem 24 asks (the curve of single steps at distance exactly d is not
+    monotone: f falls again past the threshold).
+
+    Whole scores in 0 … teachers are highest counts: u and its neighbours u ± 1 are whole and stay
+    in that range. Otherwise (a student's probabilities were subtracted) every real u counts, and
+    each cell of 1/64 vote is bounded by its ends, at most 1/32 vote beyond the exact supremum.
+
+    Args:
+        scores: score v of each query, [queries], in votes.
+        threshold: T, in votes.
+        sigma: standard deviation σ1 > 0 of the noise on the score, in votes.
+        order: Rényi order λ > 1.
+        teachers: how many teachers vote; the curve has as many distances, 0 … teachers − 1.
+
+    Returns:
+        [teachers], nats, non-decreasing. SECRET: it depends on the votes.
+
+    Raises:
+        ParameterError: real scores more than a million votes from the threshold.
+    """
+    scores = np.asarray(scores, dtype=np.float64)
+    if not ((scores == np.floor(scores)) & (scores >= 0) & (scores <= teachers)).all():
+        return _over_reals(scores - threshold, sigma, order, teachers)
+    votes = np.arange(teachers + 1.0)
+    cost = threshold_rdp(votes, threshold=threshold, sigma=sigma, orders=order)[0]
+    step = np.abs(np.diff(cost))
+    steepest = np.maximum(np.append(step, 0.0), np.append(0.0, step))
+    place = scores.astype(np.int64)
+    return _spread(steepest, place, place, teachers)
+
+
+def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Floats:
+    """Local sensitivity with u and u' real; `beyond` is v − T of each query.
+
+    f depends on x = |u − T| and does not rise with it (C5). Cell k is x in [k, k + 1]/64: a step
+    of one vote leads from it at most to cell k + 64 outwards, and to cell k − 64 inwards.
+    """
+    fine = _CELLS_A_VOTE
+    low = np.floor(beyond * fine)
+    high = np.maximum(np.ceil(beyond * fine) - 1, low)
+    furthest = np.abs([low, high]).max(initial=0.0)
+    if furthest > 1e8:
+        raise ParameterError("scores must be within a million votes of the threshold")
+    cells = int(furthest) + (teachers + 1) * fine
+    edges = np.arange(cells + fine + 2) / fine
+    cost = threshold_rdp(edges, threshold=0.0, sigma=sigma, orders=order)[0]
+    cost = np.minimum.accumulate(cost)
+    cell = np.arange(cells)
+    outwards = cost[cell] - cost[cell + 1 + fine]
+    inwards = cost[np.maximum(cell - fine, 0)] - cost[cell + 1]
+    half = np.maximum(outwards, inwards)
+    # Cells of u − T from −cells to cells − 1; cell −1 − k mirrors cell k.
+    steepest = np.concatenate([half[::-1], half])
+    left, right = low.astype(np.int64) + cells, high.astype(np.int64) + cells
+    return _spread(steepest, left, right, teachers, stride=fine)
+
+
+def _spread(steepest: Floats, left: Ints, right: Ints, teachers: int, stride: int = 1) -> Floats:
+    """Σ over queries of max(steepest[left − d·stride … right + d·stride]), at every d."""
+    # window[k]: the maximum over cells k … k + stride − 1.
+    padded = np.concatenate([steepest, np.zeros(stride)])
+    window = np.lib.stride_tricks.sliding_window_view(padded, stride).max(axis=1)
+    (left, right), times = np.unique(np.stack([left, right]), axis=1, return_counts=True)
+    highest = np.maximum(steepest[left], steepest[right])
+    curve = np.empty(teachers)
+    for distance in range(teachers):
+        if distance:
+            left, right = left - stride, right + stride
+            ends = np.clip([left, right - stride + 1], 0, steepest.size)
+            highest = np.maximum(highest, window[ends].max(axis=0))
+        curve[distance] = times @ highest
+    return curve
+
+
+def _standardised(scores: ArrayLike, threshold: float, sigma: float) -> Floats:
+    with np.errstate(over="ignore"):  # infinitely many σ1 from the threshold: probability 0 or 1
+        return (np.asarray(scores, dtype=np.float64) - threshold) / sigma

@@ -1,0 +1,526 @@
+"""Local sensitivity of GNMax as published: Algorithms 3 and 4, and the conditions they rest on.
+
+**How far one teacher moves q** (`Plateau`, Algorithm 3). B_U and B_L of Appendix B.1 are shifts of
+one coordinate, the margin z = Φ^{-1}(q/(m − 1)): with ½ erfc(x) = Φ(−√2 x), the published (m−1)/2 ·
+erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
+
+**Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. The paper checks
+them numerically too (B.4.2): derivatives in closed form, minimised over [0, q0] and [0, B_L(q0)],
+whose least values must not be negative. C1–C4, C7 and C8 hold for GNMax by B.4.1, given q0 ≤ ½ and
+B_U(q0) < 1, which are checked here.
+
+**Algorithm 4** for all rows and distances: max LS̃ over the histograms within d moves of a row.
+Nothing is walked vote by vote: where a row enters and leaves the interesting range of q is found
+by bisection over the distance, q there in closed form, and only those (row, distance) pairs are
+priced. Everywhere else the curve is 0 or the plateau. q after the worst d moves of votes is that
+of Proposition 19's n* and n**, for many rows at once (`Runs`).
+
+Runs are the winner's count, then the distinct counts of the other classes in descending order
+with how many classes have each. Rows with many empty classes become short, and the result of
+removing d votes one by one from the current runner-up is found in one step.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import log_ndtr, logsumexp, ndtri_exp
+
+from pate_cli.core.arrays import Counts, Floats, Ints
+from pate_cli.core.errors import ParameterError, ValidityError
+from pate_cli.paper.costs import data_dependent_rdp, rdp_of_log_q
+
+_FINEST, _COARSEST = 0.1, 1e9  # σ at which q0 and the conditions are told from rounding
+_CELLS = 4096
+_ROOT_ZOOM = 64
+_ROOT_ZOOMS = 12  # 64^12 is far beyond 2^53: the bracket ends at neighbouring doubles
+
+
+@dataclass(frozen=True)
+class Plateau:
+    """The shape of LS̃ at one (σ, m, λ): β rises up to q0, then it is λ/σ²; LS̃ is flat on [q1, q0].
+
+    Attributes:
+        sigma: standard deviation σ of GNMax's noise, in votes.
+        classes: m ≥ 2.
+        order: Rényi order λ > 1.
+        log_q0, log_q1: log of q0 and of q1 = B_L(q0).
+        height: LS̃ on [q1, q0], nats: the largest local sensitivity of any histogram under C2–C6.
+    """
+
+    sigma: float
+    classes: int
+    order: float
+    log_q0: float
+    log_q1: float = math.nan
+    height: float = math.nan
+
+    @property
+    def step(self) -> float:
+        """√2/σ: how far one teacher can move the margin z."""
+        return math.sqrt(2.0) / self.sigma
+
+    def margin(self, log_q: ArrayLike) -> Floats:
+        """z = Φ^{-1}(q/(m − 1)) from log q; −inf at q = 0."""
+        share = np.asarray(log_q, dtype=np.float64) - np.log(self.classes - 1.0)
+        return np.asarray(ndtri_exp(share), dtype=np.float64)
+
+    def log_q(self, margin: ArrayLike) -> Floats:
+        """log[(m − 1)·Φ(z)], not capped at 0."""
+        height = log_ndtr(np.asarray(margin, dtype=np.float64))
+        return np.asarray(np.log(self.classes - 1.0) + height, dtype=np.float64)
+
+    def above(self, log_q: ArrayLike) -> Floats:
+        """log B_U(q), at most 0: no neighbour's q exceeds it. min{(m−1)·Φ(z + √2/σ), 1}, B.1."""
+        return np.minimum(self.log_q(self.margin(log_q) + self.step), 0.0)
+
+    def below(self, log_q: ArrayLike) -> Floats:
+        """log B_L(q): no neighbour's q is less. (m−1)·Φ(z − √2/σ), B.1."""
+        return self.log_q(self.margin(log_q) - self.step)
+
+    def rdp(self, log_q: ArrayLike) -> Floats:
+        """β(q) at λ, [queries], nats."""
+        return rdp_of_log_q(log_q, sigma=self.sigma, orders=self.order)[0]
+
+    def rise(self, log_q: Floats) -> Floats:
+        """max{β(B_U(q)) − β(q), β(q) − β(B_L(q))}, [queries], nats."""
+        middle = self.rdp(log_q)
+        up, down = self.rdp(self.above(log_q)) - middle, middle - self.rdp(self.below(log_q))
+        return np.maximum(up, down)
+
+    def local_sensitivity(self, log_q: ArrayLike) -> Floats:
+        """LS̃(q): an upper bound on what one teacher can change β(q) by. Algorithm 3.
+
+        The rise at q, with q replaced by q1 inside [q1, q0]. An upper bound under conditions
+        C2–C6 (`require_conditions`).
+
+        Args:
+            log_q: log q of each histogram, [queries], at most log(1 − 1/m).
+
+        Returns:
+            [queries], nats.
+        """
+        queried = np.atleast_1d(np.asarray(log_q, dtype=np.float64))
+        flat = (self.log_q1 <= queried) & (queried <= self.log_q0)
+        found = np.full(queried.shape, self.height)
+        found[~flat] = self.rise(queried[~flat])
+        return found
+
+
+def log_q0(*, sigma: float, order: float) -> float:
+    """log of q0 < 1, the end of the data-dependent range: below it Theorem 6 beats λ/σ².
+
+    Appendix A: "a critical value of q0 that separates the range of applicability of the
+    data-dependent and data-independent bounds can be computed for given σ and λ". Here it is the
+    first q, coming from 0, at which Theorem 6 either ceases to apply or reaches λ/σ².
+
+    Args:
+        sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
+        order: Rényi order λ > 1.
+
+    Raises:
+        ParameterError: σ is out of range, or so extreme that no q0 is found.
+    """
+    if not _FINEST <= sigma <= _COARSEST:
+        raise ParameterError(
+            f"the published sensitivity needs sigma in [{_FINEST:g}, {_COARSEST:g}], got {sigma:g}"
+        )
+
+    def beats(root: Floats) -> NDArray[np.bool_]:
+        bound = data_dependent_rdp(-(root**2), sigma=sigma, orders=order)[0]
+        return np.asarray(bound <= order / sigma**2)
+
+    # In r = √log(1/q) the theorem's second term is exp(λ(λ−1)/σ² − (r − (λ−1)/σ)²), and
+    # 1 − A ~ exp(−(r − 1/σ)²); both conditions on μ are lower ends of r.
+    lowest = max(order - 1.0, 1.0) / sigma
+    highest = (order + 1.0) / sigma + np.sqrt(np.log1p(sigma**2) + 40.0)
+    tried = highest * 2.0 ** np.arange(30)
+    good = np.flatnonzero(beats(tried))
+    if not good.size:
+        raise ParameterError(f"no data-dependent range at sigma {sigma:g}, order {order:g}")
+    below = np.linspace(tried[good[0]], lowest, _CELLS)
+    for _ in range(_ROOT_ZOOMS):
+        crossed = ~beats(below)
+        crossed[-1] = True  # at the lowest r the theorem is about to cease to apply
+        first = int(np.argmax(crossed))
+        below = np.linspace(below[first - 1], below[first], _ROOT_ZOOM + 1)
+    return float(-(below[0] ** 2))
+
+
+def find_plateau(*, sigma: float, classes: int, order: float) -> Plateau:
+    """q0, q1 = B_L(q0) and the height LS̃(q1), for one (σ, m, λ).
+
+    Raises:
+        ParameterError: σ is out of range, or so extreme that no q0 is found.
+    """
+    shape = Plateau(sigma, classes, order, log_q0(sigma=sigma, order=order))
+    shape = replace(shape, log_q1=float(shape.below(shape.log_q0)))
+    return replace(shape, height=float(shape.rise(np.array([shape.log_q1]))[0]))
+
+
+_GRID = 2001
+_MINIMA = 8
+_SLOPE_ZOOM = 33
+_SLOPE_ZOOMS = 4
+# What rounding may do to a relative slope that is zero in truth.
+_SLACK = 1e-9
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Whether Algorithms 3–5 may be used at one (σ, m, λ), and if not, why and where.
+
+    `reason` is one line, empty when all holds; `log_q` is log of the q at which it fails.
+    """
+
+    sigma: float
+    classes: int
+    order: float
+    holds: bool
+    reason: str = ""
+    log_q: float | None = None
+
+
+def check_conditions(*, sigma: float, classes: int, order: float) -> Conditions:
+    """Verdict on C5 and C6 at one (σ, m, λ).
+
+    Args:
+        sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
+        classes: m ≥ 2.
+        order: Rényi order λ > 1.
+
+    Raises:
+        ParameterError: σ is out of range.
+    """
+    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    for name, check in _CHECKS.items():
+        found = check(shape)
+        if found is not None:
+            reason = f"{name} fails at log q = {found:.6g} (log q0 = {shape.log_q0:.6g})"
+            return Conditions(sigma, classes, order, False, reason, found)
+    return Conditions(sigma, classes, order, True)
+
+
+def require_conditions(*, sigma: float, classes: int, order: float) -> None:
+    """Raise ValidityError, which says why, unless C5 and C6 hold at this (σ, m, λ)."""
+    verdict = check_conditions(sigma=sigma, classes=classes, order=order)
+    if not verdict.holds:
+        raise ValidityError(
+            f"smooth sensitivity is not valid at order {order:g} with sigma {sigma:g} and"
+            f" {classes} classes: {verdict.reason}"
+        )
+
+
+def _q0_too_large(shape: Plateau) -> float | None:
+    """Check q0 ≤ ½ (C5) and B_U(q0) < 1 (C4, B.4.2)."""
+    large = shape.log_q0 > -np.log(2.0) or float(shape.above(shape.log_q0)) >= 0.0
+    return shape.log_q0 if large else None
+
+
+def _not_rising(shape: Plateau) -> float | None:
+    """C5: β(q) is non-decreasing on [0, q0]."""
+    start = np.sqrt(-shape.log_q0)
+    root = _negative_at(lambda at: _slope_terms(-(at**2), shape)[1], start, start + _beyond(shape))
+    return None if root is None else -(root**2)
+
+
+def _not_constant(shape: Plateau) -> float | None:
+    """C5: β(q) = λ/σ² for every q > q0, so Theorem 6 must not drop below it again."""
+    root = np.linspace(0.0, np.sqrt(-shape.log_q0), _GRID)[:-1]
+    bound = data_dependent_rdp(-(root**2), sigma=shape.sigma, orders=shape.order)[0]
+    # One grid cell next to q0 may hold rounding alone.
+    again = bound < shape.order / shape.sigma**2 * (1.0 - _SLACK)
+    return -float(root[np.argmax(again)] ** 2) if again.any() else None
+
+
+def _difference_falls(shape: Plateau) -> float | None:
+    """C6: Δβ(q) = β(B_U(q)) − β(q) is non-decreasing on [0, B_L(q0)].
+
+    In the margin z = Φ^{-1}(q/(m−1)), B_U is a shift by s = √2/σ, so with G(z) = dβ/dz the
+    condition is G(z + s) ≥ G(z), compared as logarithms.
+    """
+    root = np.sqrt(-shape.log_q1) + _beyond(shape)
+
+    def growth(margin: Floats) -> Floats:
+        return _log_margin_slope(margin + shape.step, shape) - _log_margin_slope(margin, shape)
+
+    first, last = float(shape.margin(-(root**2))), float(shape.margin(shape.log_q1))
+    margin = _negative_at(growth, first, last)
+    return None if margin is None else float(shape.log_q(margin))
+
+
+_CHECKS: Final = {
+    "C5 (q0 <= 1/2, B_U(q0) < 1)": _q0_too_large,
+    "C5 (the bound rises up to q0)": _not_rising,
+    "C5 (the bound is constant beyond q0)": _not_constant,
+    "C6 (its growth to B_U(q) rises up to B_L(q0))": _difference_falls,
+}
+
+
+def _beyond(shape: Plateau) -> float:
+    """How far past q0 to look, in √log(1/q): there β is below e^{−1600} of its height."""
+    return (shape.order + 1.0) / shape.sigma + 40.0
+
+
+def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
+    """log|·| and sign of (λ − 1)·dβ/dq at each q, from Theorem 6 in closed form.
+
+    μ1 and μ2 minimise their terms (Proposition 10), so they may be held fixed. With r = √log(1/q),
+    J = (1−q)^λ/(1−x)^{λ−1} + q B^{λ−1}, log x = −(r − 1/σ)²:
+        dJ/dlog q = first·(−λ q/(1−q) + (λ−1)(1 − 1/μ2) x/(1−x)) + second·(1 − (λ−1)/μ2).
+    """
+    order, sigma = shape.order, shape.sigma
+    root = np.sqrt(-log_q)
+    mu2 = sigma * root
+    log_x = -((root - 1.0 / sigma) ** 2)
+    log_1mq = np.log1p(-np.exp(log_q))
+    log_1mx = np.log1p(-np.exp(log_x))
+    first = order * log_1mq - (order - 1.0) * log_1mx
+    over_q = order * (order - 1.0) / sigma**2 - (root - (order - 1.0) / sigma) ** 2 - log_q
+    total = np.logaddexp(first, over_q + log_q)
+    exponents = np.stack([first - log_1mq, first + log_x - log_q - log_1mx, over_q]) - total
+    weights = np.stack(
+        [
+            np.full(root.shape, -order),
+            (order - 1.0) * (1.0 - 1.0 / mu2),
+            1.0 - (order - 1.0) / mu2,
+        ]
+    )
+    value, sign = logsumexp(exponents, axis=0, b=weights, return_sign=True)
+    # Relative to the largest term, so that the sign of pure rounding can be told.
+    largest = np.max(exponents + np.log(np.maximum(np.abs(weights), 1e-300)), axis=0)
+    noise = np.asarray(value) - largest < np.log(1e-13)
+    return np.asarray(value, dtype=np.float64), np.where(noise, 0.0, sign)
+
+
+def _log_margin_slope(margin: Floats, shape: Plateau) -> Floats:
+    """log dβ/dz up to a constant; −inf where β does not rise."""
+    value, sign = _slope_terms(shape.log_q(margin), shape)
+    density = -0.5 * margin**2  # dq/dz = (m − 1)·φ(z)
+    return np.where(sign > 0.0, value + density, -np.inf)
+
+
+def _negative_at(function: Callable[[Floats], Floats], low: float, high: float) -> float | None:
+    """A place in [low, high] at which `function` is negative beyond rounding, or None.
+
+    A dense grid, then every one of the deepest local minima is refined on its own.
+    """
+    grid = np.linspace(low, high, _GRID)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = np.nan_to_num(function(grid), nan=-np.inf)
+        inner = (values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:])
+        candidates = np.flatnonzero(np.concatenate([[True], inner, [True]]))
+        deepest = candidates[np.argsort(values[candidates], kind="stable")[:_MINIMA]]
+        centre, best = grid[deepest], values[deepest]
+        width = (high - low) / (_GRID - 1)
+        for _ in range(_SLOPE_ZOOMS):
+            offsets = np.linspace(-width, width, _SLOPE_ZOOM)
+            points = np.clip(centre[:, np.newaxis] + offsets, low, high)
+            found = np.nan_to_num(function(points.ravel()), nan=-np.inf).reshape(points.shape)
+            at = np.arange(len(centre)), found.argmin(axis=1)
+            centre, best = points[at], found[at]
+            width *= 2.0 / (_SLOPE_ZOOM - 1)
+    worst = int(best.argmin())
+    return float(centre[worst]) if best[worst] < -_SLACK else None
+
+
+CELLS = 1 << 20  # numbers held at once, which bounds memory for files of any size
+
+# log Φ never falls below this, so that differences of logarithms stay finite.
+_FLOOR = -1e300
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Sorted histograms in runs. `sizes` is 0 in the padding at the end of a row.
+
+    Attributes:
+        winner: highest count, [rows].
+        others: distinct counts of the other classes, descending, [rows, runs].
+        sizes: how many classes have that count, [rows, runs].
+        spent: votes it takes to shave all runs up to this one down to the next, [rows, runs].
+        log_tail: log Φ(−g/(√2 σ)) at every whole gap g, [gaps].
+        cap: log(1 − 1/m).
+    """
+
+    winner: Ints
+    others: Ints
+    sizes: Ints
+    spent: Ints
+    log_tail: Floats
+    cap: float
+
+    @classmethod
+    def of(cls, histograms: Counts, *, sigma: float, moves: int) -> Runs:
+        """Runs of whole-vote histograms [rows, classes], with tails for up to `moves` moves."""
+        ordered = -np.sort(-histograms, axis=1)
+        winner, rest = ordered[:, 0], ordered[:, 1:]
+        run = np.cumsum(np.diff(rest, axis=1, prepend=rest[:, :1]) != 0, axis=1)
+        shape = len(rest), int(run[:, -1].max(initial=0)) + 1
+        row = np.broadcast_to(np.arange(len(rest))[:, np.newaxis], rest.shape)
+        sizes, others = np.zeros((2, *shape), dtype=np.int64)
+        np.add.at(sizes, (row, run), 1)
+        others[row, run] = rest
+        following = np.pad(others[:, 1:], ((0, 0), (0, 1)))
+        spent = np.cumsum(np.cumsum(sizes, axis=1) * (others - following), axis=1)
+        gaps = np.arange(int(winner.max(initial=0)) + moves + 2)
+        log_tail = np.maximum(log_ndtr(-gaps / (np.sqrt(2.0) * sigma)), _FLOOR)
+        return cls(winner, others, sizes, spent, log_tail, np.log1p(-1.0 / ordered.shape[1]))
+
+    @property
+    def gap(self) -> Ints:
+        """n(1) − n(2) of each row."""
+        return np.asarray(self.winner - self.others[:, 0])
+
+    @property
+    def losing(self) -> Ints:
+        """Σ_{i≥2} n(i) of each row: the votes there are to take away from the others."""
+        return np.asarray((self.others * self.sizes).sum(axis=1))
+
+    def closer(self, rows: Ints, moves: Ints) -> Floats:
+        """log q of n*: the winner loses `moves` votes and the runner-up gains them.
+
+        The largest q within that distance (Proposition 19.1), while 2·moves ≤ n(1) − n(2).
+        """
+        gaps = np.abs(self.winner[rows, np.newaxis] - self.others[rows] - moves[:, np.newaxis])
+        sizes = self.sizes[rows]
+        sizes[:, 0] -= 1
+        runner_up = self.gap[rows] - 2 * moves
+        return self._log_q(
+            np.column_stack([runner_up, gaps]), np.column_stack([np.ones_like(rows), sizes])
+        )
+
+    def apart(self, rows: Ints, moves: Ints) -> Floats:
+        """log q of n**: the winner gains `moves` votes, each taken from the current runner-up.
+
+        The smallest q within that distance (Proposition 19.2), while moves ≤ Σ_{i≥2} n(i). The
+        shaved classes end level, some of them one vote lower than the rest.
+        """
+        others, sizes, spent = self.others[rows], self.sizes[rows], self.spent[rows]
+        # The runs that are shaved: all before the first whose cost exceeds the moves, and it.
+        last = np.minimum((spent <= moves[:, np.newaxis]).sum(axis=1), (sizes > 0).sum(axis=1) - 1)
+        index = np.arange(rows.size)
+        shaved = np.arange(others.shape[1]) <= last[:, np.newaxis]
+        count = np.where(shaved, sizes, 0).sum(axis=1)
+        before = np.where(last > 0, spent[index, np.maximum(last - 1, 0)], 0)
+        drop, lower = np.divmod(moves - before, count)
+        level = others[index, last] - drop
+        top = self.winner[rows] + moves
+        gaps = np.where(shaved, 0, top[:, np.newaxis] - others)
+        weights = np.where(shaved, 0, sizes)
+        return self._log_q(
+            np.column_stack([top - level, top - level + 1, gaps]),
+            np.column_stack([count - lower, lower, weights]),
+        )
+
+    def _log_q(self, gaps: Ints, weights: Ints) -> Floats:
+        """Proposition 7 on runs: log Σ weight·Φ(−gap/(√2 σ)), capped at log(1 − 1/m)."""
+        terms = self.log_tail[np.minimum(gaps, self.log_tail.size - 1)]
+        terms[weights == 0] = -np.inf
+        largest = terms.max(axis=1)
+        terms -= largest[:, np.newaxis]
+        union = largest + np.log((weights * np.exp(terms)).sum(axis=1))
+        return np.minimum(union, self.cap)
+
+
+def gnmax_local_sensitivity(
+    counts: Counts, *, sigma: float, order: float, teachers: int, weights: Floats
+) -> Floats:
+    """Σ_queries weight · max{LS̃(n') : dist(n, n') ≤ d} for GNMax, at every distance d.
+
+    Algorithm 4 with Theorem 20 (in the sum's use of it, Theorem 24). A row whose losing
+    votes are all gone is put on the plateau from the next distance on, as the figures of the paper
+    were computed; Algorithm 4, lines 19–22, keeps LS̃(q([n, 0, …, 0])) instead, which is smaller.
+    Both are β-smooth upper bounds.
+
+    Args:
+        counts: whole votes [queries, classes], each row at most `teachers`.
+        sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
+        order: Rényi order λ > 1.
+        teachers: how many teachers vote; the curve has as many distances, 0 … teachers − 1.
+        weights: factor at least 0 of each query, [queries].
+
+    Returns:
+        [teachers], nats, non-decreasing. SECRET: it depends on the votes.
+
+    Raises:
+        ParameterError: σ is out of range.
+        ValidityError: C5 or C6 fails at this (σ, m, λ).
+    """
+    classes = counts.shape[1]
+    require_conditions(sigma=sigma, classes=classes, order=order)
+    shape = find_plateau(sigma=sigma, classes=classes, order=order)
+    rows, where = np.unique(np.sort(counts, axis=1), axis=0, return_inverse=True)
+    total = np.bincount(where.reshape(-1), weights=weights, minlength=len(rows))
+    curve = np.zeros(teachers)
+    height = max(1, CELLS // classes)
+    for first in range(0, len(rows), height):
+        runs = Runs.of(rows[first : first + height], sigma=sigma, moves=teachers)
+        share = total[first : first + height]
+        closer, start, stop = _plan(runs, shape, teachers)
+        for chosen, log_q_of in ((closer, runs.closer), (~closer, runs.apart)):
+            for row, moves in _pairs(np.flatnonzero(chosen), start, stop, runs.others.shape[1]):
+                heights = shape.local_sensitivity(log_q_of(row, moves))
+                curve += np.bincount(moves, weights=share[row] * heights, minlength=teachers)
+        late = stop < teachers
+        settled = share[late] * shape.height
+        curve += np.bincount(stop[late], weights=settled, minlength=teachers).cumsum()
+    return curve
+
+
+def _plan(runs: Runs, shape: Plateau, teachers: int) -> tuple[NDArray[np.bool_], Ints, Ints]:
+    """Rows that q rises for, and distances [start, stop): 0 before them, the plateau after."""
+    everyone = np.arange(runs.winner.size)
+    start, stop = np.zeros((2, everyone.size), dtype=np.int64)
+    log_q = runs.apart(everyone, start)
+
+    # Lines 6–17: raise q until it passes q1 or the two leaders meet (n(1) − n(2) < 2d).
+    closer = log_q < shape.log_q1
+    rising = everyone[closer]
+    stop[rising] = _first(
+        lambda rows, moves: runs.closer(rows, moves) > shape.log_q1, rising, runs.gap // 2
+    )
+
+    # Lines 18–34: lower q until it falls below q0 or the losing votes run out. Until q is below
+    # B_U(q0) both ends of LS̃ are on the flat λ/σ²; the slack leaves doubt to the pricing.
+    falling = everyone[log_q > shape.log_q0]
+    near = float(shape.above(shape.log_q0)) + 1e-9
+    for found, end in ((start, near), (stop, shape.log_q0)):
+        found[falling] = _first(partial(_below, runs, end), falling, runs.losing)
+    return closer, np.minimum(start, teachers), np.minimum(stop, teachers)
+
+
+def _below(runs: Runs, end: float, rows: Ints, moves: Ints) -> NDArray[np.bool_]:
+    return np.asarray(runs.apart(rows, moves) <= end)
+
+
+def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: Ints) -> Ints:
+    """The first distance in 0 … last[row] at which `holds` does, last[row] + 1 if it never does.
+
+    `holds` must stay true once it is (q is monotone in the distance, Proposition 19).
+    """
+    low = np.zeros(rows.size, dtype=np.int64)
+    high = last[rows] + 1
+    while (open_ := np.flatnonzero(low < high)).size:
+        middle = (low[open_] + high[open_]) // 2
+        found = holds(rows[open_], middle)
+        high[open_] = np.where(found, middle, high[open_])
+        low[open_] = np.where(found, low[open_], middle + 1)
+    return low
+
+
+def _pairs(rows: Ints, start: Ints, stop: Ints, width: int) -> Iterator[tuple[Ints, Ints]]:
+    """(rows, distances) of every pair that is neither 0 nor settled, in bounded blocks."""
+    ends = np.cumsum(stop[rows] - start[rows])
+    pairs = int(ends[-1]) if rows.size else 0
+    block = max(1, CELLS // (width + 2))
+    for first in range(0, pairs, block):
+        pair = np.arange(first, min(first + block, pairs))
+        at = np.searchsorted(ends, pair, side="right")
+        yield rows[at], np.asarray(stop[rows[at]] - (ends[at] - pair), dtype=np.int64)

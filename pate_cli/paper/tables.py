@@ -1,0 +1,389 @@
+"""Tables 1 and 2, computed again: how each row ended, shown as text, CSV and JSON.
+
+Table 1 is the cost of the labels of a run, by the analysis of its day. Table 2 is the sanitized ε:
+as printed, as published, charged correctly, and the worst case.
+"""
+
+from __future__ import annotations
+
+import csv
+import enum
+import io
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pate_cli.accounting.conversion import round_up
+from pate_cli.core.arrays import Floats
+from pate_cli.core.errors import ParameterError, PateError, ValidityError, VoteError
+from pate_cli.disclosure.cost import Cost, Rows
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from pate_cli.paper.costs import TABLE_ORDERS, answer_chance, laplace_rdp, to_epsilon
+from pate_cli.paper.release import (
+    PublishedRelease,
+    ReleaseNoise,
+    chosen_as_in_paper,
+    confident_steps,
+    expected_local_sensitivity,
+    sanitized,
+    unrounded,
+)
+from pate_cli.paper.rows import TableRow
+from pate_cli.paper.votes import Asked, VoteFolder
+from pate_cli.planning.cost import MOMENT_ORDERS
+
+_WORDS = 2  # columns of words, left-aligned; the others hold numbers
+
+
+class Status(enum.StrEnum):
+    """How a row ended."""
+
+    RAN = "ran"
+    ABSENT = "votes absent"
+    UNSTATED = "scale not published"
+    UNREADABLE = "votes unreadable"
+    INVALID = "a condition fails"
+
+
+@dataclass(frozen=True)
+class RowResult:
+    """One row of a reproduced table.
+
+    Attributes:
+        status: how it ended. An `INVALID` row may hold those figures that do not depend on the
+            condition.
+        lines: cells of its lines in the printed table, without the name of its data.
+        data: the figures unrounded, fit for JSON; the reason where there are none.
+        notes: what a reader has to know, one sentence each.
+    """
+
+    status: Status
+    lines: tuple[tuple[str, ...], ...]
+    data: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+Compute: TypeAlias = Callable[[TableRow, Sequence[Asked]], RowResult]
+"""Gives the result of a row whose votes are at hand."""
+
+
+def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: int) -> RowResult:
+    """Compute a row whose files may be absent or damaged; never a made-up figure.
+
+    Args:
+        row: what the paper prints, or a sample.
+        folder: where its files should be.
+        compute: called where they can be read.
+        blank: how many columns stand before the printed figures of a row that did not run.
+    """
+    absent = folder.absent(row.files)
+    if not all(each.noise for each in row.rounds):
+        status, reason = Status.UNSTATED, "the paper does not say which Laplace scale this row used"
+    elif absent:
+        status, reason = Status.ABSENT, f"absent from {folder.path}: {', '.join(absent)}"
+    else:
+        try:
+            rounds = [folder.ask(each) for each in row.rounds]
+            found = compute(row, rounds)
+            remarks = tuple(remark for each in rounds for remark in each.remarks)
+            data = {**found.data, "rounds": [each.described for each in rounds]}
+            return replace(found, data=data, notes=remarks + found.notes)
+        except PateError as error:
+            status = Status.UNREADABLE if isinstance(error, VoteError) else Status.INVALID
+            reason = in_flags(error)
+    line = (f"{row.aggregator}: {status}", *("-",) * blank, *row.printed)
+    return RowResult(status, (line,), {"reason": reason}, (reason,))
+
+
+def in_flags(error: PateError) -> str:
+    """The message of an error, with flags for the parameters, which stand in backticks."""
+    return re.sub(r"`(\w+)`", lambda found: f"--{found[1].replace('_', '-')}", str(error))
+
+
+@dataclass(frozen=True)
+class ResultTable:
+    """A reproduced table.
+
+    Attributes:
+        title: printed above it.
+        header: names of the columns; the first two are of words, the others of numbers.
+        results: what became of each row.
+        notes: what holds for all rows.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    results: Mapping[TableRow, RowResult]
+    notes: tuple[str, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """0 if a row ran; else 4 if a condition failed; else 3."""
+        ended = {result.status for result in self.results.values()}
+        if Status.RAN in ended:
+            return 0
+        return ValidityError.exit_code if Status.INVALID in ended else VoteError.exit_code
+
+    @property
+    def all_notes(self) -> list[str]:
+        """Notes on the rows, then on the table."""
+        of_rows = [
+            f"{row.name}: {note}" for row, result in self.results.items() for note in result.notes
+        ]
+        return [*of_rows, *self.notes]
+
+    def text(self) -> str:
+        """Title, aligned lines and notes, for people."""
+        cells = self._cells
+        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+        cells.insert(1, tuple("-" * width for width in widths))
+        lines = [
+            "  ".join(
+                cell.ljust(width) if column < _WORDS else cell.rjust(width)
+                for column, (cell, width) in enumerate(zip(line, widths, strict=True))
+            ).rstrip()
+            for line in cells
+        ]
+        notes = [f"- {note}" for note in self.all_notes]
+        return "\n".join([self.title, "", *lines, "", *notes]) + "\n"
+
+    def json(self) -> str:
+        """The table unrounded, with the reason where a row has no figures."""
+        rows = [
+            {"row": row.name, "status": result.status.value, **result.data}
+            for row, result in self.results.items()
+        ]
+        content = {"table": self.title, "rows": rows, "notes": self.all_notes}
+        return json.dumps(content, indent=2, allow_nan=False) + "\n"
+
+    def csv(self) -> str:
+        """The cells as they are printed, a line each; without the notes."""
+        sink = io.StringIO()
+        csv.writer(sink, lineterminator="\n").writerows(self._cells)
+        return sink.getvalue()
+
+    @property
+    def _cells(self) -> list[tuple[str, ...]]:
+        """The header and every line, all of one length."""
+        cells = [self.header]
+        for row, result in self.results.items():
+            names = (row.dataset, *("",) * (len(result.lines) - 1))
+            cells += [(name, *line) for name, line in zip(names, result.lines, strict=True)]
+        return [line + ("",) * (len(self.header) - len(line)) for line in cells]
+
+
+_TABLE1 = ("data", "aggregator", "asked", "answered", "delta", "order", "epsilon")
+_PRINTED = ("answered (printed)", "epsilon (printed)")
+
+_NOTES1 = (
+    "LNMax: the 2017 paper's bound at the best of its eight moments (orders 2 to 9). It bounds one "
+    "direction of the divergence only.",
+    "GNMax: expected cost of the first rows at the best order, and expected answers; the paper "
+    "prints one run. An expectation is not a guarantee.",
+    "These figures depend on the votes and are no private release of them.",
+)
+_ACCURACY = "Student accuracies of the printed table need training and are not recomputed."
+
+
+def table1(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = ()) -> ResultTable:
+    """Compute Table 1.
+
+    Args:
+        rows: all with printed figures to show beside, or none of them with any.
+        folder: where the votes are.
+        notes: what else the reader has to know.
+    """
+    blank = len(_TABLE1) - _WORDS
+    results = {row: row_result(row, folder, _row1, blank=blank) for row in rows}
+    printed = any(row.printed for row in results)
+    header = _TABLE1 + (_PRINTED if printed else ())
+    notes = (*notes, *_NOTES1, *((_ACCURACY,) if printed else ()))
+    return ResultTable("Table 1", header, results, notes)
+
+
+def best_epsilon(cost: Floats, orders: Sequence[float], delta: float) -> tuple[float, float]:
+    """The least ε that a cost [orders] in nats converts to, and the order it is at."""
+    every = to_epsilon(cost, orders=orders, delta=delta)
+    best = int(every.argmin())
+    return float(every[best]), orders[best]
+
+
+def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[float, Floats]:
+    """Expected answers, and expected cost [orders] in nats, of rounds composed at each order."""
+    answers, cost = 0.0, np.zeros(len(orders))
+    for asked in rounds:
+        threshold, sigma = asked.noise["threshold"], asked.noise["sigma1"]
+        answers += float(answer_chance(asked.scores, threshold=threshold, sigma=sigma).sum())
+        steps = confident_steps(asked.counts, asked.scores, asked.noise, orders)
+        cost += np.sum([step.sum(axis=1) for step in steps.values()], axis=0)
+    return answers, cost
+
+
+def _row1(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
+    """A row that ran: its line, and its figures beside the printed ones."""
+    asked, notes = sum(len(each.counts) for each in rounds), []
+    laplace = row.aggregator == "LNMax"
+    if laplace:
+        answered, orders = float(asked), MOMENT_ORDERS
+        cost = laplace_rdp(rounds[0].counts, rounds[0].noise["laplace_scale"], orders).sum(axis=1)
+    else:
+        orders = TABLE_ORDERS
+        answered, cost = expected_run(rounds, orders)
+    epsilon, order = best_epsilon(cost, orders, row.delta)
+    # The printed ε of LNMax is rounded to two decimals, give or take one.
+    if laplace and row.epsilon and rounds[0].authentic and abs(epsilon - row.epsilon) >= 0.015:
+        last, _ = best_epsilon(cost[-1:], orders[-1:], row.delta)
+        notes.append(
+            f"computed {epsilon:.2f} (moment {order - 1:g}) where the table prints "
+            f"{row.epsilon:.2f}; the last moment alone would give {last:.2f}. "
+            "Nothing was adjusted to agree."
+        )
+    cells = (
+        row.aggregator,
+        str(asked),
+        str(asked) if laplace else f"{answered:.1f}",
+        f"{row.delta:g}",
+        f"{order:g}",
+        f"{epsilon:.3f}",
+        *row.printed,
+    )
+    data = {
+        "asked": asked,
+        "answered": answered,
+        "delta": row.delta,
+        "order": order,
+        "epsilon": epsilon,
+        "printed": row.epsilon and {"answered": row.answered, "epsilon": row.epsilon},
+    }
+    return RowResult(Status.RAN, (cells,), data, tuple(notes))
+
+
+_TABLE2 = ("data", "figure", "epsilon", "labels", "order", "beta", "sigma_SS", "smooth")
+
+_NOTES2 = (
+    "Labels: what the labels alone cost, before the release is paid for. Smooth: smooth "
+    "sensitivity in nats. Epsilon is that of everything published, with its standard deviation "
+    "over the draw where there is one.",
+    "As published: expected epsilon, and the noisy release charged by Theorem 23, which is false "
+    "for order * beta above about 1/4; every row the paper prints is above. Beta and sigma_SS are "
+    "those behind the printed ones, which are rounded: beta is a multiple of 0.01 / order, and "
+    "sigma_SS the best for it.",
+    "Charged correctly: the release with the printed parameters, charged its exact divergence. The "
+    "expectation over the first step that both lines start from is still no guarantee.",
+    "Worst case: the epsilon of the labels for all votes, which `pate aggregate` states without a "
+    "release. `pate cost` tells the smallest target that these votes would pass.",
+    "These figures depend on the votes and are no private release of them.",
+)
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """Figures of one row; the published ones are missing where a condition fails."""
+
+    delta: float
+    order: float
+    expected_answers: float
+    expected_epsilon: float
+    worst_case: float
+    as_published: PublishedRelease | None = None
+    charged_correctly: PublishedRelease | None = None
+    failed_condition: str | None = None
+
+
+def table2(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = ()) -> ResultTable:
+    """Compute Table 2.
+
+    Args:
+        rows: what to compute.
+        folder: where the votes are.
+        notes: what else the reader has to know.
+    """
+    results = {row: row_result(row, folder, _row2, blank=0) for row in rows}
+    return ResultTable("Table 2", _TABLE2, results, (*notes, *_NOTES2))
+
+
+def _row2(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
+    """A line for every figure, the printed one first."""
+    found = _figures(row, rounds)
+    asked = sum(len(each.counts) for each in rounds)
+    told = f"{found.expected_answers:.2f} of {asked} queries are expected to be answered"
+    worst = f"{round_up(found.worst_case, digits=3):.3f}"
+    lines = [
+        _published_line("as published", found, found.as_published),
+        _published_line("charged correctly", found, found.charged_correctly),
+        ("worst case", worst, worst, *("-",) * 4),
+    ]
+    printed = row.release
+    if printed is not None:
+        labels = (f"{printed.expected_epsilon:#.3g}", f"{printed.order:g}")
+        each = (printed.betas, printed.sigmas, printed.smooth)
+        lines.insert(0, ("printed", *row.printed, *labels, *(_list(one, "g") for one in each)))
+    return RowResult(
+        Status.INVALID if found.failed_condition else Status.RAN,
+        tuple(lines),
+        {**asdict(found), "printed": printed and asdict(printed)},
+        tuple(note for note in (told, found.failed_condition, row.note) if note),
+    )
+
+
+def _figures(row: TableRow, rounds: Sequence[Asked]) -> _Figures:
+    printed = row.release
+    orders = TABLE_ORDERS if printed is None else (printed.order,)
+    answers, cost = expected_run(rounds, orders)
+    epsilon, order = best_epsilon(cost, orders, row.delta)
+    known = partial(_Figures, row.delta, order, answers, epsilon, _worst_case(rounds, row.delta))
+    try:
+        curves = [
+            expected_local_sensitivity(
+                asked.counts, asked.scores, asked.noise, order=order, teachers=asked.teachers
+            )
+            for asked in rounds
+        ]
+        if printed is None:
+            exact = rounded = chosen_as_in_paper(epsilon, curves[0], order=order)
+        else:
+            rounded = ReleaseNoise(order, printed.betas, printed.sigmas)
+            exact = unrounded(rounded, curves)
+        return known(
+            as_published=sanitized(epsilon, curves, exact, exact=False),
+            charged_correctly=sanitized(epsilon, curves, rounded, exact=True),
+        )
+    except (ValidityError, ParameterError) as error:
+        return known(failed_condition=in_flags(error))
+
+
+def _worst_case(rounds: Sequence[Asked], delta: float) -> float:
+    """ε of the labels whatever the votes, nats."""
+    rows = []
+    for asked in rounds:
+        kind: Any = InteractiveGNMax if asked.student else ConfidentGNMax
+        mechanism = kind(asked.teachers, asked.counts.shape[1], **asked.noise)
+        rows.append(Rows(mechanism, len(asked.counts), len(asked.counts)))
+    return Cost(delta, tuple(rows)).of_curves.epsilon
+
+
+def _published_line(
+    name: str, found: _Figures, release: PublishedRelease | None
+) -> tuple[str, ...]:
+    """The paper's release; where a condition failed, the expectation alone."""
+    labels = (f"{found.expected_epsilon:.3f}", f"{found.order:g}")
+    if release is None:
+        return (name, "condition fails", *labels, *("-",) * 3)
+    return (
+        name,
+        "infinite" if release.epsilon is None else f"{release.epsilon:.3f} ± {release.sd:.3f}",
+        *labels,
+        _list(release.noise.betas, ".5g"),
+        _list(release.noise.sigmas, ".4g"),
+        _list(release.smooth, ".4g"),
+    )
+
+
+def _list(values: Iterable[float], style: str) -> str:
+    return " + ".join(format(value, style) for value in values)

@@ -103,31 +103,27 @@ def cell_moments(
     for move in (-moved, moved):
         here, there = (edges - threshold) / sigma, (edges + move - threshold) / sigma
         for first, second in ((here, there), (there, here)):
-            answer = _branch(first, second, sign=1.0, order=order, sigma=sigma, step=step)
-            refuse = _branch(first, second, sign=-1.0, order=order, sigma=sigma, step=step)
+            (answer, least, most), (_, lower, upper) = (
+                _branch(first, second, sign=sign, order=order, sigma=sigma, step=step)
+                for sign in (1.0, -1.0)
+            )
             with np.errstate(over="ignore", invalid="ignore"):
-                swing = answer.slope_high + refuse.slope_high
-                swing = swing - answer.slope_low - refuse.slope_low
+                swing = most + upper
+                swing = swing - least - lower
                 bound = _larger_end(at_edges.excess[case]) + step * swing / 4.0
             excess.append(np.nan_to_num(bound, nan=np.inf, posinf=np.inf).max(axis=-1))
-            weight.append(answer.log_high.max(axis=-1))
+            weight.append(answer.max(axis=-1))
             case += 1
     return PassMoments(excess=np.stack(excess), log_weight=np.stack(weight), order=order)
 
 
-@dataclass(frozen=True)
-class _Branch:
-    """Bounds on log e^A and on its derivative in v, per piece: [..., pieces]."""
-
-    log_high: Floats
-    slope_low: Floats
-    slope_high: Floats
-
-
 def _branch(
     first: Floats, second: Floats, *, sign: float, order: float, sigma: float, step: float
-) -> _Branch:
-    """One branch's moment on every piece, for sign·x the answer's or the refusal's margin."""
+) -> tuple[Floats, Floats, Floats]:
+    """A bound on log e^A, and bounds on the derivative of e^A in v, per piece, [..., pieces].
+
+    Here sign·x is the margin of the answer or of the refusal.
+    """
     c = order - 1.0
     value = order * log_ndtr(sign * first) - c * log_ndtr(sign * second)
     # sign·φ/Φ(sign·x) decreases along x for either sign.
@@ -141,7 +137,7 @@ def _branch(
         least = np.exp(np.minimum(value[..., :-1], value[..., 1:]) - swing)
         slope_low = np.where(low < 0.0, most * low, least * low)
         slope_high = np.where(high > 0.0, most * high, least * high)
-    return _Branch(log_high=log_high, slope_low=slope_low, slope_high=slope_high)
+    return log_high, slope_low, slope_high
 
 
 def _larger_end(values: Floats) -> Floats:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -21,8 +20,7 @@ if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace
     from pate_cli.disclosure.facts import Quote
     from pate_cli.disclosure.report import Report
-    from pate_cli.files.outputs import Outputs
-    from pate_cli.run.publication import Destination, Publication
+    from pate_cli.run.publication import Destination
 
 
 @command(verbs.aggregate, QUIET)
@@ -46,6 +44,8 @@ def aggregate(
       pate aggregate votes.parquet --target-epsilon 1.5 --dry-run
     """
     from pate_cli.disclosure.report import RefusedError
+    from pate_cli.files.protected import REPORT
+    from pate_cli.run.checkpoint import reached
     from pate_cli.run.publication import Destination
 
     votes = asked["votes"]
@@ -65,18 +65,30 @@ def aggregate(
     asked["keep_ledger"] = ledger is not None
     if dry_run and "checkpoint" in asked:
         raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
-    with _promised(asked, to, view, copy=copy, dry_run=dry_run) as (files, rows, publication):
-        record: RecordPlace = asked["record"]
-        with view.progress("pricing" if dry_run else "aggregating", rows) as asked["progress"]:
-            try:
-                if dry_run:
-                    found: Any = verbs.quote(**asked)
-                else:
-                    found = verbs.aggregate(**asked, into=publication).report
-            except RefusedError as error:
-                refused, found = error, error.report
+    row = reached(asked.get("checkpoint"))
+    if row is not None:
+        kept = public_name(asked["checkpoint"])
+        view.note(f"goes on with the run in {kept}, which had come to row {row}")
+    asked["record"] = record = _record(asked, view)
+    with terminal.outputs(force=force) as files:
         if copy is not None:
-            files.write(copy, found.to_json().encode())
+            files.reserve(copy, replaces=REPORT)
+        # A dry run minds no output that is there.
+        resumed = row is not None or dry_run
+        publication = to.reserve(files, keeps_report=not dry_run, resumed=resumed)
+        with opened(asked, view) as file:
+            publication.check(file)
+            rows = file.queries
+            with view.progress("pricing" if dry_run else "aggregating", rows) as asked["progress"]:
+                try:
+                    if dry_run:
+                        found: Any = verbs.quote(**asked)
+                    else:
+                        found = verbs.aggregate(**asked, into=publication).report
+                except RefusedError as error:
+                    refused, found = error, error.report
+            if copy is not None:
+                files.write(copy, found.to_json().encode())
     if dry_run:
         _tell_price(found, view, summed_up=summed_up)
         return
@@ -100,29 +112,11 @@ def _tell_price(quote: Quote, view: View, *, summed_up: bool) -> None:
         view.note(f"warning: {warning}")
 
 
-@contextlib.contextmanager
-def _promised(
-    asked: dict[str, Any],
-    to: Destination,
-    view: View,
-    *,
-    copy: str | None,
-    dry_run: bool = False,
-) -> Iterator[tuple[Outputs, int, Publication]]:
-    """Promise all outputs and open the votes; a dry run minds no output that is there.
-
-    Yields:
-        The outputs, how many rows the votes have, and where labels, report and ledger go.
-    """
+def _record(asked: dict[str, Any], view: View) -> RecordPlace:
+    """Return the record of the run, which no output may replace, in place of its name."""
     from pate_cli.disclosure.entry import RecordPlace
-    from pate_cli.files.protected import REPORT
-    from pate_cli.run.checkpoint import reached
 
-    row = reached(asked.get("checkpoint"))
-    if row is not None:
-        kept = public_name(asked["checkpoint"])
-        view.note(f"goes on with the run in {kept}, which had come to row {row}")
-    asked["record"] = record = RecordPlace.of(
+    record = RecordPlace.of(
         asked["votes"],
         record=asked.get("record"),
         ensemble=asked.pop("ensemble", None),
@@ -132,14 +126,7 @@ def _promised(
     if record.joined is not None:
         view.note(record.joined)
     note("the record of what was spent", *record.paths)
-    with terminal.outputs(force=to.force) as out:
-        if copy is not None:
-            out.reserve(copy, replaces=REPORT)
-        resumed = row is not None or dry_run
-        publication = to.reserve(out, keeps_report=not dry_run, resumed=resumed)
-        with opened(asked, view) as file:
-            publication.check(file)
-            yield out, file.queries, publication
+    return record
 
 
 def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: RecordPlace) -> None:

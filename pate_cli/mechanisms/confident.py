@@ -16,12 +16,7 @@ from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
 from pate_cli.accounting.gaussian.two_classes import two_class_states_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, RivalColumns, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
-from pate_cli.accounting.threshold import (
-    PassMoments,
-    cell_moments,
-    chain_rdp,
-    worst_threshold_rdp,
-)
+from pate_cli.accounting.threshold import PassMoments, cell_moments, chain_rdp, worst_threshold_rdp
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     NO_LABEL,

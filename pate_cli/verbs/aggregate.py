@@ -31,7 +31,7 @@ from pate_cli.verbs.promise import (
     refuse_hopeless,
     run_of,
 )
-from pate_cli.verbs.request import Progress, Request
+from pate_cli.verbs.request import Progress, Request, Votes
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
@@ -58,19 +58,20 @@ class Aggregation:
         return "".join(part._repr_html_() for part in kept)
 
 
-def labelled(asked: Mapping[str, Any]) -> Aggregation:
+def labelled(votes: Votes, asked: Mapping[str, Any]) -> Aggregation:
     """Open, price, refuse, enter, draw, settle and write.
 
     Args:
-        asked: every parameter of `signatures.aggregate`, by name.
+        votes: as `signatures.aggregate` takes them.
+        asked: every parameter of it, by name.
     """
     began, seed, into = now(), asked["seed"], asked["into"]
     progress: Progress = asked["progress"] or nothing_seen
-    budget, record = budget_of(asked), record_of(asked["votes"], asked, seeded=seed is not None)
+    budget, record = budget_of(asked), record_of(votes, asked, seeded=seed is not None)
     resumed = reached(asked["checkpoint"]) is not None
     with (
         publishing(into, records=record.paths, resumed=resumed) as place,
-        priced(asked, budget, record, place.ledger) as (request, settings, account),
+        priced(votes, asked, budget, record, place.ledger) as (request, settings, account),
     ):
         # Refuse what could not end well, as far as public numbers tell.
         place.check(request.file)
@@ -153,13 +154,13 @@ _NAMED: Final = "The run itself needs --max-epsilon {}."
 _HOPELESS: Final = "The run itself would not start: it passes with probability {:.2g} at most."
 
 
-def quoted_for(asked: Mapping[str, Any]) -> Quote:
+def quoted_for(votes: Votes, asked: Mapping[str, Any]) -> Quote:
     """Return what a run would cost at most; `asked` as `signatures.aggregate` has it."""
     progress: Progress = asked["progress"] or nothing_seen
     budget, key = budget_of(asked), RunKey.of(asked["seed"])
     # Nobody asks what is left where there is no budget.
-    record = RecordPlace() if budget is None else record_of(asked["votes"], asked, seeded=False)
-    with priced(asked, budget, record) as (request, settings, _):
+    record = RecordPlace() if budget is None else record_of(votes, asked, seeded=False)
+    with priced(votes, asked, budget, record) as (request, settings, _):
         beware = list[str]()
         try:
             refuse_dear(settings, asked["max_epsilon"])

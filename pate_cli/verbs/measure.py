@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms import CLASSES, MechanismChoice
 from pate_cli.planning.cost import (
+    MOMENT_ORDERS,
+    TIGHT,
+    TIGHT_ORDERS,
     Compared,
     Comparison,
     TargetOnVotes,
@@ -22,12 +27,13 @@ from pate_cli.planning.cost import (
     measure_target,
 )
 from pate_cli.planning.sanitized import choose_plan
-from pate_cli.planning.sensitivity import Sensitivity
+from pate_cli.planning.sensitivity import Sensitivity, price_votes
 from pate_cli.verbs.promise import stated_target
 from pate_cli.verbs.request import (
     Request,
-    analysis_of,
+    Votes,
     mechanism_of,
+    published,
     requested,
 )
 from pate_cli.votes.join import student
@@ -36,10 +42,10 @@ from pate_cli.votes.join import student
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
-def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
+def measured_cost(votes: Votes, asked: Mapping[str, Any]) -> VoteCost:
     """Return what votes would cost; `asked` as `signatures.cost` has it. SECRET."""
     plan = stated_target(asked)
-    with requested(asked) as request:
+    with requested(votes, asked) as request:
         if plan is not None:
             request = request.by_rule(plan, rows_given=asked["max_queries"] is not None)
         unmatched = request.file.unmatched(request.queries)
@@ -52,12 +58,12 @@ def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
         )
 
 
-def compared(asked: Mapping[str, Any]) -> Compared:
+def compared(votes: Votes, asked: Mapping[str, Any]) -> Compared:
     """Return all mechanisms at as many answers; `asked` as `signatures.cost` has it. SECRET."""
     choice = mechanism_of(asked)
     if not isinstance(choice, MechanismChoice):
         raise UsageError("`compare` takes a mechanism by its name")
-    with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
+    with requested(votes, {**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
         choice = choice.with_student(lambda given: student(given, request.file))
         matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
         rows = [
@@ -68,9 +74,9 @@ def compared(asked: Mapping[str, Any]) -> Compared:
         return Compared(tuple(rows), matched, request.delta)
 
 
-def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
+def sensitivity(votes: Votes, asked: Mapping[str, Any]) -> Sensitivity:
     """Return how far one record could move a cost; see `signatures.smooth_sensitivity`. SECRET."""
-    with requested(asked) as request:
+    with requested(votes, asked) as request:
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,
@@ -79,23 +85,29 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
             order=asked["order"],
             beta=asked["beta"],
         )
-        return analysis_of(asked["analysis"]).sensitivity(
-            request.rows, scored, plan, queries=request.queries
-        )
+        paper, queries = published(asked["analysis"]), request.queries
+        if paper is not None:
+            return paper.sensitivity(request.rows, scored, plan, queries=queries)
+        price, within = price_votes(request.rows, scored, order=plan.order, beta=plan.beta)
+        return Sensitivity.of(price, plan, scored, queries=queries, within=within)
 
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
     """Return what the rows that are asked would cost, by the analysis and at the orders asked."""
-    analysis, orders = analysis_of(asked["analysis"]), asked["orders"]
-    tried = (
-        analysis.orders(OrderChoice(orders)) if isinstance(orders, str) else check_orders(orders)
-    )
+    paper, orders = published(asked["analysis"]), asked["orders"]
+    if not isinstance(orders, str):
+        tried = check_orders(orders)
+    elif paper is not None:
+        tried = paper.orders(OrderChoice(orders))
+    else:
+        moments = OrderChoice(orders) is OrderChoice.MOMENTS
+        tried = np.array(MOMENT_ORDERS) if moments else TIGHT_ORDERS
     return measure_cost(
         request.rows,
         request.scored,
         orders=tried,
         delta=request.delta,
-        analysis=analysis.cost,
+        analysis=TIGHT if paper is None else paper.cost,
         **told,
     )
 

@@ -23,11 +23,11 @@ from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.verbs.request import Request, Votes, analysis_of, mechanism_of, requested
+from pate_cli.run.labelling import LedgerAccount
+from pate_cli.verbs.request import Request, Votes, mechanism_of, published, requested
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
-    from pate_cli.run.labelling import LedgerAccount
 
 _DRAW: Final = ("order", "beta", "sigma_release")
 _SAYS_MORE: Final = ("max_queries", "max_answers", "release", *_DRAW, "keep_ledger", "checkpoint")
@@ -61,12 +61,17 @@ def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None =
 
 @contextlib.contextmanager
 def priced(
-    asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace, ledger: Any = None
+    votes: Votes,
+    asked: Mapping[str, Any],
+    budget: Budget | None,
+    record: RecordPlace,
+    ledger: Any = None,
 ) -> Iterator[tuple[Request, Settings, LedgerAccount | None]]:
     """Open the votes and settle what a run on them is told, before any vote is seen.
 
     Args:
-        asked: every parameter of `aggregate`, by name.
+        votes: as `aggregate` takes them.
+        asked: every parameter of it, by name.
         budget: what all runs of the record may cost.
         record: of these teachers.
         ledger: the file of a ledger, where one is written.
@@ -81,13 +86,13 @@ def priced(
     """
     asked = {**asked, "keep_ledger": asked["keep_ledger"] or ledger is not None}
     target = _target(asked, budget, record)
-    with requested(asked) as request:
+    with requested(votes, asked) as request:
         if target is not None and request.composed is None:
             request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
         settings, account = _settings(request, asked, target), None
         if settings.sanitizer is not None:
-            analysis = analysis_of(settings.analysis)
-            account = analysis.account(request.scored, settings.sanitizer)
+            kept, paper = (request.scored, settings.sanitizer), published(settings.analysis)
+            account = LedgerAccount(*kept) if paper is None else paper.account(*kept)
         yield request, settings, account
 
 
@@ -233,7 +238,8 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
         beta=asked["beta"],
         sigma=asked["sigma_release"],
     )
-    return analysis_of(analysis).plan(plan)
+    paper = published(analysis)
+    return plan if paper is None else paper.plan(plan)
 
 
 def refuse_dear(settings: Settings, most: float | None) -> None:

@@ -44,7 +44,7 @@ from pate_cli.files.addresses import (
 from pate_cli.mechanisms import scored_from_parameters
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.verbs.promise import budget_of, kind_of
-from pate_cli.verbs.request import analysis_of
+from pate_cli.verbs.request import published
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
@@ -257,7 +257,8 @@ def _of_rounds(
     if kind is not ReleaseKind.NONE:
         rounds = [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds]
         plan = choose_plan(kind, rounds, delta=total.delta, order=order, beta=beta, sigma=sigma)
-        plan = analysis_of(analysis).plan(plan)
+        paper = published(analysis)
+        plan = plan if paper is None else paper.plan(plan)
     facts = replace(
         facts,
         rounds=tuple(map(stated, total.rounds)),

@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-import numpy as np
-
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.stamps import __version__
-from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName, OrderChoice
+from pate_cli.core.words import PRIOR_SHARE, Analysis, MechanismName
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import MechanismChoice
@@ -30,14 +28,7 @@ from pate_cli.votes.opening import open_votes
 from pate_cli.votes.vote_file import VoteFile
 
 if TYPE_CHECKING:
-    from pate_cli.core.arrays import Floats
-    from pate_cli.disclosure.settings import ReleasePlan
-    from pate_cli.mechanisms.base import ScoredMechanism
     from pate_cli.paper.analysis import PublishedAnalysis
-    from pate_cli.planning.cost import CostAnalysis
-    from pate_cli.planning.sensitivity import Sensitivity
-    from pate_cli.run.fold import AskedRows
-    from pate_cli.run.labelling import LedgerAccount
 
 Votes: TypeAlias = Any
 """A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
@@ -161,7 +152,7 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
+def requested(votes: Votes, asked: Mapping[str, Any]) -> Iterator[Request]:
     """Open the votes and put them to the mechanism, which must fit.
 
     `asked` has every parameter of a verb that looks at votes.
@@ -171,7 +162,7 @@ def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
     """
-    votes, choice = asked["votes"], mechanism_of(asked)
+    choice = mechanism_of(asked)
     # Votes that are open say themselves whether their names are listed.
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (
@@ -287,55 +278,10 @@ def among_groups(choice: MechanismChoice, groups: Sequence[Group]) -> MechanismC
     )
 
 
-class TightAnalysis:
-    """The analysis that is sharp and sound; what it needs is loaded when it is asked for."""
-
-    name = Analysis.TIGHT
-
-    @property
-    def cost(self) -> CostAnalysis:
-        """The cost of queries: Rényi divergences."""
-        from pate_cli.planning.cost import TIGHT
-
-        return TIGHT
-
-    def plan(self, plan: ReleasePlan) -> ReleasePlan:
-        """Return a sound plan as it is: a draw has one charge."""
-        return plan
-
-    def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> LedgerAccount:
-        """Return what a run keeps of the votes: a tally of scores."""
-        from pate_cli.run.labelling import LedgerAccount
-
-        return LedgerAccount(mechanism, plan)
-
-    def orders(self, choice: OrderChoice) -> Floats:
-        """Rényi orders to try, so many that ε is found to a few digits; or those of the moments."""
-        from pate_cli.planning.cost import MOMENT_ORDERS, TIGHT_ORDERS
-
-        return np.array(MOMENT_ORDERS) if choice is OrderChoice.MOMENTS else TIGHT_ORDERS
-
-    def sensitivity(
-        self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
-    ) -> Sensitivity:
-        """How far one record could move the cost of the votes at the plan's order. SECRET.
-
-        Args:
-            votes: over the queries.
-            mechanism: the aggregator.
-            plan: a sound one.
-            queries: how many there are.
-        """
-        from pate_cli.planning.sensitivity import Sensitivity, price_votes
-
-        price, within = price_votes(votes, mechanism, order=plan.order, beta=plan.beta)
-        return Sensitivity.of(price, plan, mechanism, queries=queries, within=within)
-
-
-def analysis_of(name: Analysis | str) -> TightAnalysis | PublishedAnalysis:
-    """Return how votes are charged under a name; the published way is loaded for that alone."""
+def published(name: Analysis | str) -> PublishedAnalysis | None:
+    """Return the published analysis where a name asks for it, loaded for that; else None."""
     if Analysis(name) is Analysis.TIGHT:
-        return TightAnalysis()
+        return None
     from pate_cli.paper.analysis import PublishedAnalysis
 
     return PublishedAnalysis()

@@ -36,7 +36,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
-from pate_cli.disclosure.settings import Settings, StopRule
+from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
 from pate_cli.files.protected import note
@@ -115,6 +115,12 @@ class Session:
     the answer that it got. `remaining` is how many more queries are answered for sure, by a label
     or by None where the teachers do not agree; more may be where that happens often. Then `ask`
     raises `BudgetSpent`.
+
+    Attributes:
+        mechanism: the aggregator; public.
+        rule: until when queries may be asked, and what all of them cost; public.
+        answers: how many queries got a label.
+        unmatched: the votes of this sitting that are no names. SECRET, but to who hands them in.
     """
 
     @opened_by(signatures.session)
@@ -132,16 +138,16 @@ class Session:
         self._key, self._ballots = RunKey.of(asked["seed"]), _ballots(asked)
         self._lines: list[Mapping[str, Any]] = []
         self._known: dict[str | int, Answer] = {}
-        self._answers = 0
+        self.answers = 0
         names = self._ballots.names
         self._names = None if names is None else tuple(names.names)
-        self._unmatched = Unmatched() if names is None else Unmatched(names)
-        self._mechanism = _mechanism(self._ballots, asked)
+        self.unmatched = Unmatched() if names is None else Unmatched(names)
+        self.mechanism = _mechanism(self._ballots, asked)
         self._run = self._opened(asked)
         settings = self._run.settings
         if settings is None or settings.rule is None:
             raise LedgerError("the record does not say when this session stops")
-        self._settings, self._rule, self._row = settings, settings.rule, self.asked
+        self._settings, self.rule, self._row = settings, settings.rule, self.asked
 
     def __enter__(self) -> Self:
         return self
@@ -156,29 +162,14 @@ class Session:
         )
 
     @property
-    def mechanism(self) -> Mechanism:
-        """Return the aggregator; public."""
-        return self._mechanism
-
-    @property
-    def rule(self) -> StopRule:
-        """Return until when queries may be asked, and what all of them cost; public."""
-        return self._rule
-
-    @property
     def remaining(self) -> int:
         """Return how many more queries may be asked, whatever comes out."""
-        return self._rule.left(self.asked, self.answers)
+        return self.rule.left(self.asked, self.answers)
 
     @property
     def asked(self) -> int:
         """Return how many queries were asked so far."""
         return len(self._lines)
-
-    @property
-    def answers(self) -> int:
-        """Return how many queries got a label."""
-        return self._answers
 
     @property
     @brief
@@ -257,16 +248,11 @@ class Session:
             return found
 
     @property
-    def unmatched(self) -> Unmatched:
-        """Return the votes of this sitting that are no names. SECRET, but to who hands them in."""
-        return self._unmatched
-
-    @property
     def why_spent(self) -> str:
         """Return the text of `BudgetSpent`."""
         return (
             f"the session may ask no more: {self.asked} queries were asked for epsilon "
-            f"{nats(self._rule.epsilon)}"
+            f"{nats(self.rule.epsilon)}"
         )
 
     @brief
@@ -297,7 +283,7 @@ class Session:
     def _opened(self, asked: Mapping[str, Any]) -> Run:
         """Return the session as its record has it, entered unless it stands there."""
         epsilon, delta, most = asked["target_epsilon"], asked["delta"], asked["max_queries"]
-        mechanism, names, weight = self._mechanism, self._ballots.names, self.mechanism.prior_weight
+        mechanism, names, weight = self.mechanism, self._ballots.names, self.mechanism.prior_weight
         settings = Settings(
             mechanism=mechanism.parameters(),
             queries=0,
@@ -348,7 +334,7 @@ class Session:
         """Take queries with their answers as further ones of this session."""
         for line in lines:
             self._lines.append(line)
-            self._answers += line.get("label") is not None
+            self.answers += line.get("label") is not None
             if "id" in line:
                 self._known[line["id"]] = line.get("label")
 
@@ -390,7 +376,7 @@ class Session:
         except VoteError as error:
             called = place if ask.id is None else quoted(ask.id)
             raise VoteError(f"query {called}: {error}") from None
-        self._unmatched.add(ballot.said.items())
+        self.unmatched.add(ballot.said.items())
         if ask.prior is None:
             return ballot, line
         if not weight:
@@ -403,7 +389,7 @@ class Session:
         drawn: list[Answer] = []
         asked, answers = self.asked, self.answers
         while len(drawn) < len(ballots):
-            size = min(self._rule.left(asked, answers), _AT_ONCE, len(ballots) - len(drawn))
+            size = min(self.rule.left(asked, answers), _AT_ONCE, len(ballots) - len(drawn))
             if size == 0:
                 break
             part = ballots[len(drawn) : len(drawn) + size]

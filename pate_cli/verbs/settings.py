@@ -23,7 +23,7 @@ from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import dashed
-from pate_cli.verbs.request import reading
+from pate_cli.verbs.request import Votes, reading
 from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
 from pate_cli.votes.opening import open_votes
@@ -70,15 +70,15 @@ _MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
 _KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
-def tuned(asked: Mapping[str, Any]) -> Tuned:
+def tuned(votes: Votes | None, asked: Mapping[str, Any]) -> Tuned:
     """Return the best settings for a goal; `asked` as `signatures.tune` has it."""
-    _check(asked)
-    votes, release = asked["votes"], asked["release"]
+    _check(votes, asked)
+    release = asked["release"]
     mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
     if mechanism not in _MECHANISMS:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
     kinds = _KINDS if release is None else (ReleaseKind(release),)
-    model, basis = _made_up(asked) if votes is None else _model(asked)
+    model, basis = _made_up(asked) if votes is None else _model(votes, asked)
     found = tuned_on(
         model,
         [
@@ -109,9 +109,8 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     )
 
 
-def _check(asked: Mapping[str, Any]) -> None:
+def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
     """UsageError for what contradicts itself, or leaves open what to search on."""
-    votes = asked["votes"]
     if votes is None and asked["synthetic"] is None:
         raise UsageError(
             "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
@@ -134,9 +133,9 @@ def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     return model, {"votes": "synthetic", **recipe}
 
 
-def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
+def _model(votes: Votes, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     """The votes of a file, with the guesses of a prior, and in numbers what they are."""
-    with open_votes(asked["votes"], **reading(asked)) as file:
+    with open_votes(votes, **reading(asked)) as file:
         file.refuse_unlisted("what is asked")
         file.refuse_unmatched()
         k = asked["teachers_per_record"]

@@ -138,11 +138,11 @@ def aggregate(
     asked = dict(locals())
     from pate_cli.verbs.aggregate import labelled
 
-    return labelled(asked)
+    return labelled(votes, asked)
 
 
 @like(aggregate)
-def quote(**asked: Any) -> Quote:
+def quote(votes: Votes, **asked: Any) -> Quote:
     """Say what `aggregate` would cost whatever the votes; every row is checked, nothing is spent.
 
     Use it before a run: it takes what the run takes, and refuses whatever the run would refuse
@@ -156,7 +156,7 @@ def quote(**asked: Any) -> Quote:
     """
     from pate_cli.verbs.aggregate import quoted_for
 
-    return quoted_for(asked)
+    return quoted_for(votes, asked)
 
 
 @verb
@@ -207,11 +207,11 @@ def cost(
     asked = dict(locals())
     from pate_cli.verbs.measure import measured_cost
 
-    return measured_cost(asked)
+    return measured_cost(votes, asked)
 
 
 @like(cost)
-def compare(**asked: Any) -> Compared:
+def compare(votes: Votes, **asked: Any) -> Compared:
     """Compare every mechanism that applies at as many expected answers as one gives. SECRET.
 
     Each takes the given parameters that it knows, and its defaults otherwise.
@@ -224,7 +224,7 @@ def compare(**asked: Any) -> Compared:
     """
     from pate_cli.verbs.measure import compared
 
-    return compared(asked)
+    return compared(votes, asked)
 
 
 @verb
@@ -274,7 +274,7 @@ def smooth_sensitivity(
     asked = dict(locals())
     from pate_cli.verbs.measure import sensitivity
 
-    return sensitivity(asked)
+    return sensitivity(votes, asked)
 
 
 @verb
@@ -363,7 +363,7 @@ def tune(
     asked = dict(locals())
     from pate_cli.verbs.settings import tuned
 
-    return tuned(asked)
+    return tuned(votes, asked)
 
 
 @verb

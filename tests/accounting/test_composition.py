@@ -12,11 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from pate_cli.accounting.composition import (
-    best_composition,
-    optimal_composition,
-    smallest_delta,
-)
+from pate_cli.accounting.composition import best_composition, optimal_composition, smallest_delta
 from pate_cli.core.errors import ParameterError, UnreachableError
 from slices import some, tries
 

@@ -193,14 +193,6 @@ def test_a_cost_that_falls_with_the_score_is_refused():
     assert str(caught.value) == "the cost of a query must be non-decreasing in its score"
 
 
-@pytest.mark.parametrize("distances", [[], [-1, 0], [0, 0], [2, 1]])
-def test_distances_must_ascend_from_zero(distances):
-    lattice = Lattice(np.array([[0.0, 1.0]]), ScoreGrid(1.0, 1, 1, 0, 2), 1)
-    with pytest.raises(ParameterError) as caught:
-        lattice.curve([[0, 0]], distances)
-    assert str(caught.value) == "distances must be ascending whole numbers from 0 on"
-
-
 @given(
     st.lists(st.floats(0.0, 1e3), max_size=30),
     st.floats(0.0, 1e3),

@@ -11,12 +11,7 @@ from hypothesis import strategies as st
 
 from pate_cli.paper.costs import gnmax_log_q, gnmax_rdp, threshold_local_sensitivity, threshold_rdp
 from pate_cli.paper.release import smooth_sensitivity
-from pate_cli.paper.sensitivity import (
-    Runs,
-    check_conditions,
-    find_plateau,
-    gnmax_local_sensitivity,
-)
+from pate_cli.paper.sensitivity import Runs, check_conditions, find_plateau, gnmax_local_sensitivity
 from slices import some, tries
 
 

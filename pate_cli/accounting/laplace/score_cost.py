@@ -86,6 +86,7 @@ from pate_cli.accounting.divergence import (
     bernoulli_excess,
     certified_supremum,
     excess_moment,
+    highest,
     renyi_divergence,
     where_wanted,
 )
@@ -153,9 +154,7 @@ def _divergence(log_p: Floats, log_q: Floats, order: Floats) -> Floats:
     return np.where(np.isfinite(near), near, plain)
 
 
-def laplace_max_rdp_directions(
-    score: ArrayLike, *, scale: float, orders: ArrayLike
-) -> tuple[Floats, Floats]:
+def laplace_max_rdp_directions(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
     """The bound F in both directions.
 
     Args:
@@ -165,7 +164,7 @@ def laplace_max_rdp_directions(
         orders: Rényi orders λ > 1, shape [orders].
 
     Returns:
-        (forward, reverse), each [orders, *score.shape] in nats, at most ε0: upper bounds on
+        [2, orders, *score.shape], forward and reverse, in nats, at most ε0: upper bounds on
         D_λ(M(n) ‖ M(n')) and D_λ(M(n') ‖ M(n)) over all neighbours n' of any histogram n
         whose plurality loses with probability q.
 
@@ -186,8 +185,7 @@ def laplace_max_rdp_directions(
             bounds[0, row] = np.maximum(bounds[0, row], _divergence(here, there, order))
             bounds[1, row] = np.maximum(bounds[1, row], _divergence(there, here, order))
     bounds = np.minimum(bounds * (1.0 + _RELATIVE_SLACK), cap[:, None])
-    shape = (orders.size, *scores.shape)
-    return bounds[0].reshape(shape), bounds[1].reshape(shape)
+    return bounds.reshape(2, orders.size, *scores.shape)
 
 
 def laplace_max_rdp(score: ArrayLike, *, scale: float, orders: ArrayLike) -> Floats:
@@ -272,10 +270,6 @@ def cell_bounds(
 
 # Each step at least halves the error (the map's slope is 1/(2 + g)).
 _STEPS = 60
-# The first search for the peak and its zooms.
-_NODES_PER_UNIT = 8
-_ZOOMS = 6
-_ZOOM_NODES = 33
 _ROUND_OFF = 1e-9
 _SLACK = 1e-6
 _FARTHEST = 700.0
@@ -321,22 +315,13 @@ def laplace_edge_rdp(gap: ArrayLike, *, shift: float, orders: ArrayLike) -> Floa
 
 
 def _peak(*, shift: float, order: Floats) -> tuple[float, float]:
-    """The place g ≥ −shift/2 at which W is largest and its value, by zooming in on the best cell.
+    """The place g ≥ −shift/2 at which W is largest, and its value.
 
     Edges below are mirror images. Far out W behaves like log(q)/(λ − 1) plus a loss that falls
     short of ε0 by about ε0/(2 + g), so the peak is near the square root of λ ε0 when that is large.
     """
     low, high = -shift / 2.0, 2.0 * float(np.sqrt(order[0] * shift)) + 20.0
-    nodes = int((high - low) * _NODES_PER_UNIT) + 1
-    at = value = 0.0
-    for _ in range(_ZOOMS):
-        grid = np.linspace(low, high, nodes)
-        cost = laplace_edge_rdp(grid, shift=shift, orders=order)[0]
-        best = int(np.argmax(cost))
-        at, value = float(grid[best]), float(cost[best])
-        low, high = float(grid[max(best - 1, 0)]), float(grid[min(best + 1, nodes - 1)])
-        nodes = _ZOOM_NODES
-    return at, value
+    return highest(lambda gap: laplace_edge_rdp(gap, shift=shift, orders=order)[0], low, high)
 
 
 def _coin(gap: Floats) -> tuple[Floats, Floats]:

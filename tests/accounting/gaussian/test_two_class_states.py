@@ -16,7 +16,13 @@ from pate_cli.core.errors import ParameterError
 
 DISTANCES = np.array([0, 1, 2, 5, 9, 30])
 # σ2, then T and σ1 of the test or nothing.
-QUERIES = [(2.0, None, None), (1.0, 6.0, 3.0), (0.5, 5.5, 1.0), (40.0, 7.0, 30.0), (3.0, -2.0, 0.5)]
+QUERIES = [
+    (2.0, None, np.inf),
+    (1.0, 6.0, 3.0),
+    (0.5, 5.5, 1.0),
+    (40.0, 7.0, 30.0),
+    (3.0, -2.0, 0.5),
+]
 
 
 def law(states, sigma, threshold, sigma_threshold):

@@ -83,7 +83,7 @@ audit-planted: $(STAMP)
 .PHONY: fuzz
 
 fuzz: $(STAMP)
-	PYTHONPATH=.:tests $(BIN)/python -m fuzz run '$(CASE)' --rounds $(or $(ROUNDS),1000)
+	PYTHONPATH=.:tests:tests/support $(BIN)/python -m fuzz run '$(CASE)' --rounds $(or $(ROUNDS),1000)
 
 # Runs, releases and sessions on a disk that fails: HISTORIES of them, or one SEED again, step by
 # step; when each bug on purpose is found; tests/histories/README.md.

@@ -58,7 +58,6 @@ _KEPT = {
     "adjacency": None,
     "covers": None,
     "data_independent": {"epsilon"},
-    "tested": {"target", "refusal_epsilon"},
     "passed": None,
 }
 

@@ -15,12 +15,11 @@ import sys
 from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from pyarrow import csv, feather, parquet
 
 import pate_cli as pate
-from pate_cli.core.errors import OutputError, ParameterError, SpentError, UsageError
+from pate_cli.core.errors import OutputError, ParameterError, UsageError
 from pate_cli.core.words import MechanismName
 from pate_cli.files.results import Result
 from pate_cli.mechanisms import MechanismChoice
@@ -170,22 +169,6 @@ def test_a_run_imports_what_it_needs(tmp_path, counts):
 # ------------------------------------------------------------------------------------ the verbs
 
 
-def test_a_run_is_the_same_from_any_source(tmp_path, counts, done):
-    np.save(tmp_path / "votes.npy", counts)
-    parquet.write_table(
-        pa.table({f"c{i}": counts[:, i] for i in range(3)}), tmp_path / "votes.parquet"
-    )
-    table = parquet.read_table(tmp_path / "votes.parquet")
-    sources = [tmp_path / "votes.npy", str(tmp_path / "votes.parquet"), table]
-    for source in sources:
-        again = pate.aggregate(source, **SHAPE, **CONFIDENT, seed=7)
-        np.testing.assert_array_equal(again.labels.labels, done.labels.labels)
-        assert again.report.epsilon == done.report.epsilon
-    with pate.open_votes(counts, **SHAPE) as opened:
-        again = pate.aggregate(opened, **CONFIDENT, seed=7)
-    np.testing.assert_array_equal(again.labels.labels, done.labels.labels)
-
-
 def test_a_mechanism_is_a_name_or_an_instance(counts, done):
     made = pate.ConfidentGNMax(60, 3, **CONFIDENT)
     again = pate.aggregate(counts, made, **SHAPE, seed=7)
@@ -222,20 +205,6 @@ def test_a_quote_bounds_every_run(counts, done):
     quoted = pate.quote(counts, **SHAPE, **CONFIDENT)
     assert quoted.releasable
     assert done.report.to_dict()["data_independent"]["epsilon"] == pytest.approx(quoted.epsilon)
-
-
-def test_a_second_draw_needs_again(done, tmp_path):
-    asked = {
-        "order": done.ledger.orders[0], "release": "upper", "record": tmp_path / "record",
-    }  # fmt: skip
-    first = pate.release(done.ledger, **asked)
-    with pytest.raises(SpentError, match="`again`"):
-        pate.release(done.ledger, **asked)
-    second = pate.release(done.ledger, again=True, **asked)
-    assert len(second.record.runs) == 3
-    assert second.report.epsilon > 0.0
-    # Both draws are charged: the price of the second holds for the pair.
-    assert second.report.to_dict() != first.report.to_dict()
 
 
 def test_fresh_noise_by_default(counts):
@@ -328,20 +297,6 @@ def test_whole_numbers_of_a_data_frame_stay_whole(done):
     missing = frame["label"].isna().to_numpy()
     assert 0 < missing.sum() < len(frame)
     assert frame["label"][~missing].tolist() == done.labels.labels[~missing].tolist()
-
-
-def test_labels_are_a_sequence(done, counts):
-    labels = done.labels
-    there = [None if label < 0 else label for label in labels.labels.tolist()]
-    assert list(labels) == there
-    assert labels[-1] == there[-1]
-    assert list(labels[10:20]) == there[10:20]
-    assert labels[10:20].ids.tolist() == labels.ids[10:20].tolist()
-    with pytest.raises(IndexError):
-        labels[len(labels)]
-    with pate.open_votes(counts, **SHAPE, label_names=["no", "yes", "perhaps"]) as votes:
-        named = pate.aggregate(votes, **CONFIDENT, seed=7).labels
-    assert set(named) <= {"no", "yes", "perhaps", None}
 
 
 def test_an_explanation_shows_itself(done):

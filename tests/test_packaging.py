@@ -141,15 +141,3 @@ def test_only_declared_dependencies_are_imported():
     # Behind --engine and dp_event, with a word on what to install.
     optional = {"dask", "distributed", "dp_accounting"}
     assert found - set(sys.stdlib_module_names) - {"pate_cli"} <= declared | optional
-
-
-def test_starting_up_imports_nothing_heavy():
-    program = (
-        "import sys; from pate_cli.cli.app import app\n"
-        "print(sorted({name.split('.')[0] for name in sys.modules}))"
-    )
-    run = subprocess.run(
-        [sys.executable, "-c", program], check=True, capture_output=True, text=True
-    )
-    loaded = ast.literal_eval(run.stdout)
-    assert not {"numpy", "scipy", "pyarrow", "pandas"} & set(loaded)

@@ -29,6 +29,7 @@ from pate_cli.accounting.sensitivity import (
     local_sensitivity_blocks,
     sensitivity_curve,
     smooth_sensitivity,
+    widened,
 )
 from pate_cli.core.arrays import Floats, Ints, column_ends, each_once
 
@@ -73,9 +74,7 @@ def costs_within(
         width = 1  # window[j] is the maximum over rows j … j + width − 1
         for index in np.flatnonzero(within.any(axis=1)).tolist():
             distance = int(distances[index])
-            while 2 * width <= 2 * distance + 1:
-                window[:-width] = np.maximum(window[:-width], window[width:])
-                width *= 2
+            width = widened(window, width, 2 * distance + 1)
             chosen = np.flatnonzero(within[index])
             column = place[index, chosen] - start
             # Two overlapping stretches cover the rows from row − d to row + d.

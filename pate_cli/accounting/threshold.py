@@ -34,12 +34,6 @@ from pate_cli.core.arrays import Floats
 _LARGE = 500.0
 
 
-def _log_answer(v: Floats, *, threshold: float, sigma: float) -> tuple[Floats, Floats]:
-    """(log Pr[answer], log Pr[refuse])."""
-    x = (v - threshold) / sigma
-    return log_ndtr(x), log_ndtr(-x)
-
-
 @dataclass(frozen=True)
 class PassMoments:
     """Part of the threshold in the cost of a whole query, per neighbour and direction.
@@ -66,9 +60,8 @@ def pass_moments(
 
     A neighbour moves v by at most `moved` ≥ 1 votes.
     """
-    here, below, above = (
-        _log_answer(v + step, threshold=threshold, sigma=sigma) for step in (0, -moved, moved)
-    )
+    margins = ((v + step - threshold) / sigma for step in (0, -moved, moved))
+    here, below, above = ((log_ndtr(x), log_ndtr(-x)) for x in margins)
     first, second = (
         (np.stack([answer for answer, _ in cases]), np.stack([refusal for _, refusal in cases]))
         for cases in ((here, below, here, above), (below, here, above, here))

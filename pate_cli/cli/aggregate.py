@@ -102,10 +102,8 @@ def aggregate(
 
 def _tell_price(quote: Quote, view: View, *, summed_up: bool) -> None:
     """Say what the run would cost for all votes."""
-    from pate_cli.disclosure.summary import of_quote
-
     if summed_up:
-        terminal.print_words([of_quote(quote)])
+        terminal.print_words(quote.said())
     else:
         view.note("dry run: the votes are in order, nothing was drawn or spent")
     for warning in quote.warnings:
@@ -131,7 +129,7 @@ def _record(asked: dict[str, Any], view: View) -> RecordPlace:
 
 def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: RecordPlace) -> None:
     """Print a table for a person: what was released, and what to do with the files."""
-    from pate_cli.disclosure.summary import of_report
+    from pate_cli.disclosure.guarantee import summary_of
 
     files = [to.report] if report.refused else [to.labels, to.report]
     written = [public_name(name) for name in files if name not in (None, os.devnull)]
@@ -141,7 +139,11 @@ def _sum_up(report: Report, to: Destination, *, votes: str, rows: int, record: R
     records = [public_name(min(os.path.relpath(path), path, key=len)) for path in paths]
     check = written[::-1] if len(written) == 2 else ()
     terminal.print_words(
-        [of_report(report, publish=written, secret=secret, check=check, records=records, rows=rows)]
+        [
+            summary_of(
+                report, publish=written, secret=secret, check=check, records=records, rows=rows
+            )
+        ]
     )
 
 
@@ -150,7 +152,7 @@ def _notes(
 ) -> Iterator[str]:
     """Yield what was answered and what all runs cost, unless a table says so; and warnings."""
     from pate_cli.disclosure.figures import pair
-    from pate_cli.disclosure.summary import not_asked
+    from pate_cli.disclosure.guarantee import not_asked
 
     spent, left = report.spent, not_asked(report, rows)
     if not summed_up and not report.refused:

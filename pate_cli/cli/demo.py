@@ -27,8 +27,8 @@ def demo(*, folder: FileName | None = None) -> None:
 
     import pate_cli as pate
     from pate_cli.disclosure.entry import RecordPlace
+    from pate_cli.disclosure.guarantee import summary_of
     from pate_cli.disclosure.record import RecordFile
-    from pate_cli.disclosure.summary import of_report
 
     terminal.refuse_closed()
     place = Path(tempfile.mkdtemp(prefix="pate-demo-")) if folder is None else Path(folder)
@@ -56,7 +56,7 @@ def demo(*, folder: FileName | None = None) -> None:
         f"  pate aggregate {votes.name} --target-epsilon {_TARGET} --output {labels.name}\n\n"
     )
     kept = [f"{votes.name} (if it were yours)"]
-    told = of_report(
+    told = summary_of(
         done.report,
         publish=[labels.name, report.name],
         secret=kept,

@@ -46,7 +46,7 @@ def release(
             out.write(place, done.report.to_json().encode())
             out.publish()
         except BaseException as error:
-            if done.report.sanitized.epsilon is not None and done.report.spent is not None:
+            if done.report.sanitized is not None and done.report.spent is not None:
                 error.add_note("what was drawn stays in the record and counts")
             raise
     summed_up = terminal.read_by_person() and not piped
@@ -74,10 +74,10 @@ def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
 
 def _sum_up(done: Released, place: str) -> None:
     """Print a table for a person: what was released, and what to do with the files."""
-    from pate_cli.disclosure.summary import of_report
+    from pate_cli.disclosure.guarantee import summary_of
 
     secret, public = (
         ["the votes", "the ledgers"][: 1 + (done.ledger is not None)],
         public_name(place),
     )
-    terminal.print_words([of_report(done.report, publish=[public], secret=secret, check=[public])])
+    terminal.print_words([summary_of(done.report, publish=[public], secret=secret, check=[public])])

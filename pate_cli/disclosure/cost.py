@@ -42,7 +42,7 @@ from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.core.noise import LARGEST_EPSILON
 from pate_cli.disclosure.external import Stated, stated_rdp
-from pate_cli.disclosure.settings import Draw, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.files.document import SPARING
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
@@ -131,7 +131,7 @@ class Cost:
 
     delta: float = 0.0
     rows: tuple[Rows, ...] = ()
-    draws: tuple[Draw, ...] = ()
+    draws: tuple[ReleasePlan, ...] = ()
     stated: tuple[Stated, ...] = ()
     pairs: tuple[Pair, ...] = ()
 

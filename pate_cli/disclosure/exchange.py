@@ -40,7 +40,7 @@ from pate_cli.disclosure.facts import Quote, report_of
 from pate_cli.disclosure.guarantee import covers
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
-from pate_cli.disclosure.run_checks import check_size
+from pate_cli.disclosure.verification import check_size
 
 Described = Report | Quote | str | PathLike[str]
 """A report or its file; or what a run would cost."""
@@ -149,7 +149,7 @@ def _released(report: Described) -> tuple[Cost, str]:
     """
     read = read_report(report) if isinstance(report, str | PathLike) else report
     if isinstance(read, Quote):
-        facts = ReportFacts(rounds=(Round.of(read.settings, answers=0),), drawn=0.0)
+        facts = ReportFacts(rounds=(Round.of(read.settings, answers=0),), sanitized=0.0)
         cost, why = Cost.of(read.settings), None if read.sound else read.warnings[0]
     else:
         check_size(read.rounds)

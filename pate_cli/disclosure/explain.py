@@ -206,8 +206,7 @@ def _promised(report: Report) -> Iterator[str]:
         numbers = vars(report.crosscheck).values()
         ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
         if ways:
-            told = " and ".join(ways)
-            yield f"For the labels alone, a textbook accountant gives epsilon {told}."
+            yield f"For the labels alone, a textbook accountant gives epsilon {' and '.join(ways)}."
 
 
 def _done(report: Report) -> Iterator[str]:

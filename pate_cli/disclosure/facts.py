@@ -6,6 +6,7 @@ every other field; `verify` does. A quote says beforehand what the report of a r
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
@@ -16,28 +17,30 @@ from numpy.typing import NDArray
 from pate_cli.accounting.composition import Step, Textbook, textbook
 from pate_cli.accounting.conversion import round_up
 from pate_cli.core.errors import LedgerError, ReportError
-from pate_cli.core.words import PublicFact, ReleaseKind
+from pate_cli.core.said import Pairs, Said
+from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.figures import pair
-from pate_cli.disclosure.guarantee import DRAWS, INPUTS, TOTAL, worded
+from pate_cli.disclosure.figures import pair, shown, verdict
+from pate_cli.disclosure.guarantee import DRAWS, INPUTS, TOTAL, guesses_of, worded
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
     DataIndependent,
     GroupGuarantee,
-    PublicPrior,
     Report,
     ReportFacts,
-    Sanitized,
-    Tested,
 )
 from pate_cli.disclosure.runs import Outcome, Run, in_full
 from pate_cli.disclosure.settings import Settings
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.document import SPARING, encoded
 from pate_cli.files.results import Result
-from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.votes.facts import Group
+
+_OF_REPORT: Final = (
+    *("epsilon", "delta", "sound", "queries", "max_answers", "data_independent"),
+    *("crosscheck", "groups", "warnings"),
+)
 
 
 def run_facts(done: Round, **came: Any) -> ReportFacts:
@@ -45,7 +48,7 @@ def run_facts(done: Round, **came: Any) -> ReportFacts:
 
     Args:
         done: what it was told, and what was answered.
-        **came: other fields of `ReportFacts`: `passed` of a test, `drawn` of a draw.
+        **came: other fields of `ReportFacts`: `passed` of a test, `sanitized` of a draw.
     """
     return ReportFacts(rounds=(stated(done),), **came)
 
@@ -65,7 +68,7 @@ def run_of(facts: ReportFacts) -> Run:
     came: dict[str, Any]
     if plan is not None:
         promised = not facts.seeded and all(done.private for done in facts.rounds)
-        came = {"outcome": Outcome.RELEASED, "delta": plan.delta, "draw": plan.draw}
+        came = {"outcome": Outcome.RELEASED, "draw": plan}
         came |= {"promised": promised}
     elif len(facts.rounds) != 1:
         raise ReportError("a report of several rounds is of no run by itself")
@@ -119,9 +122,10 @@ def report_of(facts: ReportFacts) -> Report:
         delta, labels_delta = everything.delta, labels.delta
     public = DataIndependent.of(everything, labels)
     epsilon, kind = _head(facts, public)
-    met = target.epsilon if target is not None and facts.passed is None else None
-    if met is not None and epsilon > met:
-        raise ReportError(f"epsilon {epsilon:g} does not meet the target {met:g} untested")
+    if target is not None and facts.passed is None and epsilon > target.epsilon:
+        raise ReportError(
+            f"epsilon {epsilon:g} does not meet the target {target.epsilon:g} untested"
+        )
     unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
     paper = plan is not None and rounds[0].analysis == "paper"
     return worded(
@@ -136,16 +140,13 @@ def report_of(facts: ReportFacts) -> Report:
             queries=sum(done.queries for done in rounds),
             answers=sum(done.answers for done in rounds),
             max_answers=sum(done.max_answers for done in rounds),
-            sanitized=_sanitized(facts),
             data_independent=public,
-            tested=None if target is None else _tested(target, facts, rounds[0].aggregator),
             groups=group_guarantees(
                 rounds[0].groups,
                 None if facts.total or facts.passed is not None else facts.cost,
                 epsilon=epsilon,
                 delta=delta,
             ),
-            met_target=met,
             unsettled=unsettled,
             crosscheck=None if facts.total else _crosscheck(rounds, labels_delta),
         )
@@ -182,7 +183,7 @@ def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
     It is the total of all runs, the target of labels that were tested, what their refusal costs,
     or the smaller of the worst case and the sanitized ε.
     """
-    target, plan, drawn = facts.target, facts.plan, facts.drawn
+    target, plan, drawn = facts.target, facts.plan, facts.sanitized
     if facts.total and facts.spent is not None:
         return round_up(facts.spent.epsilon), TOTAL
     if target is not None and facts.passed is not None:
@@ -190,21 +191,6 @@ def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
     if plan is None or drawn is None or public.epsilon <= drawn:
         return public.epsilon, "worst-case"
     return drawn, plan.kind.value
-
-
-def _sanitized(facts: ReportFacts) -> Sanitized:
-    plan = facts.plan
-    if plan is None:
-        return Sanitized(ReleaseKind.NONE)
-    numbers = (plan.order, plan.beta, plan.sigma, plan.delta_shift, plan.release_rdp)
-    return Sanitized(plan.kind, facts.drawn, *numbers)
-
-
-def _tested(target: TargetPlan, facts: ReportFacts, mechanism: Mechanism) -> Tested | None:
-    if facts.passed is None or not isinstance(mechanism, ScoredMechanism):
-        return None
-    orders = target.test_orders(mechanism)
-    return Tested(target.epsilon, target.refusal_epsilon, orders, target.bound)
 
 
 def _contradictions(facts: ReportFacts) -> Iterator[str]:
@@ -218,14 +204,14 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
             yield "a total of no runs"
         if (facts.earlier_draws, facts.external) != (draws, parts):
             yield "the draws and external parts of a total are those of its runs"
-        if (facts.passed, facts.sanitizer, facts.drawn) != (None, None, None):
+        if (facts.passed, facts.sanitizer, facts.sanitized) != (None, None, None):
             yield "a total has no test and no draw of its own"
         return
     check_alike(rounds)
     if any(done.id for done in rounds):
         yield "the name of a round is its ledger's alone"
     plan = facts.plan
-    if (facts.drawn is None) != (plan is None or not plan.publishes_draw):
+    if (facts.sanitized is None) != (plan is None or not plan.publishes_draw):
         yield "a sanitized epsilon stands there without its parameters, or they without it"
     if (facts.passed is None) == any(done.tested for done in rounds):
         yield "a release test stands there without its outcome, or an outcome without a test"
@@ -247,33 +233,6 @@ def answer_faults(done: Round) -> Iterator[str]:
         yield f"{name} answers all of {done.max_answers} queries, not {done.answers}"
 
 
-_OF_REPORT: Final = (
-    *("epsilon", "delta", "sound", "queries", "max_answers", "prior", "data_independent"),
-    *("crosscheck", "groups", "warnings"),
-)
-
-
-@dataclass(frozen=True)
-class Outlook:
-    """Expected outcome of a run with a target, before anything is spent; public.
-
-    Attributes:
-        target, refusal_epsilon, orders: as in `Tested`.
-        needed: whether the labels could cost more than the target, so that there is a release test.
-        chances: how likely made-up ensembles of this shape would pass: their mean, and the worst
-            and the best with what they are like; None where nothing is tested.
-        expected: answers, agreement with the plurality and pass probability of made-up teachers
-            who are right as often as the middle of the range; None where nothing is tested.
-    """
-
-    target: float
-    refusal_epsilon: float
-    orders: tuple[float, ...]
-    needed: bool
-    chances: Mapping[str, Any] | None
-    expected: Mapping[str, float] | None = None
-
-
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Quote(Result):
     """Worst case of a run, before anything is spent; public.
@@ -281,10 +240,12 @@ class Quote(Result):
     Attributes:
         settings: what the run would be told; the file has their fields as its own.
         epsilon: ε of everything that would be released, nats: the target where labels are tested.
-        delta, sound, queries, max_answers, prior, groups, data_independent, crosscheck: as in
-            `Report`.
+        delta, sound, queries, max_answers, groups, data_independent, crosscheck: as in `Report`.
         threshold: T of a mechanism that derives it.
-        target: what a target would mean.
+        chances: how likely made-up ensembles of this shape would pass a release test: their mean,
+            and the worst and the best with what they are like; None where nothing is tested.
+        expected: answers, agreement with the plurality and pass probability of made-up teachers
+            who are right as often as the middle of the range; None where nothing is tested.
         warnings: what to know before the run.
     """
 
@@ -295,10 +256,10 @@ class Quote(Result):
     queries: int
     max_answers: int
     threshold: float | None = field(default=None, metadata=SPARING)
-    prior: PublicPrior | None = field(default=None, metadata=SPARING)
     data_independent: DataIndependent
     crosscheck: Textbook | None = None
-    target: Outlook | None = None
+    chances: Mapping[str, Any] | None = field(default=None, metadata=SPARING)
+    expected: Mapping[str, float] | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     warnings: tuple[str, ...] = ()
 
@@ -317,12 +278,41 @@ class Quote(Result):
         """True: it is made of public numbers alone."""
         return True
 
+    def said(self) -> Said:
+        """Return what would be asked, what it would cost and what may be expected, by title."""
+        return [Pairs([*self._rows()])]
+
+    def _rows(self) -> Iterator[tuple[str, str]]:
+        yield "dry run", "the votes are in order; nothing was drawn, spent or labelled"
+        yield "would ask", f"{self.queries} rows, for at most {self.max_answers} answers"
+        if self.expected is not None:
+            answers, right = self.expected["answers"], self.expected["agreement"]
+            told = f"about {answers:.0f} answers, if teachers are right {right:.0%} of the time"
+            yield "expect", told
+        reading = "whatever the votes" if self.sound else "nothing is promised"
+        yield (
+            "epsilon",
+            f"at most {pair(self.epsilon, self.delta).removeprefix('epsilon ')}; {reading}",
+        )
+        yield from guesses_of([self.settings])
+        tested = self.settings.tested
+        if tested is not None:
+            told = f"a failed test gives no labels and costs {shown(tested.refusal_epsilon)}"
+            if self.chances is not None:
+                passes = math.floor(100.0 * self.chances["worst"]["chance"])
+                told = f"in the worst case tried {passes} in 100 runs pass; {told}"
+            yield "target", told
+        if self.sound:
+            yield "privacy", verdict(self.epsilon, self.delta)
+        else:
+            yield "privacy", "none: what the warning names was read from the votes"
+
     def headline(self) -> str:
         """Return the worst case."""
         return f"at most {pair(self.epsilon, self.delta)}, whatever the votes"
 
 
-def quote_of(settings: Settings, target: Outlook | None = None) -> Quote:
+def quote_of(settings: Settings) -> Quote:
     """Return what the report of a run would say if its labels passed and all were answered."""
     done = Round.of(settings, answers=settings.max_answers)
     report = report_of(run_facts(done, passed=None if settings.tested is None else True))
@@ -330,6 +320,5 @@ def quote_of(settings: Settings, target: Outlook | None = None) -> Quote:
     return Quote(
         settings=settings.published,
         threshold=mechanism.threshold if isinstance(mechanism, ComposedMechanism) else None,
-        target=target,
         **{name: getattr(report, name) for name in _OF_REPORT},
     )

@@ -6,13 +6,15 @@ read: nobody can put other words to the same numbers.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from pate_cli.core.said import Pairs
 from pate_cli.core.words import CEILING
-from pate_cli.disclosure.figures import pair, shown
-from pate_cli.disclosure.report import PublicPrior, Report, ReportFacts, Statement
+from pate_cli.disclosure.figures import nats, pair, shown, verdict
+from pate_cli.disclosure.report import Report, ReportFacts, Statement
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
@@ -41,7 +43,7 @@ NOT_PRIVATE: Final = (
 )
 PAPER: Final = (
     "The published analysis charges the expected cost over the aggregator's coins, which is below "
-    "a Renyi divergence; sanitized.epsilon is for comparison with the paper, not a bound."
+    "a Renyi divergence; the sanitized epsilon is for comparison with the paper, not a bound."
 )
 """Warning of a data-dependent ε of the published analysis."""
 
@@ -70,15 +72,15 @@ _EX_POST: Final = (
 )
 # Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20).
 _STATEMENTS: Final = {
-    "tested": "What is released, labels or the refusal, is (tested.target, delta)-differentially "
-    "private, whatever the votes.",
+    "tested": "What is released, labels or the refusal, is (target.epsilon, delta)-differentially "
+    "private, whatever the votes, where target stands in rounds.",
     "refusal": "For all neighbouring vote files D, D': Pr_D[refused] <= "
-    "exp(tested.refusal_epsilon) * Pr_D'[refused]. If what follows a refusal is (e, d)-"
-    "differentially private, all of it together is (max(tested.target, tested.refusal_epsilon + "
+    "exp(target.refusal_epsilon) * Pr_D'[refused]. If what follows a refusal is (e, d)-"
+    "differentially private, all of it together is (max(target.epsilon, target.refusal_epsilon + "
     "e), delta + d)-differentially private.",
     "all-votes": "Everything released is (data_independent.epsilon, delta)-differentially private, "
     "whatever the votes",
-    "released-epsilon": f"{_EX_POST.format('sanitized.epsilon', 'delta')}. Rounds may have been "
+    "released-epsilon": f"{_EX_POST.format('sanitized', 'delta')}. Rounds may have been "
     "chosen after seeing earlier labels.",
     "by-group": "For vote files that differ in a record of a group, with g its epsilon in groups. "
     + _EX_POST.format("g", "delta"),
@@ -115,14 +117,15 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     elif any("classes" in each.mechanism for each in rounds):
         public.append("the classes")
     public.append("the number of teachers")
-    k, who = first.teachers_per_record, "one teacher"
+    mechanism, who = first.aggregator, "one teacher"
+    k = mechanism.teachers_per_record
     if first.groups:
         public.append("their groups and weights")
         who = (
             "the teachers of one training record, all of one group and no more than its "
             "teachers_per_record"
         )
-    elif first.votes_together:
+    elif mechanism.votes_together:
         who = f"one teacher, whose vote counts up to {k} times"
     elif k > 1:
         who = f"{k} teachers, because one training record may have reached so many"
@@ -152,26 +155,13 @@ def teachers_reached(facts: ReportFacts) -> int:
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
     # Votes that move together are those of one teacher.
-    return 1 if first.votes_together else first.teachers_per_record
+    mechanism = first.aggregator
+    return 1 if mechanism.votes_together else mechanism.teachers_per_record
 
 
 def by_record(facts: ReportFacts) -> bool:
     """Return whether one training record is protected, and not all that one teacher has seen."""
     return bool(facts.external) or teachers_reached(facts) > 1
-
-
-def public_prior(rounds: Sequence[Settings]) -> PublicPrior | None:
-    """Return the public facts of the priors of all rounds; None if no round has one."""
-    given = [done.prior for done in rounds if done.prior is not None]
-    if not given:
-        return None
-    first, same = given[0], len(given) == len(rounds)
-    return PublicPrior(
-        weight=first.weight if same and {one.weight for one in given} == {first.weight} else None,
-        guesses=sum(prior.guesses for prior in given),
-        sha256=first.sha256 if same and {one.sha256 for one in given} == {first.sha256} else None,
-        presupposed=PRESUPPOSED,
-    )
 
 
 # --- what is promised ----------------------------------------------------------------------------
@@ -181,7 +171,6 @@ def worded(report: Report) -> Report:
     """Return a report with all sentences that follow from its facts and numbers."""
     report = replace(
         report,
-        prior=public_prior(report.rounds),
         adjacency=adjacency(report.rounds, external=bool(report.external)),
         covers=covers(report) + ("; earlier runs are not tracked" if report.spent is None else ""),
         statements=tuple(_statements(report)),
@@ -216,7 +205,7 @@ def premise_of(facts: ReportFacts) -> str:
 def promise(report: Report) -> str:
     """Return the headline (ε, δ) of a report with what it is, and what it rests on."""
     kind, said = report.epsilon_kind, pair(report.epsilon, report.delta)
-    if report.tested is not None:  # a target as it was stated
+    if report.passed is not None:  # a target as it was stated
         said = f"epsilon {shown(report.epsilon)} at delta {shown(report.delta)}"
     if not report.claimed:
         return f"{said}; nothing is promised"
@@ -242,20 +231,23 @@ def _summary(report: Report) -> str:
         said = pair(report.epsilon, report.delta)
         return f"{said} repeats the published analysis and is not a bound (see warnings)."
     text, spent = f"{promise(report)}.", report.spent
-    if report.tested is not None:
-        came = "passed" if report.passed else "are not released: they failed"
-        text += f" The labels {came} the release test of the target {shown(report.tested.target)}."
-    if report.met_target is not None:
-        text += f" It meets the target {shown(report.met_target)} without a test."
+    if report.target is not None:
+        target, passed = shown(report.target.epsilon), report.passed
+        came = "passed" if passed else "are not released: they failed"
+        text += (
+            f" It meets the target {target} without a test."
+            if passed is None
+            else f" The labels {came} the release test of the target {target}."
+        )
     if spent is not None and report.claims(TOTAL) and not report.total:
         together = pair(spent.epsilon, spent.delta)
         text += f" All {spent.count} runs in its record together cost {together}, {CHOSEN}."
-    return text if report.prior is None else f"{text} {report.prior.presupposed}"
+    return f"{text} {PRESUPPOSED}" if any(done.prior for done in report.rounds) else text
 
 
 def _statements(report: Report) -> Iterator[Statement]:
     """Yield the readings of the numbers, and which of them hold."""
-    tested, spent, premise = report.tested is not None, report.spent, f"{premise_of(report)}."
+    tested, spent, premise = report.passed is not None, report.spent, f"{premise_of(report)}."
     every = _STATEMENTS["tested"] if tested else _STATEMENTS["all-votes"] + premise
     yield Statement("all-votes", report.claimed, every)
     for name, there, end in (
@@ -269,6 +261,83 @@ def _statements(report: Report) -> Iterator[Statement]:
     if spent is not None and (spent.count > 1 or report.total):
         holds = report.claimed and all(run.claimed for run in spent.runs)
         yield from (Statement(name, holds, _STATEMENTS[name]) for name in (TOTAL, "sum"))
+
+
+# --- the summary for a person ------------------------------------------------------------------
+
+
+def summary_of(
+    report: Report,
+    *,
+    publish: Sequence[str],
+    secret: Sequence[str],
+    check: Sequence[str] = (),
+    records: Sequence[str] = (),
+    rows: int | None = None,
+) -> Pairs:
+    """Return what was released, what it is worth, and what to do with the files.
+
+    Args:
+        report: what was released.
+        publish: files to publish, as a person named them.
+        secret: files to keep secret.
+        check: files that `pate verify` takes.
+        records: files that tell of all runs.
+        rows: how many rows the votes have, if that is known.
+    """
+    found = [*_released(report, rows)]
+    found.append(("publish" if report.claimed else "written", ", ".join(publish)))
+    found.append(("keep secret", ", ".join(secret)))
+    if records:
+        found.append(("record", ", ".join(records)))
+    elif report.claimed:
+        found.append(("record", "none: this run and earlier ones are charged nowhere"))
+    if check:
+        found.append(("check it", shlex.join(["pate", "verify", *check])))
+    return Pairs(found)
+
+
+def not_asked(report: Report, rows: int) -> str | None:
+    """Say how many of the rows of the votes were not asked; None where all were."""
+    left = rows - report.queries
+    if left <= 0:
+        return None
+    return f"the first {report.queries} {report.rows}; the {left} after them were not asked"
+
+
+def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
+    left = None if rows is None else not_asked(report, rows)
+    if left is not None:
+        yield "asked", left
+    yield "answered", f"{report.answers} of {report.queries} {report.rows}"
+    yield "epsilon", promise(report).removeprefix("epsilon ")
+    if report.epsilon_kind == "upper" and report.claimed:
+        worst = nats(report.data_independent.epsilon)
+        yield "worst case", f"{worst}; {WHATEVER}{premise_of(report)}"
+    if len({own.epsilon for own in report.groups}) > 1:
+        least, *_, most = sorted(report.groups, key=lambda own: own.epsilon)
+        ends = (f"{nats(own.epsilon)} for {own.group}" for own in (least, most))
+        yield "by group", f"from {' to '.join(ends)}"
+    yield from guesses_of(report.rounds)
+    if not report.claimed:
+        yield "privacy", report.summary
+        return
+    epsilon, delta, kind = everything(report)
+    if report.spent is not None and kind != report.epsilon_kind:
+        runs = f"the {report.spent.count} runs in the record"
+        yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {WHATEVER}"
+    yield "privacy", verdict(epsilon, delta, kind)
+
+
+def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
+    """Yield what ε presupposes of priors, if there are any, for a summary."""
+    priors = [done.prior for done in rounds if done.prior is not None]
+    weights = {prior.weight for prior in priors}
+    if priors:
+        weight = f"{weights.pop()} votes" if len(weights) == 1 else "votes"
+        guesses = sum(prior.guesses for prior in priors)
+        told = "void if the votes or any private data shaped them"
+        yield "prior", f"{weight} for each of {guesses} guesses; {told}"
 
 
 # --- what to beware of ---------------------------------------------------------------------------

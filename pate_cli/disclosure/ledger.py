@@ -21,7 +21,7 @@ from pate_cli.core.checks import check_orders
 from pate_cli.core.errors import LedgerError
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.external import Stated, stated_rdp
-from pate_cli.disclosure.settings import Draw, ReleasePlan, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.files.addresses import LARGEST, reading
 from pate_cli.files.document import SPARING, Form, encoded
 from pate_cli.files.results import Result
@@ -139,7 +139,7 @@ class Ledger(Result):
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
+    def draws(self) -> tuple[ReleasePlan, ...]:
         """Every sanitized value that the rounds themselves published."""
         plans = (done.sanitizer for done in self.rounds)
         return tuple(draw for plan in plans if plan is not None for draw in plan.draws)
@@ -215,7 +215,7 @@ def sanitized_epsilon(
     plan: ReleasePlan,
     noise: Noise,
     *,
-    earlier: Sequence[Draw] = (),
+    earlier: Sequence[ReleasePlan] = (),
     external: Sequence[Stated] = (),
 ) -> float:
     """Spend the sanitizing noise once; return the ε that may be published, rounded up, nats.

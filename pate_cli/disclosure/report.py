@@ -26,13 +26,13 @@ from pate_cli.core.arrays import LabelSet, rows_of
 from pate_cli.core.errors import PateError, ReportError
 from pate_cli.core.said import Pairs, Said
 from pate_cli.core.stamps import __version__
-from pate_cli.core.words import Bound, LabelFormat, ReleaseKind
+from pate_cli.core.words import LabelFormat
 from pate_cli.disclosure.cost import Cost, Figure
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.runs import Spent
-from pate_cli.disclosure.settings import Draw, ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.addresses import Digest, digest_of, public_name, reading
 from pate_cli.files.document import (
@@ -51,6 +51,15 @@ from pate_cli.votes.facts import Group
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
 """Raised with every change of a field or of a sentence: it says whose words a report's are."""
+CHECKED: Final = "checked"
+"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
+_LARGEST: Final = 1 << 26  # bytes
+_OURS: Final = "give the file that --report wrote"
+_OTHERS: Final = {
+    "pate-ledger": "a ledger, which is SECRET; give the public report",
+    "pate-spend-record": "a record, which pate spent shows; give a report",
+    "dry_run": "a quote of --dry-run, nothing was released; give a report",
+}
 
 
 class Checked(enum.StrEnum):
@@ -75,29 +84,9 @@ class Checked(enum.StrEnum):
     FREE = "nothing"
 
 
-CHECKED: Final = "checked"
-"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
-
-
 def _by(how: Checked) -> dict[str, Any]:
     """Return the metadata of a fact that is checked so, and left out of files at its default."""
     return {CHECKED: how} | SPARING
-
-
-@dataclass(frozen=True)
-class Sanitized:
-    """A released data-dependent ε and the public parameters it was released with.
-
-    With release `none` all numbers are None. `release_rdp` is what the draw costs, exactly.
-    """
-
-    release: ReleaseKind
-    epsilon: float | None = None
-    order: float | None = None
-    beta: float | None = None
-    sigma_release: float | None = None
-    delta_failure: float | None = None
-    release_rdp: float | None = None
 
 
 @dataclass(frozen=True)
@@ -139,41 +128,11 @@ class LabelFile:
 
 
 @dataclass(frozen=True)
-class Tested:
-    """The release test of a target: all that was fixed beforehand.
-
-    The chance of passing and everything it was computed from stay secret.
-    """
-
-    target: float
-    refusal_epsilon: float
-    orders: tuple[float, ...]
-    bound: Bound
-
-
-@dataclass(frozen=True)
 class GroupGuarantee(Group):
     """A group of teachers, and the (ε, δ) of its records."""
 
     epsilon: float
     delta: float
-
-
-@dataclass(frozen=True)
-class PublicPrior:
-    """A public prior that voted beside the teachers.
-
-    Attributes:
-        weight: B, how many votes it had on a query; None where rounds differ in it.
-        guesses: how many of all queries it had a guess for.
-        sha256: of its file; None where rounds differ in it.
-        presupposed: what all that is said rests on.
-    """
-
-    weight: int | None
-    guesses: int
-    sha256: str | None
-    presupposed: str
 
 
 @dataclass(frozen=True)
@@ -195,7 +154,7 @@ class ReportFacts:
         total: true of a report on all runs in `spent` and no run by itself.
         sanitizer: how an ε was drawn from ledgers; None where it was not. A run that drew one says
             so in its round.
-        drawn: the sanitized ε; None where none is published.
+        sanitized: the ε that was drawn, nats, rounded up; None where none is published.
         seeded: whether the draw from ledgers came from a seed; nothing is promised then.
         earlier_draws: sanitized values that earlier releases drew of these rounds; ε includes them,
             as it does those that the rounds drew themselves.
@@ -214,9 +173,9 @@ class ReportFacts:
     passed: bool | None = field(default=None, metadata=_by(Checked.RELEASE_TEST))
     total: bool = field(default=False, metadata=_by(Checked.RECORD))
     sanitizer: ReleasePlan | None = field(default=None, metadata=_by(Checked.SANITIZING))
-    drawn: float | None = field(default=None, metadata=_by(Checked.SANITIZING))
+    sanitized: float | None = field(default=None, metadata=_by(Checked.SANITIZING))
     seeded: bool = field(default=False, metadata=_by(Checked.RECORD))
-    earlier_draws: tuple[Draw, ...] = field(default=(), metadata=_by(Checked.RECORD))
+    earlier_draws: tuple[ReleasePlan, ...] = field(default=(), metadata=_by(Checked.RECORD))
     external: tuple[Stated, ...] = field(default=(), metadata=_by(Checked.EXTERNAL))
     recorded: bool = field(default=True, metadata=_by(Checked.RECORD))
     spent: Spent | None = field(default=None, metadata=_by(Checked.RECORD))
@@ -229,15 +188,15 @@ class ReportFacts:
     @property
     def plan(self) -> ReleasePlan | None:
         """How the sanitized ε was drawn; None where none is published."""
-        if self.drawn is None or self.sanitizer is not None:
+        if self.sanitized is None or self.sanitizer is not None:
             return self.sanitizer
         return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
+    def draws(self) -> tuple[ReleasePlan, ...]:
         """Every sanitized value of these rounds, from first to last; all of them are charged."""
         plans = [*(done.sanitizer for done in self.rounds), self.sanitizer]
-        own = [plan.draw for plan in plans if plan is not None and plan.publishes_draw]
+        own = [draw for plan in plans if plan is not None for draw in plan.draws]
         return (*own, *self.earlier_draws)
 
     @property
@@ -288,16 +247,12 @@ class Report(ReportFacts, Result):
         mechanism: its name and public parameters.
         queries, answers, max_answers: rows asked, labels released, and the public cap on these;
             where a query has several labels, of pairs of a query and a label.
-        prior: a public prior that voted, too; `rounds` say which round had which.
         summary: the headline in a sentence.
         adjacency: who is protected.
         covers: what ε accounts for.
         statements: readings of the numbers, each with whether it holds.
-        sanitized: the data-dependent ε, if there is one.
         data_independent: the worst case.
         crosscheck: figures of textbook accountants for the labels alone; None in a total.
-        tested: the release test of a target; None where there was none.
-        met_target: a target that ε meets without a test; None where there is none.
         groups: of teachers that count differently, each with its ε; none is above the headline.
         unsettled: facts that were read off the votes (`classes`, `queries`), `draws` where earlier
             ones may not be charged, `inputs` that do not verify: with any, nothing is promised.
@@ -313,16 +268,12 @@ class Report(ReportFacts, Result):
     queries: int
     answers: int
     max_answers: int
-    prior: PublicPrior | None = field(default=None, metadata=SPARING)
     summary: str = ""
     adjacency: str = ""
     covers: str = ""
     statements: tuple[Statement, ...] = ()
-    sanitized: Sanitized
     data_independent: DataIndependent
     crosscheck: Textbook | None = None
-    tested: Tested | None = None
-    met_target: float | None = field(default=None, metadata=SPARING)
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     unsettled: tuple[str, ...] = field(default=(), metadata=SPARING)
     warnings: tuple[str, ...] = ()
@@ -390,23 +341,9 @@ class Report(ReportFacts, Result):
             ("guarantee", self.summary),
             ("protected", self.adjacency),
             ("worst case", worst if self.claims("all-votes") else "none that is claimed"),
-            *(() if self.prior is None else (("presupposed", self.prior.presupposed),)),
             *(("warning", warning) for warning in self.warnings),
         ]
         return [Pairs(told)]
-
-    def plot(self, axes: Any = None) -> Any:
-        """Draw the stated ε beside the worst case and the textbook's on matplotlib Axes. Public.
-
-        Args:
-            axes: where to draw; new ones if left out. Needs the extra `plot`.
-
-        Returns:
-            The Axes, with a bar a figure.
-        """
-        from pate_cli.disclosure.pictures import draw_report
-
-        return draw_report(self, axes)
 
     @property
     def releasable(self) -> bool:
@@ -465,15 +402,6 @@ class RefusedError(PateError):
         """`report` is the public report of the refusal."""
         super().__init__(message)
         self.report = report
-
-
-_LARGEST: Final = 1 << 26  # bytes
-_OURS: Final = "give the file that --report wrote"
-_OTHERS: Final = {
-    "pate-ledger": "a ledger, which is SECRET; give the public report",
-    "pate-spend-record": "a record, which pate spent shows; give a report",
-    "dry_run": "a quote of --dry-run, nothing was released; give a report",
-}
 
 
 def read_report(path: str | PathLike[str]) -> Report:

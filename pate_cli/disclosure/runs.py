@@ -34,7 +34,7 @@ from pate_cli.disclosure.cost import Cost, Figure, Pair
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.settings import Draw, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.files.document import SPARING
 
 _DIGITS: Final = 12
@@ -206,7 +206,7 @@ class Run:
         answers: labels released; None where there are none, or not yet.
         round: name of the round, by which a ledger of it is known; not in reports.
         session: digest of what it was opened with, where queries come one by one; not in reports.
-        draw: of a release from ledgers, the sanitized value that it published.
+        draw: of a release from ledgers, how the sanitized value was drawn that it published.
         drawn_from: names of the rounds that it was drawn from; not in reports.
         external: of an external part, all that is stated.
         votes: what the holder calls the votes; not in reports.
@@ -225,7 +225,7 @@ class Run:
     answers: int | None = field(default=None, metadata=SPARING)
     round: str = field(default="", metadata=SPARING)
     session: str | None = field(default=None, metadata=SPARING)
-    draw: Draw | None = field(default=None, metadata=SPARING)
+    draw: ReleasePlan | None = field(default=None, metadata=SPARING)
     drawn_from: tuple[str, ...] = field(default=(), metadata=SPARING)
     external: Stated | None = field(default=None, metadata=SPARING)
     votes: str | None = field(default=None, metadata=SPARING)
@@ -238,7 +238,8 @@ class Run:
         check_nonnegative("epsilon", self.epsilon)
         if not 0.0 <= self.delta < 1.0:
             raise LedgerError(f"run {shortened(self.id)}: delta {self.delta:g} is not below 1")
-        if sum(part is not None for part in (self.settings, self.draw, self.external)) != 1:
+        drawn = self.draw.draws if self.draw is not None else ()
+        if sum(map(bool, (self.settings, drawn, self.external))) != 1:
             raise LedgerError(f"run {shortened(self.id)} does not say what it cost")
 
     @classmethod
@@ -286,7 +287,7 @@ class Run:
                 return Cost(pairs=(Pair(*stated.pair, "stated"),))
             return Cost(self.delta, stated=(stated,))
         if settings is None:
-            return Cost(self.delta, draws=() if self.draw is None else (self.draw,))
+            return Cost() if self.draw is None else Cost(self.draw.delta, draws=self.draw.draws)
         cost = Cost.of(settings)
         if settings.rule is not None:  # a session is proved as a whole
             return Cost(pairs=(Pair(cost.own.epsilon, cost.own.delta, "session"),))

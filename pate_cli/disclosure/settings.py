@@ -24,7 +24,7 @@ from pate_cli.core.errors import ParameterError, quoted
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.files.document import SPARING, called, encoded
+from pate_cli.files.document import SPARING, encoded
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.votes.facts import Group, PriorFacts
@@ -32,6 +32,7 @@ from pate_cli.votes.facts import Group, PriorFacts
 # δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
 # that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
 _FAILURE_SHARE = 0.1
+_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def failure_delta(delta: float) -> float:
@@ -41,35 +42,10 @@ def failure_delta(delta: float) -> float:
 
 
 @dataclass(frozen=True)
-class Draw:
-    """The public parameters of one sanitized draw; its cost at any order follows from them.
-
-    Attributes:
-        beta: smoothness β > 0 per vote.
-        sigma: standard deviation in smooth sensitivities, > 0.
-        shift: κ ≥ 0 in smooth sensitivities.
-    """
-
-    beta: float
-    sigma: float = field(metadata=called("sigma_release"))
-    shift: float
-
-    def __post_init__(self) -> None:
-        self.rdp(1.0 + 1e-9)  # ParameterError where something is out of range
-
-    @property
-    def highest(self) -> float:
-        """The order from which on the draw costs infinitely much."""
-        return largest_order(self.beta)
-
-    def rdp(self, order: float) -> float:
-        """ε_κ(λ), nats; ParameterError where it is infinite."""
-        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
-
-
-@dataclass(frozen=True)
 class ReleasePlan:
-    """Public parameters of a sanitized release (theory in accounting.gnss).
+    """Public parameters of a sanitized release; its cost at any order follows from them.
+
+    The theory stands in accounting.gnss.
 
     Attributes:
         kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is
@@ -113,19 +89,23 @@ class ReleasePlan:
         return self.sigma * shift_quantile(self.delta_shift)
 
     @property
-    def draw(self) -> Draw:
-        """Public parameters of the draw."""
-        return Draw(beta=self.beta, sigma=self.sigma, shift=self.shift)
+    def draws(self) -> tuple[ReleasePlan, ...]:
+        """The plan itself where it publishes a draw, which is charged; else nothing."""
+        return (self,) if self.publishes_draw else ()
 
     @property
-    def draws(self) -> tuple[Draw, ...]:
-        """The draw, if there is one."""
-        return (self.draw,) if self.publishes_draw else ()
+    def highest(self) -> float:
+        """The order from which on the draw costs infinitely much."""
+        return largest_order(self.beta)
+
+    def rdp(self, order: float) -> float:
+        """ε_κ(λ): what the draw costs at an order, nats; ParameterError where it is infinite."""
+        return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
     @property
     def release_rdp(self) -> float:
         """ε_κ(λ): what the draw itself costs, nats."""
-        return self.draw.rdp(self.order)
+        return self.rdp(self.order)
 
     @property
     def overhead(self) -> float:
@@ -144,9 +124,6 @@ class ReleasePlan:
         """
         wide = max(smooth, NARROWEST / self.sigma)
         return rdp + wide * (self.shift + self.sigma * deviate) + self.overhead
-
-
-_SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 @dataclass(frozen=True)
@@ -253,10 +230,13 @@ class Settings:
             yield f"{prior.guesses} guesses of its prior for {queries} queries"
         if prior is not None and not _SHA256.fullmatch(prior.sha256):
             yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
-        if self.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
+        if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
             yield "a record moves votes of several teachers, it was charged for those of one"
         if self.groups:
-            k, moved = self.teachers_per_record, max(one.votes_per_record for one in self.groups)
+            k, moved = (
+                mechanism.teachers_per_record,
+                max(one.votes_per_record for one in self.groups),
+            )
             if moved != k:
                 yield f"a record of its groups moves up to {moved} votes, it was charged for {k}"
             if len({group.group for group in self.groups}) < len(self.groups):
@@ -291,24 +271,15 @@ class Settings:
         return Settings.of(self, sanitizer=drawn)
 
     @property
-    def teachers_per_record(self) -> int:
-        """How many votes of a query one record moves, as the run is charged."""
-        return self.aggregator.teachers_per_record
-
-    @property
-    def votes_together(self) -> bool:
-        """True where these are the votes of one teacher."""
-        return self.aggregator.votes_together
-
-    @property
     def protected(self) -> tuple[Any, ...]:
         """Votes that one record moves; runs that differ in it have no common neighbours."""
-        return (self.teachers_per_record, self.votes_together, self.groups)
+        mechanism = self.aggregator
+        return (mechanism.teachers_per_record, mechanism.votes_together, self.groups)
 
     @property
     def tested(self) -> TargetPlan | None:
         """The target, where labels leave only if they pass its test; None without a test."""
-        return None if self.target is None or not self.target.tested else self.target
+        return None if self.target is None or not self.target.test_orders else self.target
 
     @property
     def claimed(self) -> bool:

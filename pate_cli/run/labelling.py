@@ -189,7 +189,7 @@ def run(
         return found, None
     ledger = account.ledger(done)
     if plan.publishes_draw:
-        found = replace(found, drawn=sanitized_epsilon(ledger, plan, key.aside("release")))
+        found = replace(found, sanitized=sanitized_epsilon(ledger, plan, key.aside("release")))
     return found, ledger
 
 
@@ -249,7 +249,7 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
     target, queries = settings.target, settings.queries
     if target is None or not isinstance(mechanism, ScoredMechanism):
         raise ValueError("there is no target to test")
-    states, orders = target.states(mechanism), np.array(target.test_orders(mechanism))
+    states, orders = target.states(mechanism), np.array(target.test_orders)
     counted = TallySum()
     ceiling = mechanism.worst_rdp(queries=queries, answers=settings.max_answers, orders=orders)
     for tally in rows.over(mechanism, OnCounts(TallyCells(states.of))):

@@ -11,7 +11,7 @@ from pate_cli.core.errors import CeilingError, OutputError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.stamps import now
 from pate_cli.disclosure.entry import Entry, RecordPlace
-from pate_cli.disclosure.facts import Outlook, Quote, quote_of, report_of
+from pate_cli.disclosure.facts import Quote, quote_of, report_of
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import RefusedError, Report
@@ -34,7 +34,7 @@ from pate_cli.verbs.promise import (
 from pate_cli.verbs.request import Progress, Request, Votes
 
 if TYPE_CHECKING:
-    from pate_cli.planning.forecast import Forecast
+    pass
 
 
 @dataclass(frozen=True)
@@ -172,23 +172,11 @@ def quoted_for(votes: Votes, asked: Mapping[str, Any]) -> Quote:
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
         forecast = foreseen(request, settings)
-        found = quote_of(settings, _outlook(request, settings, forecast))
+        found = quote_of(settings)
         warnings = [*found.warnings, *beware]
-        if forecast is not None and forecast.best_chance < asked["min_pass"]:
-            warnings.append(_HOPELESS.format(forecast.best_chance))
+        if forecast is not None:
+            chances, expected = forecast.named_chances(), forecast.at(forecast.middle)
+            found = replace(found, chances=chances, expected=expected)
+            if forecast.best_chance < asked["min_pass"]:
+                warnings.append(_HOPELESS.format(forecast.best_chance))
         return replace(found, warnings=tuple(warnings))
-
-
-def _outlook(request: Request, settings: Settings, forecast: Forecast | None) -> Outlook | None:
-    """Return what may be expected of a run with a target, before anything is spent."""
-    target = settings.target
-    if target is None:
-        return None
-    return Outlook(
-        target=target.epsilon,
-        refusal_epsilon=target.refusal_epsilon,
-        orders=target.test_orders(request.scored),
-        needed=target.tested,
-        chances=None if forecast is None else forecast.named_chances(),
-        expected=None if forecast is None else forecast.at(forecast.middle),
-    )

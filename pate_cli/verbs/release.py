@@ -30,9 +30,14 @@ from pate_cli.disclosure.ledger import Ledger, sanitized_epsilon
 from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
-from pate_cli.disclosure.run_checks import faults_of_runs, same_cost
 from pate_cli.disclosure.runs import Outcome, Run, Spent
-from pate_cli.disclosure.verification import FAILED, PROMISE, Evidence, checks_of
+from pate_cli.disclosure.verification import (
+    FAILED,
+    PROMISE,
+    checks_of,
+    faults_of_runs,
+    same_cost,
+)
 from pate_cli.files.addresses import (
     LARGEST,
     has_no_name,
@@ -118,7 +123,7 @@ def _told(held: Held, name: str, *, unverified: bool) -> SpendRecord:
         if isinstance(held, SpendRecord):
             faults, runs = list(faults_of_runs(held.runs)), held.runs
         else:
-            checks = [check for check in checks_of(Evidence(held)) if check.outcome == FAILED]
+            checks = [check for check in checks_of(held) if check.outcome == FAILED]
             faults = [check.detail for check in checks if check.name != PROMISE]
             runs = () if faults and not unverified else _runs_of(held, claimed=not unverified)
     except (ParameterError, UnreachableError) as error:
@@ -297,7 +302,7 @@ def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run
         earlier=(*total.draws, *past),
         external=facts.external,
     )
-    return replace(facts, drawn=drawn)
+    return replace(facts, sanitized=drawn)
 
 
 def _stated(parts: Sequence[Stated], known: SpendRecord, *, began: str) -> SpendRecord:

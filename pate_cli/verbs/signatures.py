@@ -507,7 +507,7 @@ def verify(
     """
     from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.report import report_in
-    from pate_cli.disclosure.verification import Evidence, Verification, checks_of
+    from pate_cli.disclosure.verification import Verification, checks_of
     from pate_cli.files.addresses import has_no_name, public_name
 
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
@@ -519,8 +519,9 @@ def verify(
             )
     found = report_in(report)
     known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
-    evidence = Evidence(found, known, labels, priors, with_dp_accounting)
-    return Verification(found.epsilon, found.delta, tuple(checks_of(evidence)))
+    compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
+    checks = checks_of(found, **compared, library=with_dp_accounting)
+    return Verification(found.epsilon, found.delta, tuple(checks))
 
 
 @verb
@@ -540,7 +541,7 @@ def explain(report: Report | File) -> Explanation:
     """
     from pate_cli.disclosure.explain import explanation_of
     from pate_cli.disclosure.report import report_in
-    from pate_cli.disclosure.verification import Evidence, checks_of
+    from pate_cli.disclosure.verification import checks_of
 
     found = report_in(report)
-    return explanation_of(found, list(checks_of(Evidence(found))))
+    return explanation_of(found, list(checks_of(found)))

@@ -19,7 +19,7 @@ from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.report import Report, read_report
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
-from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, Evidence, checks_of
+from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
 from pate_cli.files.addresses import named, public_name, reading
 from pate_cli.files.document import encoded
 from pate_cli.files.results import Result
@@ -247,7 +247,7 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     own = None if report.run is None else record.known(report.run)
     if own is None and not report.private:
         return Check(name, OK, "drawn from a seed, which promises nothing and costs nothing")
-    failed = (check for check in checks_of(Evidence(report, record)) if check.outcome == FAILED)
+    failed = (check for check in checks_of(report, record=record) if check.outcome == FAILED)
     faults = (check.detail for check in failed if check.name != PROMISE)
     told = 0 if report.spent is None else report.spent.count
     found = f"a total of {told} runs, all in the record"

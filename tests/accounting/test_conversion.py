@@ -1,4 +1,4 @@
-"""(ε, δ) from Rényi curves against multiple precision; rounding that never goes down."""
+"""Rényi and Gaussian DP converted to (ε, δ), and curves between their orders."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pate_cli.accounting.conversion import conversion_cost, round_up
+from pate_cli.accounting.conversion import (
+    conversion_cost,
+    gaussian_delta,
+    gaussian_epsilon,
+    round_up,
+)
 from pate_cli.core.errors import ParameterError
 from slices import tries
 
@@ -88,3 +93,40 @@ def test_nearby_values_print_alike():
 def test_what_cannot_be_rounded(value):
     with pytest.raises(ParameterError, match=f"a finite number can be rounded up, got {value}"):
         round_up(value)
+
+
+def exact_delta(mu, epsilon):
+    with mp.workdps(60):
+        m, e = mp.mpf(mu), mp.mpf(epsilon)
+        return mp.ncdf(-e / m + m / 2) - mp.exp(e) * mp.ncdf(-e / m - m / 2)
+
+
+@settings(max_examples=tries(200))
+@given(mu=st.floats(0.01, 12.0), steps=st.floats(-1.0, 12.0))
+def test_delta_with_many_digits(mu, steps):
+    epsilon = max(0.0, mu * (mu / 2.0 + steps))  # so that −ε/μ + μ/2 = −steps
+    found = gaussian_delta(mu=mu, epsilon=epsilon)
+    exact = exact_delta(mu, epsilon)
+    assert exact <= found <= exact * (1 + mp.mpf("1e-9")) + mp.mpf("1e-300")
+
+
+@settings(max_examples=tries(100))
+@given(mu=st.floats(0.005, 20.0), log_delta=st.floats(-60.0, -0.01))
+def test_epsilon_inverts_delta_from_above(mu, log_delta):
+    delta = math.exp(log_delta)
+    epsilon = gaussian_epsilon(mu=mu, delta=delta)
+    assert epsilon >= 0.0
+    assert gaussian_delta(mu=mu, epsilon=epsilon) <= delta
+    assert float(exact_delta(mu, epsilon)) <= delta * (1.0 + 1e-9)
+    if epsilon > 0.0:
+        assert float(exact_delta(mu, epsilon * (1.0 - 1e-9))) >= delta * (1.0 - 1e-6)
+    else:
+        assert float(exact_delta(mu, 0.0)) <= delta * (1.0 + 1e-12)
+
+
+def test_extremes_stay_finite():
+    assert gaussian_epsilon(mu=100.0, delta=1e-300) == pytest.approx(
+        5000.0 + 37.0 * 100.0, rel=0.01
+    )
+    assert gaussian_delta(mu=0.01, epsilon=50.0) == 0.0
+    assert gaussian_delta(mu=50.0, epsilon=0.0) == pytest.approx(1.0, abs=1e-15)

@@ -1,23 +1,31 @@
-"""The lattice of scores: a vote is a whole number of cells; cost and sensitivity share a table."""
+"""A grid of scores, and the lattice on which a vote moves a Confident query least."""
 
 from __future__ import annotations
+
+import functools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphs import Graph
 from lattices import COARSE
 from pate_cli.accounting.cost_table import costs_within
 from pate_cli.accounting.gaussian.noisy_max import (
     SCORE_ERROR,
     argmax_score_range,
+    rival_lipschitz,
     score_lipschitz,
     scores,
 )
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.score_grid import FINE, ScoreGrid
-from slices import tries
+from pate_cli.accounting.tested_budget import DISTANCES
+from pate_cli.mechanisms.confident import ConfidentGNMax
+from pate_cli.mechanisms.interactive import InteractiveGNMax
+from slices import some, tries
 
 
 def grid_of(*, resolution=FINE, **shape):
@@ -144,3 +152,185 @@ def test_noise_of_next_to_nothing_moves_a_score_over_all_cells():
         distances=np.array([0, 1, 255]),
     )
     assert found[:, 0].tolist() == [3.0, grid.size - 1, grid.size - 1]
+
+
+EVERY = np.arange(DISTANCES)
+# (τ, m, σ): near ties and clear votes, little noise and much, scores that are clamped from below.
+SHAPES = [
+    (20, 3, 2.0),
+    (20, 2, 3.0),
+    (250, 10, 40.0),
+    (300, 3, 10.0),
+    (60, 4, 1.0),
+    (60, 30, 6.0),
+    (9, 5, 0.7),
+    (12, 3, 50.0),
+    (40, 200, 3.0),
+]
+shapes_of_x = pytest.mark.parametrize("shape", some(SHAPES, 2), ids="{0[0]}x{0[1]}-{0[2]:g}".format)
+
+
+def histograms(random, teachers, classes):
+    """Draws of all kinds: from any distribution, of equal counts, with votes missing."""
+    kind = random.integers(3)
+    if kind == 0:
+        return random.multinomial(teachers, random.dirichlet(np.full(classes, 0.3)))
+    if kind == 1:
+        return random.multinomial(random.integers(teachers + 1), np.full(classes, 1 / classes))
+    counts, high = np.zeros(classes, dtype=np.int64), random.integers(1, teachers + 1)
+    tied = min(classes, teachers // high)
+    counts[:tied] = high
+    counts[-1] += min(teachers - tied * high, high - counts[-1])
+    return counts
+
+
+@functools.cache
+def pairs(teachers, classes, number=1500):
+    """Neighbours: a vote moved, cast or withdrawn, mostly among the first classes; [2, number]."""
+    random = np.random.default_rng(teachers + classes)
+    here = np.array([histograms(random, teachers, classes) for _ in range(number)])
+    there = here.copy()
+    for counts in there:
+        order = np.argsort(-counts)
+        first, second = (
+            order[random.integers(min(classes, random.choice([3, classes])))] for _ in range(2)
+        )
+        kind = random.integers(4)
+        if kind != 0 and counts[first] > 0:
+            counts[first] -= 1
+        if kind != 1 and counts.sum() < teachers:
+            counts[second] += 1
+    return here, there
+
+
+@shapes_of_x
+def test_what_a_vote_does_to_the_score_hangs_on_what_it_does_to_the_plurality(shape):
+    """Up: z falls by L/2 to L. Level: it moves by L/2 at most. Down: it rises by L/2 to L."""
+    teachers, classes, sigma = shape
+    files = pairs(teachers, classes)
+    here, there = (scores(counts, sigma=sigma) for counts in files)
+    moved = (there - here) * sigma / np.sqrt(2.0)
+    raised = files[1].max(axis=1) - files[0].max(axis=1)
+    seen = np.minimum(here, there) > -36.0
+    slack = 2.0 * SCORE_ERROR * sigma
+    for step, low, high in ((1, -1.0, -0.5), (0, -0.5, 0.5), (-1, 0.5, 1.0)):
+        of = moved[seen & (raised == step)]
+        assert of.size > 20
+        assert low - slack <= of.min()
+        assert of.max() <= high + slack
+    total = np.abs(there - here + rival_lipschitz(sigma) * raised)[seen]
+    assert 0.9 * rival_lipschitz(sigma) * (sigma < 11.0) <= total.max() <= rival_lipschitz(sigma)
+
+
+def of_shape(shape):
+    teachers, classes, sigma = shape
+    return ConfidentGNMax(
+        teachers, classes, threshold=0.7 * teachers, sigma1=0.4 * teachers, sigma2=sigma
+    )
+
+
+def faults(table, cells, costs):
+    """What does not hold of a lattice for given pairs of cells and what they cost."""
+    here, there = (table.on_lattice(each) for each in cells)
+    rows, columns = np.abs(here - there).max(axis=0)
+    found = set()
+    if rows > 1 or columns > table.lattice.stride:
+        found.add("moves")
+    within = [table.within(each, EVERY) for each in cells]
+    for one, other, cost in ((0, 1, costs[0]), (1, 0, costs[1])):
+        if np.any(within[one][0] < cost * (1.0 - 1e-12)):
+            found.add("cost")
+        if np.any(within[one][:-1] > within[other][1:] * (1.0 + 1e-12)):
+            found.add("reach")
+    return found
+
+
+@shapes_of_x
+@pytest.mark.parametrize(("order", "resolution"), some([(1.5, COARSE), (9.0, FINE)], 3))
+def test_every_distance_of_one_lies_in_the_next_of_its_neighbour(shape, order, resolution):
+    """(P2) at all 64 distances, for cells of a deeper grid as well."""
+    mechanism = of_shape(shape)
+    table, deep = (mechanism.cost_table(each, resolution) for each in (order, 30.0))
+    for grid in (table.grid, deep.grid):
+        cells = [
+            np.stack([each[:, 0], table.grid.merged(each[:, 1], grid)], axis=1)
+            for each in (mechanism.cells_of(counts, grid) for counts in pairs(*shape[:2], 300))
+        ]
+        costs = [table.cost(each) for each in cells]
+        assert faults(table, cells, costs) == set()
+    # Where it is used, it is never above what v and z move by apart.
+    if table.rivals is not None:
+        apart = replace(table, rivals=None)
+        sharp, wide = (each.within(cells[0], EVERY) for each in (table, apart))
+        assert np.all(sharp <= wide * (1.0 + 1e-12))
+        assert shape[0] < 250 or sharp.sum() < 0.99 * wide.sum()
+
+
+@functools.cache
+def reach(table, row, column, distance):
+    """The largest cost after so many votes, one after the other, by what each may do."""
+    if not 0 <= row < table.lattice_rows:
+        return 0.0
+    if distance == 0:
+        highest = int(table.rivals.highest[row])
+        return float(table.cost(np.array([[row, min(max(column, 0), highest)]]))[0])
+    half = table.rivals.shift
+    return max(
+        reach(table, row + step, column + (1 - step) * half, distance - 1) for step in (-1, 0, 1)
+    )
+
+
+@pytest.mark.parametrize("order", [2.0, 9.0])
+def test_plain_loops_over_votes(order):
+    mechanism = ConfidentGNMax(7, 3, threshold=4.0, sigma1=2.0, sigma2=1.5)
+    table = mechanism.cost_table(order)
+    graph = Graph.of(7, 3, missing=2)
+    cells = mechanism.cells_of(graph.histograms, table.grid)
+    found = table.within(cells, np.arange(9))
+    for place in range(0, len(cells), 7):
+        for distance in range(9):
+            row, column = cells[place].tolist()
+            # Votes in any order: on the way, `reach` may leave the lattice and is then lost.
+            inside = max(
+                reach(table, row + step, column + (distance - step) * table.rivals.shift, 0)
+                for step in range(-distance, distance + 1)
+            )
+            assert found[distance, place] == pytest.approx(inside, rel=1e-12)
+            assert found[distance, place] >= reach(table, row, column, distance) * (1.0 - 1e-12)
+
+
+@pytest.mark.parametrize(("teachers", "classes", "sigma"), [(8, 3, 1.5), (6, 4, 3.0), (9, 2, 2.0)])
+def test_nothing_within_so_many_votes_costs_more(teachers, classes, sigma):
+    """Every histogram of a few teachers, votes missing or not."""
+    mechanism = of_shape((teachers, classes, sigma))
+    graph = Graph.of(teachers, classes, missing=2)
+    for order in (1.5, 4.0, 20.0):
+        table = mechanism.cost_table(order)
+        cells = mechanism.cells_of(graph.histograms, table.grid)
+        cost = table.cost(cells)
+        within = table.within(cells, np.arange(teachers + 1))
+        for distance, found in enumerate(within):
+            near = np.where(graph.distances <= distance, cost[None, :], 0.0).max(axis=1)
+            assert np.all(near <= found * (1.0 + 1e-12))
+
+
+def test_two_classes_count_the_rivals_votes():
+    mechanism = of_shape((30, 2, 4.0))
+    table = mechanism.cost_table(3.0)
+    counts = np.array([[30 - votes, votes] for votes in range(16)])
+    columns = table.on_lattice(mechanism.cells_of(counts, table.grid))[:, 1]
+    assert np.ptp(columns - table.rivals.shift * counts[:, 1]) <= 1
+    assert columns[-1] <= table.lattice.size - 1
+
+
+def test_where_v_is_no_count_of_the_winner_or_columns_are_too_many_they_move_apart():
+    alone = {"threshold": 20.0, "sigma1": 9.0}
+    untied = [
+        InteractiveGNMax(30, 3, sigma2=5.0, **alone),
+        ConfidentGNMax(30, 3, sigma2=5.0, teachers_per_record=2, **alone),
+        ConfidentGNMax(30, 3, sigma2=1e-3, **alone),
+    ]
+    for mechanism in untied:
+        table = mechanism.cost_table(3.0)
+        assert table.rivals is None
+        assert table.lattice == table.grid == mechanism.argmax.cost_table(3.0).grid

@@ -286,7 +286,7 @@ def charged_epsilon(report: pate.Report, *, delta: float) -> float:
 
     Converted by Proposition 12 of Canonne, Kamath and Steinke (2020).
     """
-    drawn = report.sanitized
+    drawn = report.plan
     cost = drawn.release_rdp
     return float(
         cost + np.log1p(-1.0 / drawn.order) - np.log(delta * drawn.order) / (drawn.order - 1.0)
@@ -316,9 +316,7 @@ class ReleaseCase(DrawnCase):
         sides = []
         for votes in (self.one, self.other):
             ledger = self._ledger(votes)
-            found = [
-                pate.release(ledger, **self.release).report.sanitized.epsilon for _ in range(draws)
-            ]
+            found = [pate.release(ledger, **self.release).report.sanitized for _ in range(draws)]
             sides.append(np.array(found))
         return [by_bins(*sides)]
 
@@ -366,7 +364,7 @@ class WholeCase(ReleaseCase):
             **self.parameters,
         )
         report = done.report
-        return done.labels.labels + 1, report.sanitized.epsilon, report.data_independent.epsilon
+        return done.labels.labels + 1, report.sanitized, report.data_independent.epsilon
 
 
 @dataclass(frozen=True)

@@ -85,7 +85,7 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder
     again = json.loads((folder / "again.json").read_text())
     jsonschema.validate(again, report_schema())
     (earlier,) = again["earlier_draws"]
-    assert earlier["beta"] == found["sanitized"]["beta"]
+    assert earlier["beta"] == found["sanitizer"]["beta"]
     assert "1 earlier release" in pate_cli.rdp_curve("again.json").covers
 
 

@@ -267,7 +267,7 @@ def _files(folder):
 FROM_LABELS = {"answers", "rounds.0.answers", "labels.bytes", "labels.sha256"}
 # A sanitized epsilon is drawn; the headline, where it comes from and the sentence about it follow
 # from it and public numbers, which `follows_from_the_draw` checks.
-FROM_DRAW = {"drawn", "sanitized.epsilon", "epsilon", "epsilon_kind", "summary"}
+FROM_DRAW = {"sanitized", "epsilon", "epsilon_kind", "summary"}
 
 
 _RUN_ANSWERS = re.compile(r"spent\.runs\.\d+\.answers")
@@ -311,7 +311,7 @@ def changed(value, leaves, path=""):
 def same_reports(one, two):
     """Byte by byte, but for what is paid for."""
     here, there = json.loads(one), json.loads(two)
-    drawn = here["sanitized"]["release"] != "none"
+    drawn = "sanitized" in here
     allowed = FROM_DRAW if drawn else set()
     paid = {
         path: leaf for path, leaf in flat(there).items() if path in allowed or from_labels(path)
@@ -324,9 +324,9 @@ def same_reports(one, two):
 
 def follows_from_the_draw(report):
     """The headline is the smaller of two published numbers, and the sentence names it."""
-    sanitized, public = report["sanitized"]["epsilon"], report["data_independent"]["epsilon"]
+    sanitized, public = report["sanitized"], report["data_independent"]["epsilon"]
     assert report["epsilon"] == min(sanitized, public)
-    kind = "worst-case" if public <= sanitized else report["sanitized"]["release"]
+    kind = "worst-case" if public <= sanitized else "upper"
     assert report["epsilon_kind"] == kind
     if report["private"]:
         assert f"epsilon {report['epsilon']:.4f} at" in report["summary"]

@@ -66,11 +66,12 @@ def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
     assert done.exit_code == 0, done.stderr
     report = json.loads(done.stdout)
     assert (report["epsilon"], report["epsilon_kind"], report["sound"]) == (1.5, "target", True)
-    assert report["tested"] == {
-        "target": 1.5,
+    assert report["rounds"][0]["target"] == {
+        "epsilon": 1.5,
+        "delta": 1e-5,
         "refusal_epsilon": 0.75,
-        "orders": TargetPlan.of(1.5, delta=1e-5).orders.tolist(),
         "bound": "two-tail",
+        "test_orders": TargetPlan.of(1.5, delta=1e-5).orders.tolist(),
     }
     assert {one["id"] for one in report["statements"] if one["holds"]} == {
         "all-votes",
@@ -238,7 +239,7 @@ def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):
     asked = heads(refuse=True)
     done = pate("aggregate", votes, "--target-epsilon", 50, *ALL)
     report = json.loads(done.stdout)
-    assert (done.exit_code, asked, report["tested"]) == (0, [], None)
+    assert (done.exit_code, asked, report.get("passed")) == (0, [], None)
     assert report["epsilon"] == report["data_independent"]["epsilon"] < 50
     assert report["epsilon_kind"] == "worst-case"
     assert "without a test" in report["summary"]
@@ -248,9 +249,9 @@ def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):
 def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     heads(refuse=False)
     words = ("aggregate", two_classes, "--spend", RECORD, "--force")
-    assert json.loads(pate(*words, "--budget", 1).stdout)["tested"]["target"] == 1.0
+    assert json.loads(pate(*words, "--budget", 1).stdout)["rounds"][0]["target"]["epsilon"] == 1.0
     report = json.loads(pate(*words, "--budget", 2.5).stdout)
-    assert report["tested"]["target"] == 1.5
+    assert report["rounds"][0]["target"]["epsilon"] == 1.5
     assert report["spent"]["epsilon"] <= 2.5
     done = pate(*words, "--budget", 2.5)
     assert done.exit_code == 5

@@ -48,10 +48,11 @@ def test_every_line_that_it_prints_runs_and_costs_what_it_says(pate, votes, goal
         assert report["epsilon"] == winner["epsilon"]
         assert report["max_answers"] == (winner["max_answers"] or winner["queries"])
     if release == "upper":
-        for name in ("order", "beta", "sigma_release"):
-            assert report["sanitized"][name] == winner[name]
+        plan = report["rounds"][0]["sanitizer"]
+        told = {"order": "order", "beta": "beta", "sigma": "sigma_release"}
+        assert {name: plan[name] for name in told} == {n: winner[at] for n, at in told.items()}
     if release == "target":
-        assert report["tested"]["target"] == 2
+        assert report["rounds"][0]["target"]["epsilon"] == 2
 
 
 def test_public_and_made_up_votes_make_it_releasable(pate, votes):

@@ -7,7 +7,6 @@ import pytest
 
 from pate_cli.accounting import conversion, sensitivity
 from pate_cli.accounting.gaussian import noisy_max
-from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.core import checks
 from pate_cli.core.errors import ParameterError
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -102,8 +101,3 @@ def test_counts_have_at_least_two_classes(shape):
         noisy_max.scores(np.ones(shape, dtype=np.int64), sigma=2.0)
     assert "at least 2 classes" in str(caught.value)
     assert str(shape) in str(caught.value)
-
-
-def test_scores_that_are_no_numbers():
-    with pytest.raises(ParameterError, match="got nan"):
-        two_tail_rdp(np.array([-1.0, np.nan]), sigma=9.0, orders=TEN)

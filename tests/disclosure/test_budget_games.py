@@ -28,7 +28,7 @@ def stated(name, epsilon, delta=0.0):
 
 
 def at_target(name, epsilon, delta, refusal, outcome=Outcome.PENDING):
-    target = TargetPlan(epsilon, delta, refusal)
+    target = TargetPlan(epsilon, delta, refusal, test_orders=(8.0,))
     settings = told(GNMax(20, 3, sigma2=4.0), 10, delta=delta, target=target)
     return Run.of(id=name, outcome=outcome, time=None, settings=settings)
 

@@ -19,7 +19,7 @@ from pate_cli.disclosure.facts import quote_of, report_of, run_facts
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.report import DataIndependent
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.disclosure.settings import Draw, ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import base
 from pate_cli.mechanisms.confident import ConfidentGNMax
@@ -140,7 +140,7 @@ def test_more_answers_queries_or_draws_never_cost_less():
     assert np.all(np.diff(by_queries) > 0.0)
     with_draw = cost(640, 283, *PLAN.draws)
     assert with_draw > cost(640, 283)
-    assert cost(640, 283, *PLAN.draws, Draw(0.03, 20.0, 0.0)) > with_draw
+    assert cost(640, 283, *PLAN.draws, replace(PLAN, beta=0.03, sigma=20.0)) > with_draw
     assert replace(PLAN, kind=ReleaseKind.NONE).draws == ()
 
 
@@ -211,22 +211,21 @@ def test_a_drawn_epsilon_comes_first_where_it_is_the_smaller():
     settings = told(GROUPED, queries=40, max_answers=30, delta=DELTA, sanitizer=UPPER)
     worst = Cost.of(settings).own.epsilon
     for drawn, first, kind in ((0.5, 0.5, "upper"), (worst + 1.0, worst, "worst-case")):
-        report = report_of(run_facts(done_of(settings), drawn=drawn))
+        report = report_of(run_facts(done_of(settings), sanitized=drawn))
         assert (report.epsilon, report.epsilon_kind) == (first, kind)
-        assert report.sanitized.epsilon == drawn
-        assert (report.sanitized.order, report.sanitized.sigma_release) == (6.0, 8.0)
+        assert report.sanitized == drawn
+        assert (report.plan.order, report.plan.sigma) == (6.0, 8.0)
 
 
 def test_a_target_or_its_refusal_comes_first_whatever_the_labels_cost():
-    target = TargetPlan(1.0, DELTA, 0.25, Bound.TWO_TAIL)
+    target = TargetPlan(1.0, DELTA, 0.25, Bound.TWO_TAIL, (8.0,))
     settings = told(GROUPED, queries=40, max_answers=30, delta=DELTA, target=target)
     untested = Cost.of(replace(settings, target=None)).own.epsilon
     for passed, epsilon, kind in ((True, 1.0, "target"), (False, 0.25, "refusal")):
         report = report_of(run_facts(done_of(settings, 30 * passed), passed=passed))
         assert (report.epsilon, report.epsilon_kind) == (epsilon, kind)
         assert report.data_independent.epsilon == untested
-        assert (report.passed, report.tested.target) == (passed, 1.0)
-        assert (report.tested.refusal_epsilon, report.tested.bound) == (0.25, "two-tail")
+        assert (report.passed, report.target) == (passed, target)
         outcome = Outcome.LABELLED if passed else Outcome.REFUSED
         run = Run.of(settings=settings, id="a", time=None, outcome=outcome)
         assert (run.epsilon, run.counted) == (1.0, epsilon)
@@ -234,7 +233,7 @@ def test_a_target_or_its_refusal_comes_first_whatever_the_labels_cost():
 
 def test_no_group_is_above_the_headline():
     """The steps of a composition, and a test, see all votes at once; rows are priced by group."""
-    target = TargetPlan(1.0, DELTA, 0.25, Bound.TWO_TAIL)
+    target = TargetPlan(1.0, DELTA, 0.25, Bound.TWO_TAIL, (8.0,))
     for mechanism, more, came in (
         (GROUPED, {}, {}),
         (GROUPED, {"sanitizer": UPPER}, {}),
@@ -256,7 +255,9 @@ def test_one_delta_is_meant_throughout():
     with pytest.raises(ParameterError, match=r"ReleasePlan at delta 0\.0001 for 0\.001"):
         told(GROUPED, queries=40, delta=1e-3, sanitizer=UPPER)
     with pytest.raises(ParameterError, match=r"TargetPlan at delta 0\.001 for 0\.0001"):
-        told(GROUPED, queries=40, delta=DELTA, target=TargetPlan(1.0, 1e-3, 0.25))
+        told(
+            GROUPED, queries=40, delta=DELTA, target=TargetPlan(1.0, 1e-3, 0.25, test_orders=(8.0,))
+        )
 
 
 def test_external_parts_add_to_epsilon_and_to_delta_but_not_to_the_labels():

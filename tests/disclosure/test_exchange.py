@@ -19,7 +19,6 @@ from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.disclosure import exchange
 from pate_cli.disclosure.cost import Cost, Rows
 from pate_cli.disclosure.report import parse_report
-from pate_cli.disclosure.settings import Draw
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
 
@@ -138,7 +137,7 @@ def test_draws_that_were_published_are_in_the_curve():
     assert whole.covers == "all labels and the sanitized epsilon"
     # A second release from the same votes says what the first one drew.
     again = pate.release(first.ledger, order=8.0, beta=0.02, sigma_release=12.0).report
-    drawn = Draw(beta=0.02, sigma=12.0, shift=12.0 / 9.0 * draw.shift)
+    drawn = replace(draw, sigma=12.0)
     twice = pate.rdp_curve(parse_report(again.to_json()), orders=orders)
     more = added + np.array([drawn.rdp(order) for order in whole.orders])
     np.testing.assert_allclose(twice.rdp, bare.rdp[:3] + more, rtol=2e-5)
@@ -187,7 +186,7 @@ DAMAGE = {
     "fewer queries than answers": lambda r: r["rounds"][0].update(queries=3),
     "no noise": lambda r: r["rounds"][0]["mechanism"].update(sigma2=0.0),
     "a draw without noise": lambda r: r.update(
-        earlier_draws=[{"beta": 0.1, "sigma_release": 0.0, "shift": 0.0}]
+        earlier_draws=[{"kind": "upper", "delta": 1e-5, "order": 8.0, "beta": 0.1, "sigma": 0.0}]
     ),
 }
 

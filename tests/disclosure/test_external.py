@@ -184,7 +184,7 @@ def test_parts_add_up_after_the_draw(ledger, release):
     # A Gaussian's of twice the shift, or above.
     assert 0.32 <= twice.rdp_at(np.array([8.0]))[0] <= 0.36
     if release == "upper":
-        difference = found.sanitized.epsilon - alone.sanitized.epsilon
+        difference = found.sanitized - alone.sanitized
         assert difference == pytest.approx(added, abs=1.1e-4)
     else:
         assert found.sanitized == alone.sanitized

@@ -9,10 +9,12 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import ReportError, UsageError
-from pate_cli.core.words import PublicFact
+from pate_cli.core.words import PublicFact, ReleaseKind
 from pate_cli.disclosure.facts import report_of
-from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED
-from pate_cli.disclosure.settings import Draw
+from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED, guesses_of
+from pate_cli.disclosure.settings import ReleasePlan
+
+DRAWN = ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 9.0)
 
 
 def held(report):
@@ -96,16 +98,16 @@ def test_a_total_holds_where_every_run_does():
 @pytest.mark.parametrize(
     ("kind", "changed", "fault"),
     [
-        ("upper", {"drawn": None}, None),
-        ("gnmax", {"drawn": 1.0}, "without its parameters"),
+        ("upper", {"sanitized": None}, None),
+        ("gnmax", {"sanitized": 1.0}, "without its parameters"),
         ("passed", {"passed": None}, "without its outcome"),
         ("gnmax", {"passed": True}, "without a test"),
         ("passed", {"passed": False}, "though the labels did not pass"),
         ("passed", {"external": (pate.Stated("replace-one", epsilon=0.1, delta=0.0),)}, "Renyi"),
-        ("stability", {"earlier_draws": (Draw(0.1, 9.0, 1.0),)}, "Renyi"),
+        ("stability", {"earlier_draws": (DRAWN,)}, "Renyi"),
         ("gnmax", {"total": True}, "a total of no runs"),
         ("account", {"external": ()}, "those of its runs"),
-        ("account", {"drawn": 1.0}, "no draw of its own"),
+        ("account", {"sanitized": 1.0}, "no draw of its own"),
     ],
 )  # fmt: skip
 def test_facts_that_contradict_each_other_have_no_report(kind, changed, fault):
@@ -117,19 +119,17 @@ def test_facts_that_contradict_each_other_have_no_report(kind, changed, fault):
         report_of(facts)
 
 
+VOID = "void if the votes or any private data shaped them"
 PRIORS = ("prior", "prior, confident", "prior, passed", "priors")
 
 
 @pytest.mark.parametrize("kind", reports.KINDS)
 def test_what_a_prior_presupposes_is_said_of_every_report_with_one_and_of_no_other(kind):
     report, _ = reports.made(kind)
-    assert (report.prior is not None) == (kind in PRIORS)
     assert report.summary.endswith(PRESUPPOSED) == (kind in PRIORS)
     assert ("guesses of the prior" in report.adjacency) == (kind in PRIORS)
-    data = report.to_dict()
-    assert ("prior" in data) == any("prior" in done for done in data["rounds"])
+    assert any(done.prior for done in report.rounds) == (kind in PRIORS)
     if kind in PRIORS:
-        assert report.prior.presupposed == PRESUPPOSED
         assert PRESUPPOSED not in told(report, private=False).summary
 
 
@@ -137,14 +137,16 @@ def test_a_release_lists_the_prior_of_every_round():
     report, _ = reports.made("priors")
     listed = {done.prior.weight: done.prior for done in report.rounds if done.prior}
     assert {weight: prior.guesses for weight, prior in listed.items()} == {12: 20, 7: 20}
-    assert (report.prior.weight, report.prior.guesses) == (None, 40)
-    assert report.prior.sha256 == listed[7].sha256 == listed[12].sha256
+    assert listed[7].sha256 == listed[12].sha256
+    assert list(guesses_of(report.rounds)) == [("prior", f"votes for each of 40 guesses; {VOID}")]
 
 
 def test_rounds_without_a_prior_beside_one_with():
     report, _ = reports._released_priors(12, 0)
     assert sorted(done.prior is not None for done in report.rounds) == [False, True]
-    assert (report.prior.weight, report.prior.guesses, report.prior.sha256) == (None, 20, None)
+    assert list(guesses_of(report.rounds)) == [
+        ("prior", f"12 votes for each of 20 guesses; {VOID}")
+    ]
 
 
 def test_of_a_prior_without_a_vote_nothing_is_said():
@@ -165,8 +167,7 @@ def test_a_quote_says_what_the_report_will():
     words = {"prior": reports.guesses(), "prior_weight": 12, **reports.SHAPE}
     quoted = pate.quote(reports.votes(), "gnmax", max_answers=30, **words)
     report, _ = reports.made("prior")
-    assert quoted.prior == report.prior
-    assert quoted.to_dict()["prior"] == report.to_dict()["prior"]
+    assert quoted.to_dict()["prior"] == report.to_dict()["rounds"][0]["prior"]
     assert "prior" not in pate.quote(reports.votes(), "gnmax", **reports.SHAPE).to_dict()
 
 

@@ -240,8 +240,8 @@ def test_an_order_that_was_not_charged():
 
 def test_a_ledger_tells_of_the_draws_that_its_rounds_published():
     ledger = make("a", sanitizer=DRAWN) + make("b")
-    assert ledger.draws == (DRAWN.draw,)
-    assert Ledger.from_json(ledger.to_json()).draws == (DRAWN.draw,)
+    assert ledger.draws == (DRAWN,)
+    assert Ledger.from_json(ledger.to_json()).draws == (DRAWN,)
 
 
 @pytest.mark.parametrize(

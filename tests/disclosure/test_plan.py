@@ -11,7 +11,7 @@ from mpmath import mp, mpf
 
 from pate_cli.core.errors import ParameterError
 from pate_cli.core.words import ReleaseKind
-from pate_cli.disclosure.settings import Draw, ReleasePlan, failure_delta
+from pate_cli.disclosure.settings import ReleasePlan, failure_delta
 from refusals import refusal
 
 UPPER, NONE = ReleaseKind.UPPER, ReleaseKind.NONE
@@ -61,8 +61,8 @@ def test_failure_belongs_to_upper_releases_alone():
     assert plan_of(UPPER).shift > 0.0 == plan_of(NONE).shift
     assert [plan_of(kind).publishes_draw for kind in (UPPER, NONE)] == [True, False]
     upper = plan_of(UPPER)
-    assert upper.draw == Draw(beta=0.02, sigma=7.0, shift=upper.shift)
-    assert upper.draw.rdp(9.5) == upper.release_rdp
+    assert upper.draws == (upper,)
+    assert upper.rdp(9.5) == upper.release_rdp
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_what_contradicts_the_schema_is_named():
     refused(json.dumps(data | {"queries": 3.0}), "queries must be a whole number")
     refused(json.dumps(data | {"rounds": {}}), "rounds must be a list")
     refused(json.dumps(data | {"releasable": False}), "`releasable` is not what `private` says")
-    del data["sanitized"]["beta"]
-    refused(json.dumps(data), "sanitized has no field 'beta'")
+    del data["data_independent"]["order"]
+    refused(json.dumps(data), "data_independent has no field 'order'")
 
 
 def test_a_file_that_is_not_there(tmp_path):

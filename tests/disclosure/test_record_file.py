@@ -115,7 +115,7 @@ def _runs(folder, worker, runs):
     """Enter as many runs of ε .1 as the budget lets in, and end every other one refused."""
     budget = Budget(2.0, 1e-3)
     for number in range(runs):
-        settings = replace(TRIED.settings, target=TargetPlan(0.1, 1e-5, 0.05))
+        settings = replace(TRIED.settings, target=TargetPlan(0.1, 1e-5, 0.05, test_orders=(8.0,)))
         run = Run.of(id=f"{worker} {number}", time=None, settings=settings)
         try:
             entry = Entry(RecordPlace(RecordFile(Path(folder, "r.json"))), run, budget=budget)

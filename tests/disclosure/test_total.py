@@ -16,7 +16,7 @@ from pate_cli.core.errors import LedgerError
 from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.runs import Outcome, Run, Spent, total_of
-from pate_cli.disclosure.settings import Draw, ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import scored_from_parameters
 from slices import some
@@ -35,7 +35,7 @@ def labelled(name, mechanism=CONFIDENT, *, queries=40, plan=None, **changes):
 
 
 def at_target(name, epsilon, *, refused=False, delta=DELTA, **changes):
-    target = TargetPlan(epsilon, delta, epsilon / 2.0)
+    target = TargetPlan(epsilon, delta, epsilon / 2.0, test_orders=(8.0,))
     outcome = Outcome.REFUSED if refused else Outcome.LABELLED
     settings = told(GNMAX, 40, delta=delta, target=target)
     return Run.of(id=name, time=None, outcome=outcome, settings=settings, **changes)
@@ -107,8 +107,8 @@ def test_all_kinds_together_stay_below_their_sum_and_above_each():
 
 def test_a_draw_from_rounds_that_nobody_told_of_has_no_total():
     drawn = Run.of(
-        id="d", outcome=Outcome.RELEASED, time=None, delta=DELTA,
-        draw=Draw(0.01, 20.0, 0.0), drawn_from=("round x",),
+        id="d", outcome=Outcome.RELEASED, time=None,
+        draw=ReleasePlan(ReleaseKind.UPPER, DELTA, 8.0, 0.01, 20.0), drawn_from=("round x",),
     )  # fmt: skip
     with pytest.raises(LedgerError, match="does not tell of"):
         total_of([labelled("a"), drawn])

@@ -1,6 +1,6 @@
 """Writes `frozen.json`: what every command line and every call gives, from the tool as it is.
 
-    PYTHONPATH=tests python tests/face/freeze.py
+    PYTHONPATH=tests:tests/support python tests/face/freeze.py
 
 Run it where a new line or call was added. A number that changes in it is a fault, or the sentence
 of the commit says why it is none.

@@ -7,7 +7,6 @@ of numpy (`RandomState`), so that they are the same for good.
 from __future__ import annotations
 
 import gzip
-import io
 import json
 from pathlib import Path
 
@@ -16,6 +15,8 @@ import pyarrow as pa
 import pyarrow.csv as pcsv
 import pyarrow.feather as feather
 import pyarrow.parquet as pq
+
+from stored import lines, table_in
 
 TEACHERS, QUERIES, CLASSES, LABELS = 100, 60, 4, 3
 NAMES = ("ant", "bee", "cow", "dog")
@@ -113,15 +114,10 @@ def write_inputs(folder: Path) -> None:
         "numbered": wide.drop_columns("query_id"),
         "renamed": wide.rename_columns(["name", *wide.column_names[1:]]),
     }.items():  # fmt: skip
-        pq.write_table(votes, folder / f"{name}.parquet", row_group_size=25)
-        _write_lines(votes, folder / f"{name}.jsonl")
-        with (
-            pa.OSFile(str(folder / f"{name}.arrow"), "wb") as sink,
-            pa.ipc.new_file(sink, votes.schema) as writer,
-        ):
-            writer.write_table(votes)
-        if not any(pa.types.is_list(kind) for kind in votes.schema.types):
-            pcsv.write_csv(votes, folder / f"{name}.csv")
+        kinds = ["parquet", "jsonl", "arrow"]
+        kinds += ["csv"] * (not any(pa.types.is_list(kind) for kind in votes.schema.types))
+        for kind in kinds:
+            (folder / f"{name}.{kind}").write_bytes(table_in(votes, kind, rows=25))
     feather.write_feather(wide, str(folder / "counts.feather"))
     text = (folder / "counts.csv").read_text()
     (folder / "counts.tsv").write_text(text.replace(",", "\t"))
@@ -131,7 +127,10 @@ def write_inputs(folder: Path) -> None:
     for name in ("counts.csv", "counts.npy", "teachers.parquet", "long.jsonl"):
         (folder / f"{name}.gz").write_bytes(gzip.compress((folder / name).read_bytes()))
     for kind in ("parquet", "csv", "jsonl", "arrow"):
-        _write_parts(wide, folder / f"parts_{kind}", kind)
+        (folder / f"parts_{kind}").mkdir()
+        for number, (start, rows) in enumerate([(0, 20), (20, 25), (45, 15)]):
+            part = folder / f"parts_{kind}" / f"part-{number}.{kind}"
+            part.write_bytes(table_in(wide.slice(start, rows), kind))
     (folder / "names.txt").write_text("\n".join(NAMES) + "\n")
     (folder / "aliases.json").write_text(json.dumps({"moo": "cow", "woof": "dog"}))
     loud = [f" {'moo' if name == 'cow' else name.upper()}." for name in words.ravel()]
@@ -153,28 +152,6 @@ def write_inputs(folder: Path) -> None:
     _write_session(folder)
 
 
-def _write_lines(votes, path):
-    path.write_text("".join(json.dumps(row) + "\n" for row in votes.to_pylist()))
-
-
-def _write_parts(votes, folder, kind):
-    folder.mkdir()
-    for number, start in enumerate((0, 20, 45)):
-        part = votes.slice(start, (20, 25, 15)[number])
-        path = folder / f"part-{number}.{kind}"
-        if kind == "parquet":
-            pq.write_table(part, path)
-        elif kind == "csv":
-            pcsv.write_csv(part, path)
-        elif kind == "jsonl":
-            _write_lines(part, path)
-        else:
-            buffer = io.BytesIO()
-            with pa.ipc.new_file(buffer, part.schema) as writer:
-                writer.write_table(part)
-            path.write_bytes(buffer.getvalue())
-
-
 def _write_session(folder):
     """Queries as a session takes them: counts, votes by teacher, a guess, and one that repeats."""
     counts = [{"id": IDS[row], "counts": COUNTS[row].tolist()} for row in (0, 1, 2, 1)]
@@ -187,4 +164,4 @@ def _write_session(folder):
         for row in (3, 4)
     ]
     for name, rows in {"asks": counts, "asks_in_words": words}.items():
-        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        (folder / f"{name}.jsonl").write_bytes(lines(rows))

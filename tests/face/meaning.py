@@ -49,33 +49,32 @@ _REPORT = {
     **_ASKED,
     **_MECHANISM,
     **_WORST,
-    "release": "sanitized.release",
-    "sanitized": "sanitized.epsilon",
-    "order of the release": "sanitized.order",
-    "beta": "sanitized.beta",
-    "sigma of the release": "sanitized.sigma_release",
-    "chance of failure": "sanitized.delta_failure",
+    "release": "draw.kind",
+    "sanitized": "sanitized",
+    "order of the release": "draw.order",
+    "beta": "draw.beta",
+    "sigma of the release": "draw.sigma",
     "passed": "passed",
-    "target": "tested.target",
+    "target": "tested.epsilon",
     "epsilon of a refusal": "tested.refusal_epsilon",
     "bound": "tested.bound",
-    "orders of the test": "tested.orders",
-    "target met by any votes": "met_target",
+    "orders of the test": "tested.test_orders",
+    "target met by any votes": "met.epsilon",
     "total": "spent.epsilon",
     "delta of the total": "spent.delta",
     "epsilons of the runs": "spent.runs.*.epsilon",
     "groups": "groups.*.epsilon",
     "rounds": "rounds.*.queries",
-    "guesses": "prior.guesses",
+    "guesses": "guesses",
 }
 _QUOTE = {
     "epsilon": "epsilon",
     **_ASKED,
     **_MECHANISM,
     **_WORST,
-    "target": "target.target",
+    "target": "target.epsilon",
     "epsilon of a refusal": "target.refusal_epsilon",
-    "needs a test": "target.needed",
+    "needs a test": "needs_test",
     "groups": "groups.*.epsilon",
 }
 _COST = {
@@ -136,8 +135,38 @@ _LONG = 8
 
 def numbers(kind, document):
     """Those of a JSON document of this kind, by meaning; what it does not state is left out."""
+    if kind == "report":
+        document = document | _of_rounds(document)
+    elif kind == "quote" and document.get("target") is not None:
+        document = document | {"needs_test": "test_orders" in document["target"]}
+    if kind == "report":
+        document = document | _of_rounds(document)
+    elif kind == "quote" and document.get("target") is not None:
+        document = document | {"needs_test": "test_orders" in document["target"]}
     found = {meaning: _at(document, path) for meaning, path in FIELDS[kind].items()}
     return {meaning: _plain(value) for meaning, value in found.items() if value is not None}
+
+
+def _of_rounds(report):
+    """What stands in the rounds of a report, and nowhere else: draws, targets and guesses."""
+    rounds = report["rounds"]
+    one = rounds[0] if len(rounds) == 1 and not report.get("total") else {}
+    draw = report.get("sanitizer") or one.get("sanitizer") or {"kind": "none"}
+    target = one.get("target")
+    priors = [done["prior"] for done in rounds if done.get("prior")]
+    found = {"draw": draw, "met" if report.get("passed") is None else "tested": target}
+    return found | ({"guesses": sum(prior["guesses"] for prior in priors)} if priors else {})
+
+
+def _of_rounds(report):
+    """What stands in the rounds of a report, and nowhere else: draws, targets and guesses."""
+    rounds = report["rounds"]
+    one = rounds[0] if len(rounds) == 1 and not report.get("total") else {}
+    draw = report.get("sanitizer") or one.get("sanitizer") or {"kind": "none"}
+    target = one.get("target")
+    priors = [done["prior"] for done in rounds if done.get("prior")]
+    found = {"draw": draw, "met" if report.get("passed") is None else "tested": target}
+    return found | ({"guesses": sum(prior["guesses"] for prior in priors)} if priors else {})
 
 
 def _at(document, path):
@@ -164,13 +193,13 @@ def _plain(value):
 
 def labels(source):
     """What a file or a table of labels says: how many rows, and their hash."""
-    rows = source.to_pylist() if isinstance(source, pa.Table) else list(_rows(Path(source)))
+    rows = source.to_pylist() if isinstance(source, pa.Table) else rows_of(Path(source))
     rows = [row for row in rows if not isinstance(row, dict) or row.get("source") != _UNASKED]
-    said = "".join(json.dumps(row, default=str, sort_keys=True) + "\n" for row in map(_same, rows))
+    said = "".join(json.dumps(row, default=str, sort_keys=True) + "\n" for row in map(alike, rows))
     return {"rows": len(rows), "sha256": hashlib.sha256(said.encode()).hexdigest()[:16]}
 
 
-def _same(row):
+def alike(row):
     """A row as every format has it: no label is None, and numbers are texts."""
     if not isinstance(row, dict):
         return row
@@ -183,7 +212,8 @@ def _text(value):
     return [_text(entry) for entry in value] if isinstance(value, list) else str(value)
 
 
-def _rows(path):
+def rows_of(path):
+    """The rows of a file of labels, read without any code of ours; of NPY as numbers."""
     if path.suffix == ".npy":
         yield from np.load(path).tolist()
     elif path.suffix == ".parquet":

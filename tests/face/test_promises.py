@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pandas as pd
 import pytest
 
-from face import inputs
+from face import inputs, meaning
 
 RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
 VERIFY = "verify --without-dp-accounting"
@@ -17,15 +16,6 @@ VERIFY = "verify --without-dp-accounting"
 def read(here, name):
     """A report as its file has it."""
     return json.loads((here.folder / name).read_text())
-
-
-def labels_in(path):
-    """The rows of a file of labels, read without any code of ours; of NPY as numbers."""
-    if path.suffix == ".npy":
-        return np.load(path).tolist()
-    read = {".csv": pd.read_csv, ".parquet": pd.read_parquet, ".arrow": pd.read_feather}
-    frame = read.get(path.suffix, lambda path: pd.read_json(path, lines=True))(path)
-    return frame.astype(object).where(frame.notna(), None).to_dict("records")
 
 
 def write(here, name, report):
@@ -130,9 +120,7 @@ def test_the_column_of_ids_keeps_its_name(here, kind):
     """Labels join back to the table of votes by the column that names the queries there."""
     line = "aggregate renamed.csv --id-column name --mechanism gnmax --sigma2 40 --no-record"
     assert here(f"{line} -o l.{kind} --report r.json").code == 0
-    read = {"csv": pd.read_csv, "parquet": pd.read_parquet, "arrow": pd.read_feather}
-    frame = read.get(kind, lambda path: pd.read_json(path, lines=True))(here.folder / f"l.{kind}")
-    assert [*frame] == ["name", "label", "source"]
+    assert [*next(meaning.rows_of(here.folder / f"l.{kind}"))] == ["name", "label", "source"]
     assert here(f"{VERIFY} r.json l.{kind}").code == 0
 
 
@@ -159,7 +147,8 @@ def test_labels_have_a_row_for_every_row_of_votes(here, votes, kind):
     asked = f"aggregate {votes} --mechanism gnmax --sigma2 40 --no-record --seed 5"
     assert here(f"{asked} --max-queries 10 -o first.{kind} --report r.json").code == 0
     assert here(f"{asked} -o all.{kind} --report all.json").code == 0
-    first, whole = (labels_in(here.folder / f"{name}.{kind}") for name in ("first", "all"))
+    files = (here.folder / f"{name}.{kind}" for name in ("first", "all"))
+    first, whole = ([meaning.alike(row) for row in meaning.rows_of(file)] for file in files)
     assert len(first) == len(whole) == inputs.QUERIES
     assert first[:10] == whole[:10]
     for row, full in zip(first[10:], whole[10:], strict=True):

@@ -11,11 +11,10 @@ import zipfile
 from dataclasses import dataclass, field
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from face import inputs
 from face.lines import CHEAP, RUN, SAFE, SEEDED
+from stored import npy, parquet
 
 ROW = 7
 
@@ -33,20 +32,6 @@ class Wrong:
     line: str
     says: tuple[str, ...]
     files: dict[str, bytes] = field(default_factory=dict)
-
-
-def npy(array):
-    """An array as a file."""
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
-def parquet(columns):
-    """A table as a file."""
-    file = io.BytesIO()
-    pq.write_table(pa.table(columns), file)
-    return file.getvalue()
 
 
 def workbook():

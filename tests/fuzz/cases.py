@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
 import socket
 import threading
 import time
@@ -20,12 +21,11 @@ import pyarrow as pa
 from numpy.random import Generator
 
 from fuzz import odd
-from fuzz.damage import odd_json, struck
-from fuzz.whole import WHOLE, _ids, ledger, record, whole
+from fuzz.damage import struck
+from fuzz.whole import WHOLE, _ids, ledger, whole
 from pate_cli.core.words import Layout
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.files.document import encoded
 from pate_cli.verbs.signatures import release, spent
 from pate_cli.votes.join import (
     aliases_of,
@@ -37,7 +37,6 @@ from pate_cli.votes.join import (
 )
 from pate_cli.votes.names import ClassNames, class_names
 from pate_cli.votes.opening import open_votes
-from record_files import journal_bytes
 
 
 @dataclass(frozen=True)
@@ -185,62 +184,43 @@ _BESIDE = ("student", "prior", "queries", "groups", "aliases")
 
 # Names of things that are no files.
 
-
-def _long_names() -> tuple[str, ...]:
-    return ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a",
-            "**",
-            "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
-            "hdfs://", "x://y",
-            "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%")  # fmt: skip
-
-
-_DEVICES = (
-    "/dev/null",
-    "/dev/zero",
-    "/dev/full",
-    "/dev/urandom",
-    "/dev",
-    "/proc/self/mem",
-    "/proc",
-)
+_NAMES = ("n" * 256, "n" * 5000, "a/" * 3000, "a\nb", "a\0b", "\udcff", "\x1b[2J", "[", "[a", "**",
+          "*/../*", "?", "", ".", "..", "/", "nofile/", "s3://", "file://", "file:///dev/null",
+          "hdfs://", "x://y", "file:///a\nb", "file://" + "n" * 3000, "~", "{}", "%", "/dev/null",
+          "/dev/zero", "/dev/full", "/dev/urandom", "/dev", "/proc/self/mem", "/proc", "socket",
+          "folder", "folder/*", "folder/loop.npy", "pipe", "pipe", "pipe", "pipe")  # fmt: skip
 
 
 @contextlib.contextmanager
 def _thing(rng: Generator) -> Iterator[str]:
     """The name of a device, a socket, a pipe with a writer, a folder, a link, or of nothing."""
-    match rng.integers(0, 6):
-        case 0 | 1:
-            names = _long_names()
-            yield names[rng.integers(0, len(names))]
-        case 2:
-            yield _DEVICES[rng.integers(0, len(_DEVICES))]
-        case 3:
-            with socket.socket(socket.AF_UNIX) as listening:
-                Path("socket").unlink(missing_ok=True)
-                listening.bind("socket")
-                yield "socket"
-        case 4:
-            kinds = list(WHOLE)
-            with _pipe(struck(whole(kinds[rng.integers(0, len(kinds))]), rng)) as name:
-                yield name
-        case _:
-            Path("folder").mkdir(exist_ok=True)
-            for old in Path("folder").iterdir():
-                old.unlink()
-            for name in ("a.parquet", "b.csv", "c\nd.parquet", "n" * 250, "loop.npy")[
-                : rng.integers(0, 6)
-            ]:
-                if name == "loop.npy":
-                    (Path("folder") / name).symlink_to(name)
-                else:
-                    kinds = list(WHOLE)
-                    data = whole(kinds[rng.integers(0, len(kinds))])
-                    (Path("folder") / name).write_bytes(data)
-            yield ("folder", "folder/*", "folder/loop.npy")[rng.integers(0, 3)]
+
+    def damaged() -> bytes:
+        kinds = list(WHOLE)
+        return struck(whole(kinds[rng.integers(0, len(kinds))]), rng)
+
+    name = _NAMES[rng.integers(0, len(_NAMES))]
+    if name == "socket":
+        Path(name).unlink(missing_ok=True)
+        with socket.socket(socket.AF_UNIX) as listening:
+            listening.bind(name)
+            yield name
+    elif name == "pipe":
+        with _pipe(damaged()):
+            yield name
+    elif name.startswith("folder"):
+        shutil.rmtree("folder", ignore_errors=True)
+        Path("folder").mkdir()
+        for part in ("a.parquet", "b.csv", "c\nd.parquet", "n" * 250)[: rng.integers(0, 5)]:
+            Path("folder", part).write_bytes(damaged())
+        Path("folder/loop.npy").symlink_to("loop.npy")
+        yield name
+    else:
+        yield name
 
 
 @contextlib.contextmanager
-def _pipe(data: bytes) -> Iterator[str]:
+def _pipe(data: bytes) -> Iterator[None]:
     """A named pipe that is written as soon as somebody reads it."""
     over = threading.Event()
 
@@ -259,7 +239,7 @@ def _pipe(data: bytes) -> Iterator[str]:
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        yield "pipe"
+        yield
     finally:
         over.set()
         writer.join()
@@ -365,21 +345,6 @@ def _damaged(kind: str, rng: Generator) -> bytes:
     return struck(whole(kind), rng)
 
 
-def _odd_state(kind: str, versions: int, rng: Generator) -> bytes:
-    return odd_json(whole(kind), rng, versions)
-
-
-def _odd_record(rng: Generator) -> bytes:
-    """A record whose runs were changed before they were entered."""
-    runs = {"runs": [encoded(run) for run in record().runs]}
-    try:
-        changed = json.loads(odd_json(json.dumps(runs).encode(), rng, 4)).get("runs")
-    except RecursionError:
-        changed = None
-    events = changed if isinstance(changed, list) else [changed]
-    return journal_bytes([{"enter": event} for event in events])
-
-
 _LAYOUTS = {
     "npy of words": Layout.LABELS,
     "npy of scores": Layout.SCORES,
@@ -390,9 +355,9 @@ _LAYOUTS = {
 }
 
 
-def _as_it_is(kind: str) -> Callable[[str, Generator], object]:
-    """The reader of a kind of votes, told what they are."""
-    return partial(read_votes, layout=_LAYOUTS.get(kind, Layout.COUNTS))
+def layout_of(kind: str) -> Layout:
+    """How a whole file of this kind holds votes."""
+    return _LAYOUTS.get(kind, Layout.COUNTS)
 
 
 _MAKERS: dict[str, Callable[[Generator], bytes]] = {
@@ -407,7 +372,10 @@ _MAKERS: dict[str, Callable[[Generator], bytes]] = {
 
 CASES: dict[str, Case] = {
     **{
-        kind: Case(partial(_damaged, kind), READERS.get(kind.split(",")[0], _as_it_is(kind)))
+        kind: Case(
+            partial(_damaged, kind),
+            READERS.get(kind.split(",")[0], partial(read_votes, layout=layout_of(kind))),
+        )
         for kind in WHOLE
     },
     **{kind: Case(make, read_votes) for kind, make in _MAKERS.items()},
@@ -416,9 +384,6 @@ CASES: dict[str, Case] = {
         for beside in _BESIDE
         for kind in ("odd headers", "odd arrays", "odd parquet", "odd csv")
     },
-    "ledger, fields": Case(partial(_odd_state, "ledger", 2), _read_ledger),
-    "record, fields": Case(_odd_record, _read_record),
-    "report, fields": Case(partial(_odd_state, "report", 7), _read_released),
     "names of no file": Case(None, _read_thing),
     "options": Case(None, _read_options),
 }

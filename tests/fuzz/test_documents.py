@@ -125,11 +125,6 @@ def ledger():
     )
 
 
-def unsealed(data, version):
-    content = {name: value for name, value in data.items() if name != "checksum"}
-    return json.dumps({**content, "schema_version": version}).encode()
-
-
 def sealed(data):
     """The file of a version that carries a checksum, as if pate had written it."""
     return sealing.sealed(data).encode()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import io
-import json
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
@@ -14,7 +12,6 @@ from unittest.mock import patch
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
-import pyarrow.parquet as pq
 
 import pate_cli
 import record_files
@@ -25,13 +22,14 @@ from pate_cli.disclosure.ledger import Ledger, Round
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.settings import Draw, ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
 from some_runs import told
+from stored import arrow, lines, npy, parquet, table_in
 
 MARK = 27_118
 """Votes of these files begin so, that a message that shows one is noticed."""
@@ -52,18 +50,6 @@ def words() -> np.ndarray[Any, Any]:
     """Votes [queries, teachers] in words, some of them no name."""
     rng = np.random.default_rng(2)
     return np.array([*_NAMES, f"q{MARK}"])[rng.integers(0, 4, size=(_ROWS, 6))]
-
-
-def npy(array: np.ndarray[Any, Any]) -> bytes:
-    file = io.BytesIO()
-    np.save(file, array)
-    return file.getvalue()
-
-
-def parquet(table: Any, **how: Any) -> bytes:
-    file = io.BytesIO()
-    pq.write_table(table, file, **how)
-    return file.getvalue()
 
 
 def _ids() -> list[str]:
@@ -100,36 +86,6 @@ def _csv() -> bytes:
     return "\n".join(["query_id,class_0,class_1,class_2", *rows]).encode()
 
 
-def _lists() -> bytes:
-    rows = [{"query_id": f"q{row}", "counts": line} for row, line in enumerate(votes().tolist())]
-    return "\n".join(map(json.dumps, rows)).encode()
-
-
-def _objects() -> bytes:
-    names = ("class_0", "class_1", "class_2")
-    rows = [dict(zip(names, line, strict=True)) for line in votes().tolist()]
-    return "\n".join(map(json.dumps, rows)).encode()
-
-
-def _feather(compression: str) -> bytes:
-    file = io.BytesIO()
-    pyarrow.feather.write_feather(wide(), file, compression=compression)
-    return file.getvalue()
-
-
-def _stream() -> bytes:
-    file = io.BytesIO()
-    with pa.ipc.new_stream(file, wide().schema) as writer:
-        writer.write_table(wide(), max_chunksize=16)
-    return file.getvalue()
-
-
-def _npz(save: Callable[..., None]) -> bytes:
-    file = io.BytesIO()
-    save(file, votes())
-    return file.getvalue()
-
-
 # Files beside the votes.
 
 
@@ -157,6 +113,7 @@ _TIME = "2026-01-02T03:04:05Z"
 _UPPER = ReleasePlan(ReleaseKind.UPPER, 1e-5, 8.0, 0.02, 9.0)
 
 
+@cache
 def ledger() -> Ledger:
     asked = told(_MECHANISM, 100, max_answers=50, sanitizer=_UPPER)
     rounds = tuple(Round.of(asked, id=name * 32, answers=40) for name in "ab")
@@ -170,6 +127,7 @@ def ledger() -> Ledger:
     )
 
 
+@cache
 def record() -> SpendRecord:
     """A run of every kind."""
     stated = Stated(Adjacency.REPLACE_ONE, name="sgd", orders=(2.0, 8.0), rdp=(0.1, 0.4))
@@ -183,12 +141,14 @@ def record() -> SpendRecord:
             round="a" * 32, votes="votes.npy", budget=Budget(9.0), total_epsilon=1.5, **ended,
         ),
         Run.of(
-            id="c" * 32, outcome=Outcome.RELEASED, time=None, delta=1e-5,
-            drawn_from=("a" * 32,), draw=Draw(0.05, 10.0, 3.0),
+            id="c" * 32, outcome=Outcome.RELEASED, time=None,
+            drawn_from=("a" * 32,), draw=ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 10.0),
         ),
         Run.of(
             id="d" * 32, time=_TIME,
-            settings=told(_MECHANISM, 100, delta=1e-6, target=TargetPlan(1.0, 1e-6, 0.1)),
+            settings=told(
+                _MECHANISM, 100, delta=1e-6, target=TargetPlan(1.0, 1e-6, 0.1, test_orders=(8.0,))
+            ),
         ),
         Run.of(id="e" * 32, answers=9, settings=told(stable, 9, analysis="composition"), **ended),
         Run.of(
@@ -202,6 +162,7 @@ def record() -> SpendRecord:
     return SpendRecord(runs)
 
 
+@cache
 def report() -> Report:
     """Private by its own account, or nothing of it could be released."""
     told: dict[str, Any] = {"layout": "counts", "sigma2": 40.0, "seed": 1}
@@ -215,8 +176,8 @@ WHOLE: dict[str, Callable[[], bytes]] = {
     "npy of words": lambda: npy(words()),
     "npy of scores": lambda: npy(np.full((_ROWS, 5, 3), MARK / 7.0)),
     "npy of labels": lambda: npy(np.random.default_rng(3).integers(0, 2, size=(_ROWS, 5, 3))),
-    "npz": lambda: _npz(np.savez),
-    "npz, deflated": lambda: _npz(np.savez_compressed),
+    "npz": lambda: npy(votes(), np.savez),
+    "npz, deflated": lambda: npy(votes(), np.savez_compressed),
     "parquet, wide": lambda: parquet(wide()),
     "parquet, plain pages": lambda: parquet(wide(), compression="none", use_dictionary=False),
     "parquet, lists": lambda: parquet(_listed()),
@@ -224,11 +185,11 @@ WHOLE: dict[str, Callable[[], bytes]] = {
     "parquet, sparse": lambda: parquet(_sparse()),
     "parquet, words": lambda: parquet(_texts()),
     "csv": _csv,
-    "jsonl, lists": _lists,
-    "jsonl, objects": _objects,
-    "arrow": lambda: _feather("uncompressed"),
-    "arrow, lz4": lambda: _feather("lz4"),
-    "arrow, stream": _stream,
+    "jsonl, lists": lambda: table_in(_listed(), "jsonl"),
+    "jsonl, objects": lambda: table_in(wide().drop_columns("query_id"), "jsonl"),
+    "arrow": lambda: arrow(wide()),
+    "arrow, lz4": lambda: arrow(wide(), compression="lz4"),
+    "arrow, stream": lambda: arrow(wide(), pa.ipc.new_stream, rows=16),
     "gzip": lambda: gzip.compress(_csv(), mtime=0),
     "zstd": lambda: pa.compress(_csv(), "zstd", asbytes=True),
     "student, npy": lambda: npy(chances()),
@@ -238,9 +199,7 @@ WHOLE: dict[str, Callable[[], bytes]] = {
     "student, csv": lambda: b"a,b\n" + b"0.25,0.75\n" * _ROWS,
     "prior, npy": lambda: npy(np.arange(_ROWS) % 3),
     "prior, parquet": lambda: parquet(pa.table({"query_id": _ids(), "label": _ids()})),
-    "prior, jsonl": lambda: "".join(
-        json.dumps({"query_id": name, "label": 1}) + "\n" for name in _ids()[:2]
-    ).encode(),
+    "prior, jsonl": lambda: lines([{"query_id": name, "label": 1} for name in _ids()[:2]]),
     "queries, npy": lambda: npy(np.arange(_ROWS)),
     "queries, csv": lambda: "\n".join(["query_id", *_ids()]).encode(),
     "groups, parquet": lambda: parquet(_groups()),

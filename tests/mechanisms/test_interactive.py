@@ -23,7 +23,7 @@ from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.run.labelling import drawn
 from runs import aggregated, cut
-from slices import some, tries
+from slices import tries
 
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=3.0, beta=0.05, sigma=9.0)
 # T = 8, σ1 = 1, λ = 3, and answers that cost next to nothing: the threshold test alone.
@@ -135,8 +135,7 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
     assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
 
 
-@pytest.mark.parametrize("size", some([1, 3, 100], 2))
-@pytest.mark.parametrize("cap", some([1, 2, 5], 2))
+@pytest.mark.parametrize(("size", "cap"), [(100, 1), (3, 2), (1, 5)])
 def test_no_student_label_after_the_stop(cap, size):
     """Rows alternate between one the teachers surely answer and one they surely do not."""
     counts = np.array([[10, 0], [0, 10]] * 6)

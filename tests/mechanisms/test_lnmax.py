@@ -66,13 +66,6 @@ def test_more_votes_in_one_record_cost_as_much_as_less_noise():
     np.testing.assert_allclose(worst, 2 * randomised_response_rdp(epsilon=4 / 3, orders=orders))
 
 
-def test_two_classes_cost_less_than_the_general_bound():
-    mechanism, orders = LNMax(250, 2, laplace_scale=20.0), np.array([8.0])
-    score = mechanism.score(np.array([[200, 50], [140, 110]]))
-    general = laplace_max_rdp(score[:, 0], scale=20.0, orders=orders)
-    assert np.all(mechanism.rdp(score, orders) < 0.9 * general)
-
-
 @pytest.mark.parametrize(
     ("answers", "mechanism", "method"),
     some(
@@ -94,7 +87,7 @@ def test_the_price_for_all_votes_is_the_smallest_of_three_routes(answers, mechan
     assert (cost.order is None) == (method != "renyi")
     epsilon = mechanism.pure_epsilon
     pure = optimal_composition(answers, epsilon=epsilon, delta=0.0, total_delta=delta).epsilon
-    orders = 1.0 + np.geomspace(0.02, 1000.0, 60)
+    orders = 1.0 + np.geomspace(0.5, 100.0, 24)
     rdp = mechanism.worst_rdp(queries=answers, answers=answers, orders=orders)
     renyi = (rdp + conversion_cost(orders, delta=delta)).min()
     mu = mechanism.gaussian_mu(queries=answers, answers=answers)

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.core.errors import LedgerError, ParameterError
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.mechanisms.base import RunShape, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -108,14 +107,6 @@ def test_damaged_parameters_are_refused(change, message):
     assert text.startswith(message)
 
 
-@pytest.mark.parametrize("missing", ["teachers", "classes", "sigma2", "sigma1", "threshold"])
-def test_missing_parameters_are_refused(missing):
-    parameters = CONFIDENT.parameters()
-    del parameters[missing]
-    with pytest.raises(LedgerError, match=rf"^mechanism 'confident' is damaged: .*'{missing}'"):
-        scored_from_parameters(parameters)
-
-
 GOOD = [
     (ConfidentGNMax, {"threshold": 40.0, "sigma1": 30.0, "sigma2": 8.0}),
     (GNMax, {"sigma2": 8.0}),
@@ -184,10 +175,6 @@ def test_the_threshold_is_on_the_largest_count_and_equality_passes():
     assert mechanism.label(counts, Given(draws)).tolist() == [1, -1, -1, 1, 1]
 
 
-def test_plurality_is_the_largest_count():
-    assert plurality(np.array([[1, 5, 2], [4, 4, 0], [0, 0, 0]])).tolist() == [5, 4, 0]
-
-
 @pytest.mark.parametrize(
     ("sigma1", "sigma2", "order"),
     some(
@@ -229,10 +216,3 @@ def test_worst_case_costs_and_gaussian_dp_add_up():
         math.sqrt(9 / 30.0**2 + 8 / 8.0**2)
     )
     assert ARGMAX.gaussian_mu(queries=9, answers=4) == pytest.approx(math.sqrt(8 / 8.0**2))
-
-
-def test_default_parameters_have_no_digits_of_round_off():
-    for teachers in range(1, 300):
-        run = RunShape(teachers=teachers, queries=5, delta=1e-5)
-        for value in ConfidentGNMax.defaults(run, {}).values():
-            assert len(repr(value)) <= 8

@@ -203,16 +203,6 @@ def test_a_teacher_that_changes_its_vote_on_every_query_at_once(case):
     )  # LS_d(D) ≤ LS_{d+1}(D')
 
 
-def test_the_cost_by_score_is_the_cost_on_the_lattice(case):
-    by_score = case.mechanism.rdp(case.scores, np.array([case.order, 2.0]))
-    assert by_score.shape == (2, len(case.scores))
-    # `rdp` evaluates only the nodes in use, so the table may be higher by the search's slack.
-    np.testing.assert_allclose(by_score[0], case.cost, rtol=3e-6)
-    rows = case.table.rows(0, case.table.lattice_rows)
-    assert rows.shape == (case.table.lattice_rows, case.table.lattice.size)
-    np.testing.assert_allclose(rows[tuple(case.lattice_cells.T)], case.cost, rtol=1e-13)
-
-
 def test_a_maximum_that_stops_at_the_number_of_teachers_is_not_smooth():
     """Windows without ends: scores and plurality counts go on past all reachable histograms."""
     mechanism, order, beta = CONFIDENT[0]

@@ -206,11 +206,6 @@ def test_who_takes_no_prior_refuses_one():
         assert MechanismChoice("gnmax", prior_weight=2).among(name).prior_weight == 0
 
 
-def test_a_record_is_in_no_more_teachers_than_there_are():
-    with pytest.raises(ParameterError, match="more than the 5 teachers"):
-        GNMax(5, 3, sigma2=1.0, teachers_per_record=6, prior_weight=20)
-
-
 def test_many_classes_with_votes_are_as_many_as_scores_are_known_for():
     """Shared out, a prior may vote for as many classes as it has votes."""
     many = DENSE_CLASSES + 1

@@ -193,14 +193,6 @@ def test_default_epsilon_puts_the_threshold_at_a_half(k):
     assert (mechanism.label(confident, RunKey.of(1).rows(0, 1)) == 0).all()
 
 
-def test_defaults_leave_half_of_delta_to_the_refusals():
-    assert built({}).refusals == 10
-    mechanism = built({"refusals": 4})
-    assert 4 * mechanism.query_delta == pytest.approx(0.5e-5)
-    given = {"query_epsilon": 0.7}
-    assert built(given).query_epsilon == 0.7
-
-
 def test_unreachable_delta():
     assert refusal(UnreachableError, sparse(250, 10, 0.1, 1e-6, 20).privacy, 640, 1e-5) == (
         "delta 1e-05 is below 2.000e-05, the smallest reachable with 20 steps of delta 1e-06 each"

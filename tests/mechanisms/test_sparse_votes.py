@@ -8,14 +8,12 @@ from scipy.special import log_ndtr, ndtri
 from scipy.stats import binom
 
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
-from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey, normal_from_words, smallest_delta
-from pate_cli.core.words import ReleaseKind
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.planning.cost import measure_cost
-from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import price_votes
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from refusals import refusal
@@ -180,11 +178,6 @@ def test_a_row_takes_a_word_a_teacher_however_many_classes_there_are():
     assert text == "a row has votes for 3 classes, but there are 2 teachers"
 
 
-def test_the_conditional_bound_says_how_many_classes_it_takes():
-    text = refusal(UsageError, GNMax(60, MANY, sigma2=3.0).vote_states, some_votes(MANY))
-    assert text == "`bound` conditional goes with at most 10000 classes; take two-tail"
-
-
 def test_made_up_votes_of_many_classes_have_the_law_of_few(monkeypatch):
     """The urn against Dirichlet weights: the same moments of every plurality and its rivals."""
 
@@ -203,13 +196,6 @@ def test_made_up_votes_of_many_classes_have_the_law_of_few(monkeypatch):
     assert (np.abs(one.mean(axis=1) - other.mean(axis=1)) < 6.0 * error).all()
     hits = [np.mean(c[np.arange(6000), t]) for c, t in ((urn, truth), (known, its_truth))]
     assert abs(hits[0] - hits[1]) < 6.0 * 12.0 * np.sqrt(0.5 / 6000)
-
-
-def test_the_public_rule_makes_up_votes_of_many_classes():
-    mechanism = ConfidentGNMax(40, 1 << 24, threshold=25.0, sigma1=20.0, sigma2=6.0)
-    plan = choose_plan(ReleaseKind.UPPER, [(mechanism, 300)], delta=1e-5, order=6.0)
-    assert plan.order == 6.0
-    assert plan.sigma > 0.0
 
 
 def test_scores_of_ties_are_exact_for_as_many_classes_as_there_may_be():

@@ -11,11 +11,9 @@ from graphs import Graph
 from laws import answers_law, plurality_law
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
-from pate_cli.core.errors import ParameterError, UnreachableError
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.stability import Stability
-from refusals import refusal
 
 
 def built(given, *, k=1):
@@ -85,17 +83,3 @@ def test_defaults_leave_half_of_delta_and_obey_what_is_given():
     assert mechanism.privacy(640, 1e-5).epsilon < np.inf
     given = {"query_epsilon": 0.7}
     assert built(given).query_epsilon == 0.7
-
-
-def test_unreachable_delta():
-    mechanism = Stability(250, 10, query_epsilon=0.1, query_delta=1e-6)
-    assert refusal(UnreachableError, mechanism.privacy, 640, 1e-5) == (
-        "delta 1e-05 is below 3.200e-04, the smallest reachable with 640 steps of delta 5e-07 each"
-    )
-
-
-def test_privacy_out_of_range():
-    mechanism = Stability(5, 3, query_epsilon=1.0, query_delta=0.1)
-    for queries, delta in ((0, 0.2), (1.0, 0.2), (1, 0.0), (1, 1.0)):
-        with pytest.raises(ParameterError):
-            mechanism.privacy(queries, delta)

@@ -50,7 +50,7 @@ def drawn(mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, m
     asked = told(mechanism, queries=rows, max_answers=max_answers, delta=plan.delta)
     worst = Cost.of(asked).own.epsilon
     target = replace(plan, bound=bound).settled(mechanism, queries=rows, worst_case=worst)
-    assert target.tested
+    assert target.test_orders
     settings = replace(asked, target=target)
     return release_test(CountsRows(counts), mechanism, settings, RunKey.of(1))
 
@@ -122,7 +122,7 @@ def test_a_coin_is_needed_wherever_labels_could_cost_more_than_the_target(mechan
 
     def tested(epsilon):
         target = TargetPlan.of(epsilon, delta=1e-3, bound=Bound.TWO_TAIL)
-        return target.settled(mechanism, queries=60, worst_case=most).tested
+        return target.settled(mechanism, queries=60, worst_case=most).test_orders != ()
 
     assert not tested(most)
     for share in (0.999_999, 0.9, 0.6, 0.4):

@@ -13,16 +13,6 @@ def a_student(probabilities, ids=None):
     return values if ids is None else Joined("the student", values, _ids(ids))
 
 
-def true_labels(labels, ids=None):
-    """True labels [queries], -1 where nothing is known."""
-    return Joined("the true labels", np.asarray(labels, dtype=np.int64), _ids(ids))
-
-
-def a_prior(guesses, ids=None):
-    """Guesses [queries], -1 for none, or shares of the prior's votes [queries, classes]."""
-    return Joined("the prior", np.asarray(guesses), _ids(ids))
-
-
 def _ids(given):
     if given is None:
         return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
 import numpy as np
 
 from pate_cli.core.arrays import SparseCounts
@@ -14,6 +16,7 @@ def read(source, *, start=0, limit=None, **options):
     """(the file, all ids, histograms [rows, classes] as dense ones); batches follow each other."""
     with open_votes(source, **options) as file:
         batches = list(file.batches(start=start, limit=limit))
+        apart = [*chain.from_iterable(file.ids_between(start, file.queries))]
     row = start
     for batch in batches:
         assert batch.first_row == row
@@ -21,7 +24,14 @@ def read(source, *, start=0, limit=None, **options):
     parts = [b.counts.dense() if isinstance(b.counts, SparseCounts) else b.counts for b in batches]
     assert all(part.dtype == np.int64 for part in parts)
     ids = [each for batch in batches for each in np.asarray(batch.ids, dtype=object).tolist()]
+    assert apart[: len(ids)] == ids  # they are also read alone, for rows that are not asked
     return file, ids, np.concatenate(parts)
+
+
+def listed(source, **options):
+    """(the file, all ids, histograms) as lists."""
+    file, ids, counts = read(source, **options)
+    return file, ids, counts.tolist()
 
 
 def counts_of(source, **options):

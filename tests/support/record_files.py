@@ -43,10 +43,5 @@ def journal_of(path, events):
 
 def content(record):
     """The bytes of a record file."""
-    return journal_bytes([{"enter": encoded(run)} for run in record.runs])
-
-
-def journal_bytes(events):
-    """The bytes of a journal of such lines."""
     with tempfile.TemporaryDirectory() as folder:
-        return Path(journal_of(Path(folder, "r.json"), events)).read_bytes()
+        return Path(written(Path(folder, "r.json"), record)).read_bytes()

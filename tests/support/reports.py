@@ -248,11 +248,3 @@ def total(*parts):
     """A round and its draw beside external parts."""
     with called_private():
         return pate.release(_ledger(0, 40), release="none", external=parts, order=6.0).report
-
-
-@functools.cache
-def total_of_groups(*parts):
-    """The same of teachers in groups."""
-    with called_private():
-        ledger = _groups("gnmax", heavy=1, keep_ledger=True, order=6.0, release="none").ledger
-        return pate.release(ledger, release="none", external=parts, order=6.0).report

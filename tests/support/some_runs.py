@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from pate_cli.core.words import Adjacency
+import runs
+from pate_cli.core.words import Adjacency, ReleaseKind
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.runs import Budget, Outcome, Run
-from pate_cli.disclosure.settings import Draw, Settings
+from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.gnmax import GNMax
 
 
-def told(mechanism, queries, *, max_answers=None, delta=1e-5, private=True, **more):
-    """What a run is told that asks so many rows."""
-    cap = queries if max_answers is None else max_answers
-    return Settings(
-        mechanism=mechanism.parameters(), queries=queries, max_answers=cap, delta=delta,
-        private=private, **more,
-    )  # fmt: skip
+def told(mechanism, queries, **more):
+    """What a run with fresh noise is told that asks so many rows."""
+    return runs.told(mechanism, queries=queries, private=True, **more)
 
 
 ASKED = told(GNMax(20, 3, sigma2=4.0), 10)
@@ -26,11 +23,13 @@ LABELLED = Run.of(
 )  # fmt: skip
 TRIED = Run.of(
     id="f00d", time=None, budget=Budget(3.0, 1e-4, 8.0),
-    settings=told(GNMax(20, 3, sigma2=4.0), 10, target=TargetPlan(1.5, 1e-5, 0.75)),
+    settings=told(
+        GNMax(20, 3, sigma2=4.0), 10, target=TargetPlan(1.5, 1e-5, 0.75, test_orders=(8.0,))
+    ),
 )  # fmt: skip
 RELEASED = Run.of(
-    id="d", outcome=Outcome.RELEASED, time=None, delta=1e-5, drawn_from=("round a",),
-    draw=Draw(0.05, 9.0, 3.0),
+    id="d", outcome=Outcome.RELEASED, time=None, drawn_from=("round a",),
+    draw=ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 9.0),
 )  # fmt: skip
 STATED = Run.of(
     id="x", outcome=Outcome.STATED, time=None,

@@ -257,7 +257,9 @@ def test_an_interruption_right_after_the_draw_gives_no_second_one(outcome, under
 
 
 def entry(name="a", *, epsilon=1.0, path=RECORD, **given):
-    settings = replace(TRIED.settings, target=TargetPlan(epsilon, 1e-5, epsilon / 2.0))
+    settings = replace(
+        TRIED.settings, target=TargetPlan(epsilon, 1e-5, epsilon / 2.0, test_orders=(8.0,))
+    )
     run = Run.of(id=name, time=None, settings=settings)
     return Entry(RecordPlace(RecordFile(path)), run, **{"budget": None} | given)
 

@@ -32,7 +32,7 @@ def test_a_forged_leaf_is_told_as_no_promise(kind):
     assert told[0].promised
     forged = 0
     with reports.costs_once():
-        for path, value in some(list(leaves(whole)), 12):
+        for path, value in some(list(leaves(whole)), 8):
             other = next(iter(others(value)), None)
             found = found_of(put(whole, path, other))
             if found is None:

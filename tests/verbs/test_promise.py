@@ -29,12 +29,12 @@ def here(tmp_path, monkeypatch):
 )
 def test_whoever_says_more_than_a_budget_gets_what_was_said(said):
     asked = {"max_epsilon": 1e6, "budget": 1e5, "budget_delta": 0.1} | GIVEN | said
-    assert pate.quote(VOTES, **asked).target is None
+    assert pate.quote(VOTES, **asked).settings.target is None
 
 
 def test_a_ledger_by_name_of_a_file_takes_no_target_from_a_budget():
     """Tested labels have no ledger, and the run was asked for one."""
     into = pate.Destination("l.csv", ledger="kept.ledger")
     done = pate.aggregate(VOTES, into=into, budget=1e5, budget_delta=0.1, max_epsilon=1e6, **GIVEN)
-    assert done.report.tested is None
+    assert done.report.target is None
     assert done.ledger is not None

@@ -167,23 +167,6 @@ def test_a_guess_is_one_of_the_classes():
 TEST = {"mechanism": "gnmax", "sigma2": 40.0, "record": False, "seed": 5, "max_queries": 5}
 
 
-@pytest.mark.parametrize(
-    ("given", "ask"),
-    [
-        ({"label_names": ["ant", "bee"]}, pate.Ask(["wasp", "wasp", "wasp"])),
-        ({"label_names": ["ant", "bee"]}, pate.Ask({"wasp": 3})),
-        ({"classes": 2}, pate.Ask([0, 1, 7], by_teacher=True)),
-        ({"classes": 2}, pate.Ask({9: 3})),
-    ],
-)
-def test_a_session_goes_on_whatever_votes_say(given, ask):
-    """From its first query on: what names no class is asked and charged like any other."""
-    with pate.Session(teachers=3, **given, **TEST) as session:
-        before = session.remaining
-        session.ask_all([ask])
-        assert (session.asked, session.remaining) == (1, before - 1)
-
-
 def test_a_session_tells_its_holder_what_matched_no_name():
     """Whoever hands votes in hears of those that were lost."""
     with pate.Session(teachers=3, label_names="ant, bee", **TEST) as session:

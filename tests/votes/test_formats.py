@@ -12,14 +12,15 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
-import pyarrow.parquet as pq
 import pytest
 
+from opened import listed as read
+from opened import refused
 from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
-from pate_cli.votes.source import taken_out
+from stored import table_in
 
 ROWS, TEACHERS = 30, 12
 NAMES = ["cat", "dog", "eel"]
@@ -50,50 +51,28 @@ TABLES = {
 }
 
 
-def written(table, suffix):
-    """Return a table as the bytes of a file of some format."""
-    into = io.BytesIO()
-    if suffix == ".parquet":
-        pq.write_table(table, into, row_group_size=7)
-    elif suffix == ".arrow":
-        with pa.ipc.new_file(into, table.schema) as writer:
-            writer.write_table(table, max_chunksize=7)
-    elif suffix == ".stream":
-        with pa.ipc.new_stream(into, table.schema) as writer:
-            writer.write_table(table, max_chunksize=7)
-    elif suffix == ".jsonl":
-        into.write("".join(json.dumps(row) + "\n" for row in table.to_pylist()).encode())
-    elif suffix == ".json":
-        into.write(json.dumps(table.to_pylist(), indent=2).encode())
-    else:
-        mark = {".csv": ",", ".tsv": "\t", ".semicolons": ";"}[suffix]
-        options = pa.csv.WriteOptions(delimiter=mark)
-        pa.csv.write_csv(table, into, options)
-    return into.getvalue()
-
-
-TEXTS = (".csv", ".tsv", ".semicolons", ".jsonl", ".json")
-FORMATS = (".parquet", ".arrow", ".stream", *TEXTS)
+TEXTS = ("csv", "tsv", "semicolons", "jsonl", "json")
+FORMATS = ("parquet", "arrow", "stream", *TEXTS)
 SHAPES = [(s, f) for s in TABLES for f in FORMATS if s != "lists" or f not in TEXTS[:3]]
 
 
 @pytest.mark.parametrize(("shape", "suffix"), SHAPES)
-def test_every_format_gives_the_same_votes(shape, suffix, read, tmp_path):
+def test_every_format_gives_the_same_votes(shape, suffix, tmp_path):
     """The format is told by content, whatever the file is called."""
     table, options = TABLES[shape]
-    (tmp_path / "v").write_bytes(written(table, suffix))
+    (tmp_path / "v").write_bytes(table_in(table, suffix, rows=7))
     votes, ids, counts = read(tmp_path / "v", **options)
     assert (ids, counts) == (IDS, COUNTS)
     assert votes.teachers == TEACHERS
 
 
 @pytest.mark.parametrize("suffix", FORMATS)
-def test_every_way_in_gives_the_same_votes(suffix, read, tmp_path, monkeypatch):
+def test_every_way_in_gives_the_same_votes(suffix, tmp_path, monkeypatch):
     """Packed, piped, by address and in a folder, with blocks that end anywhere."""
     monkeypatch.setattr(delimited, "BLOCK", 150)
     monkeypatch.setattr(json_lines, "PIECE", 200)
     table, options = TABLES["counts"]
-    content, halves = written(table, suffix), [table.slice(0, 11), table.slice(11)]
+    content, halves = table_in(table, suffix, rows=7), [table.slice(0, 11), table.slice(11)]
     ways = {"plain": content, "gz": gzip.compress(content)}
     ways["zst"] = pa.compress(content, "zstd", asbytes=True)
     for way, packed in ways.items():
@@ -102,10 +81,10 @@ def test_every_way_in_gives_the_same_votes(suffix, read, tmp_path, monkeypatch):
     os.mkfifo(fifo)
     writer = threading.Thread(target=fifo.write_bytes, args=(ways["gz"],))
     writer.start()
-    name = {".semicolons": ".csv", ".stream": ".arrow", ".json": ".jsonl"}.get(suffix, suffix)
+    name = {"semicolons": "csv", "stream": "arrow", "json": "jsonl"}.get(suffix, suffix)
     (tmp_path / "parts").mkdir()
     for place, half in enumerate(halves):
-        (tmp_path / "parts" / f"{place}{name}").write_bytes(written(half, suffix))
+        (tmp_path / "parts" / f"{place}.{name}").write_bytes(table_in(half, suffix, rows=7))
     sources = [*(tmp_path / way for way in ways), fifo, tmp_path / "parts"]
     for source in [*sources, (tmp_path / "plain").as_uri(), (tmp_path / "parts").as_uri()]:
         assert read(source, **options)[1:] == (IDS, COUNTS)
@@ -118,7 +97,7 @@ def test_every_way_in_gives_the_same_votes(suffix, read, tmp_path, monkeypatch):
 def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
     """Workers read ranges that begin and end within chunks."""
     monkeypatch.setattr(delimited, "BLOCK", 150)
-    (tmp_path / "v").write_bytes(written(TABLES["counts"][0], suffix))
+    (tmp_path / "v").write_bytes(table_in(TABLES["counts"][0], suffix, rows=7))
     with open_votes(tmp_path / "v", batch_rows=4) as votes:
         for start, limit in ((0, 30), (3, 9), (6, 1), (29, 5), (7, 14)):
             batches = list(votes.batches(start=start, limit=limit))
@@ -129,7 +108,7 @@ def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("packed", [np.save, np.savez, np.savez_compressed])
 @pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U", "S"])
-def test_arrays(kind, packed, order, read, tmp_path):
+def test_arrays(kind, packed, order, tmp_path):
     """NPY, and NPZ of one array, in any layout of bytes; queries along rows or columns."""
     words = kind in "US"
     values = np.array(NAMES, dtype=kind)[LABELS] if words else LABELS.astype(kind)
@@ -162,7 +141,7 @@ GOOD = [["a", "b"], [[1, 2], [2, 1]]]
         ("query_id,0,1\na,1,2\nb,2,1\n", ["a", "b"]),
     ],
 )
-def test_csv_of_all_kinds(content, ids, read, tmp_path):
+def test_csv_of_all_kinds(content, ids, tmp_path):
     """As spreadsheets, R, pandas and people write it; 007 is no number among ids."""
     (tmp_path / "v").write_bytes(content.encode())
     _, found, counts = read(tmp_path / "v", layout="counts")
@@ -172,9 +151,7 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("0,1,2\n1,2,0\n", "the first line holds numbers"),
         ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
-        ("a,b,a\n1,2,3\n", "columns 0 and 2 are both named 'a'"),
         (
             '"a","b"\n"1",5,2\n"2",2,5\n',
             "row 0 has 3 fields, and the first line 2; leave out row names (in R row.names=FALSE)",
@@ -190,8 +167,6 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         ('"a,b\n', "has no first line that names the columns"),
         (WIDE + "a,1,2\nb,1\n", "row 1 has 2 fields, and the first line 3"),
         (WIDE + "a,1,2\n\nb,1,2,3\n", "row 1 has 4 fields"),
-        (WIDE + 'a,1,2\nb,1,"2\n', "row 1 has a quoted field that goes on in the next line"),
-        (WIDE + "a,1,2\nb,1,two\n", "column 'class_1'"),
         (WIDE + "a,1,2\nb,1,+2\n", "column 'class_1'"),
         (WIDE + "a,1,0,2\nb,1,0,2\n", "row 0 has 4 fields"),
         (WIDE + "a,1,2\nb,NA,2\n", "row 1 has an empty entry"),
@@ -200,7 +175,7 @@ def test_csv_of_all_kinds(content, ids, read, tmp_path):
         (WIDE.encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
     ],
 )
-def test_csv_that_is_refused(content, said, refused, tmp_path):
+def test_csv_that_is_refused(content, said, tmp_path):
     """One line with the row and what to do, and no guess at what may be votes."""
     (tmp_path / "v.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     assert f"v.csv: {said}" in refused(tmp_path / "v.csv", layout="counts")
@@ -216,7 +191,7 @@ def test_csv_that_is_refused(content, said, refused, tmp_path):
         (["7", "cat", "cat"], [[2, 0]]),
     ],
 )
-def test_words_between_semicolons(rows, counts, read, tmp_path):
+def test_words_between_semicolons(rows, counts, tmp_path):
     """NA and empty fields are no vote, a number is a vote for nobody, and blanks do not count."""
     names = ";".join(f"teacher_{teacher}" for teacher in range(3))
     lines = [names, ";".join(rows), ";".join(["cat"] * 3)]
@@ -228,7 +203,7 @@ def test_words_between_semicolons(rows, counts, read, tmp_path):
 @pytest.mark.parametrize(
     "fields", [["1,000", "2"], ["1.234", "5"], ["5,0", "1.5"], ["1,0"], ["1,000.5"]]
 )
-def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, refused, tmp_path):
+def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, tmp_path):
     """A thousand is never read as one, nor one as a thousand."""
     lines = [f"q{row};3;{field}" for row, field in enumerate(fields)]
     (tmp_path / "v.csv").write_text("\n".join(["query_id;class_0;class_1", *lines]))
@@ -240,7 +215,7 @@ def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, refused, tmp_p
 @pytest.mark.parametrize("block", [40, 1 << 20])
 @pytest.mark.parametrize("field", ["0.5", "x", "08", "true", ""])
 @pytest.mark.parametrize("place", [0, 15, 29])
-def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch, read):
+def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch):
     """It makes no difference where the odd id stands, nor where a block ends."""
     monkeypatch.setattr(delimited, "BLOCK", block)
     ids = [str(row) for row in range(ROWS)]
@@ -270,13 +245,13 @@ def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch, 
         ("{}\n", "no columns of votes"),
     ],
 )
-def test_json_that_is_refused(content, said, refused, tmp_path):
+def test_json_that_is_refused(content, said, tmp_path):
     """One line with the row, and never the words of a parser that may quote votes."""
     (tmp_path / "v.jsonl").write_text(content)
     assert said in refused(tmp_path / "v.jsonl", layout="counts")
 
 
-def test_a_column_of_json_that_changes_between_pieces(refused, tmp_path, monkeypatch):
+def test_a_column_of_json_that_changes_between_pieces(tmp_path, monkeypatch):
     """A mixed column is named, with a row that is near."""
     monkeypatch.setattr(json_lines, "PIECE", 48)
     values = [str(row) if row < 21 else '"x"' for row in range(30)]
@@ -288,7 +263,7 @@ def test_a_column_of_json_that_changes_between_pieces(refused, tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("first", ["null", "null, null", " null ,1"])
-def test_lists_of_json_may_begin_with_nulls(first, read, tmp_path):
+def test_lists_of_json_may_begin_with_nulls(first, tmp_path):
     """What is missing in the first row is no damage, and moves no vote to another teacher."""
     width = first.count(",") + 3
     lines = [[*json.loads(f"[{first}]"), 1, 0], [*[0] * (width - 1), None]]
@@ -332,13 +307,3 @@ def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None
             open_votes(source, layout="counts", skip_rows=1),
         ):
             pass
-
-
-def test_a_function_gets_the_options_that_it_has_as_keywords() -> None:
-    """An option of reading is declared where it acts; the rest is left for the layout."""
-
-    def open_parts(sources: object, *, skip_rows: int = 0) -> None: ...
-
-    options = {"skip_rows": 2, "keep": "last"}
-    assert taken_out(options, open_parts) == {"skip_rows": 2}
-    assert options == {"keep": "last"}

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import pickle
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 
-from pate_cli.core.errors import ParameterError, UsageError, VoteError
+from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.facts import Group
 from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.join import teacher_groups
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
+from stored import table_in
 
 GROUPS = ["clinic", "lab", "clinic", "lab", "lab"]
 WEIGHTS = [1, 3, 2, 1, 1]
@@ -62,15 +61,9 @@ def test_what_is_public_about_groups():
 def test_groups_are_the_same_in_every_container(kind, tmp_path):
     """A file or a frame says what the object says."""
     table, path = pa.table(COLUMNS), tmp_path / f"g.{kind}"
-    source = path
-    if kind in ("csv", "tsv"):
-        path.write_text(table.to_pandas().to_csv(index=False, sep="," if kind == "csv" else "\t"))
-    elif kind == "jsonl":
-        path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
-    elif kind == "parquet":
-        pq.write_table(table, path)
-    else:
-        source = table if kind == "table" else table.to_pandas()
+    source = {"table": table, "frame": table.to_pandas()}.get(kind, path)
+    if source is path:
+        path.write_bytes(table_in(table, kind))
     assert teacher_groups(source) == EVERY
     assert teacher_groups(None) is None
     assert teacher_groups(EVERY) is EVERY
@@ -180,19 +173,10 @@ def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):
     assert drained(frame, layout="labels", classes=2, groups=path) == [[5, 1], [0, 6]]
 
 
-def test_missing_votes_have_no_weight():
-    """A row then has fewer votes than all teachers together."""
-    votes = np.array([[0, -1, 1, -1, 2]])
-    found = drained(votes, layout="labels", classes=3, groups=EVERY_IN_ORDER, teachers=5)
-    assert found == counted(votes, WEIGHTS)
-
-
-EVERY_IN_ORDER = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
-
-
 def test_a_file_says_what_is_public_of_its_groups():
     """Its `teachers` are the most votes that a row can have."""
-    with open_votes(VOTES, layout="labels", classes=3, groups=EVERY_IN_ORDER) as votes:
+    groups = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD)
+    with open_votes(VOTES, layout="labels", classes=3, groups=groups) as votes:
         assert (votes.teachers, votes.facts.groups) == (8, EVERY.public)
         assert votes.facts.of_round["groups"] == EVERY.public
         assert not votes.votes_together
@@ -214,10 +198,3 @@ def test_groups_of_other_teachers_are_refused(groups, text):
     """No weight goes to a teacher whom nobody meant."""
     frame = pd.DataFrame(VOTES, columns=TEACHERS)
     assert text in refusal(VoteError, drained, frame, layout="labels", classes=3, groups=groups)
-
-
-def test_counts_do_not_tell_who_voted():
-    """Groups weigh votes of teachers, so histograms are refused."""
-    counts = np.array([[3, 2], [1, 4]])
-    text = refusal(UsageError, drained, counts, layout="counts", groups=EVERY_IN_ORDER)
-    assert "who voted" in text

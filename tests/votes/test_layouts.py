@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -111,7 +112,11 @@ def words_in(labels, missing=""):
         "by teacher": (words.astype(str).T, {"layout": "labels-by-teacher"}),
         "objects": (words, {"layout": "labels"}),
         "bytes": (words.astype("S"), {"layout": "labels"}),
+        "bytes in objects": (words.astype("S").astype(object), {"layout": "labels"}),
         "rows": (words.tolist(), {"layout": "labels"}),
+        "tuples": ([tuple(row) for row in words.tolist()], {"layout": "labels"}),
+        "arrays": (list(words.astype(str)), {"layout": "labels"}),
+        "frame": (pd.DataFrame(columns), {}),
         "columns": (pa.table(columns), {}),
         "dictionaries": (pa.table(encoded), {}),
         "views": (pa.table(views), {}),
@@ -201,11 +206,10 @@ def test_letters_of_every_kind_in_arrays(size, tmp_path):
 
 
 def test_decimals_are_numbers():
-    """A column of decimals is one of numbers, as ids, votes and in lists."""
+    """A column of decimals is one of numbers, among ids as among votes."""
     kind = pa.decimal128(9, 1)
     ids, votes = pa.array([7, 5], kind), [pa.array(each, kind) for each in ([2, 1], [1, 2])]
-    _, found, counts = read(pa.table({"query_id": ids, "class_0": votes[0], "class_1": votes[1]}))
-    assert (found, counts.tolist()) == ([7, 5], [[2, 1], [1, 2]])
+    assert read(pa.table({"query_id": ids, "class_0": votes[0], "class_1": votes[1]}))[1] == [7, 5]
     lists = pa.table({"label": pa.array([[1]], pa.list_(kind)), "count": [[3]]})
     assert counts_of(lists, classes=2).tolist() == [[0, 3]]
     half = pa.table({"class_0": pa.array([0.5, 1.5], pa.float64()).cast(kind), "class_1": votes[0]})
@@ -325,39 +329,31 @@ def test_beside_groups_a_place_in_a_list_tells_whose_vote_it_is():
     np.testing.assert_array_equal(found, [[3, 2], [1, 1]])
     short = pa.table({"labels": [[0, 1, 1], [1, 0]], "query_id": [1, 2]})
     assert "row 1" in refused(short, teachers=3, classes=2, groups=groups)
-    assert "who voted" in refused([[2, 1]], UsageError, layout="counts", groups=groups)
 
 
 @pytest.mark.parametrize("batch_rows", [None, 1, 6])
 @pytest.mark.parametrize(
-    ("values", "causes"),
+    ("values", "cause"),
     [
-        ([np.nan, 3], ["NaN or infinity", "give `teachers` N"]),
-        ([np.inf, 3], ["NaN or infinity"]),
-        (
-            [7.5, 2.5],
-            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
-        ),
-        (
-            [0.7, 0.3],
-            ["fractional", "whole counts of teachers", "probabilities", "labels or scores"],
-        ),
-        ([-1, 11], ["-1 is a class", "store 0 and 1", "-1 stands for no vote", "`teachers` N"]),
-        ([2.0**31, 0], ["above 2147483647"]),
-        ([1e300, 0], ["above 2147483647"]),
-        ([0, 0], ["no votes at all", "`teachers` N", "probabilities"]),
-        ([7, 2], ["the first whose total", "`teachers` N", "probabilities"]),
+        ([np.nan, 3], "NaN or infinity"),
+        ([np.inf, 3], "NaN or infinity"),
+        ([7.5, 2.5], "fractional"),
+        ([0.7, 0.3], "fractional"),
+        ([-1, 11], "-1 is a class"),
+        ([2.0**31, 0], "above 2147483647"),
+        ([1e300, 0], "above 2147483647"),
+        ([0, 0], "no votes at all"),
+        ([7, 2], "the first whose total"),
     ],
 )
-def test_bad_counts_are_refused_by_row_with_every_cause(values, causes, batch_rows):
-    """A message names the row, and where two causes are possible both of them; never a vote."""
+def test_bad_counts_are_refused_by_row(values, cause, batch_rows):
+    """In arrays and tables, whatever the batch; what to do is held by the tests of the face."""
     votes = np.array(GOOD)
     votes[17] = values
-    table = pa.table({"class_0": votes[:, 0], "class_1": votes[:, 1]})
-    for source in (votes, table):
+    for source in (votes, pa.table({"class_0": votes[:, 0], "class_1": votes[:, 1]})):
         message = refused(source, layout="counts", batch_rows=batch_rows)
         assert "row 17 " in message
-        assert all(cause in message for cause in causes), message
+        assert cause in message
 
 
 @pytest.mark.parametrize("layout", ["counts", "labels"])

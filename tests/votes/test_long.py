@@ -177,14 +177,6 @@ def test_nobody_voted(ids, tmp_path):
     assert batch.counts.voted.tolist() == [0, 0]
 
 
-def test_words_in_long_form_are_told_of_all_queries():
-    """What matches no name is counted over all votes, not over as many as there are queries."""
-    table = votes([(5, 1, "x"), (9, 1, "y"), (5, 2, "what"), (9, 2, "x")])
-    file, _, counts = read(table, label_names="x,y")
-    np.testing.assert_array_equal(counts, [[1, 0], [1, 1]])
-    assert (file.unmatched().cast, file.unmatched().votes) == (4, 1)
-
-
 def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch):
     """Histograms and who voted on what are held at once, so their size has a limit."""
     monkeypatch.setattr(long, "MOST_BYTES", 100)
@@ -193,7 +185,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch
     assert "store one row a query" in refused(votes(rows), classes=DENSE_CLASSES + 1)
 
 
-def test_more_teachers_than_there_may_be(monkeypatch, refused):
+def test_more_teachers_than_there_may_be(monkeypatch):
     """A file may name as many as it has rows: they are counted while it is read."""
     monkeypatch.setattr(checks, "MOST_TEACHERS", 3)
     table = pa.table({"query_id": [0] * 4, "teacher_id": [*range(4)], "label": [1] * 4})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import unicodedata
-from collections import Counter
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +14,6 @@ from hypothesis import strategies as st
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.votes.join import names_of
 from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts, shown
-from pate_cli.votes.opening import open_votes
 from refusals import refusal
 
 NAMES = ("cat", "Guinea pig", "Ärger", "straße", "C.")
@@ -104,10 +102,6 @@ def test_blanks_around_a_text_are_no_part_of_it():
     names = ClassNames(class_names(" cat, dog ,Guinea pig"))
     assert names.names == ("cat", "dog", "Guinea pig")
     assert names.places([" cat", "dog\t", "Guinea pig", "Guinea  pig"]).tolist() == [0, 1, 2, -1]
-    with open_votes(
-        [[" cat", "dog "], ["cat", "cat"]], layout="labels", label_names="cat, dog"
-    ) as v:
-        assert next(v.batches()).counts.tolist() == [[1, 1], [2, 0]]
 
 
 def test_both_forms_of_unicode_are_one_only_with_normalise():
@@ -248,27 +242,3 @@ def test_few_names_are_shown():
     """A thousand names make no line of a thousand names."""
     assert shown(["a", "b", "c"]) == "a, b, c"
     assert shown(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
-
-
-VOTES = [["World", "World", "Sports"], ["Business", "cannot tell", None], ["?", None, ""]]
-TOPICS = ("World", "Sports", "Business")
-TABLES = {
-    "columns": {f"teacher_{t}": [row[t] for row in VOTES] for t in range(3)},
-    "lists": {"labels": VOTES},
-    "long": {
-        "query_id": [q for q in range(3) for _ in range(3)],
-        "teacher_id": [0, 1, 2] * 3,
-        "label": [text for row in VOTES for text in row],
-    },
-}
-
-
-@pytest.mark.parametrize("table", TABLES)
-def test_votes_in_words_are_counted_by_hand(table):
-    """A text that is no name, an empty one and a null are missing votes in every layout."""
-    known = [Counter(text for text in row if text in TOPICS) for row in VOTES]
-    wanted = [[each[name] for name in TOPICS] for each in known]
-    with open_votes(pa.table(TABLES[table]), label_names=TOPICS) as votes:
-        found = np.concatenate([batch.counts for batch in votes.batches()])
-        assert found.tolist() == wanted
-        assert (votes.facts.label_names, votes.classes, votes.teachers) == (TOPICS, 3, 3)

@@ -18,6 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from pyarrow import fs
 
+from opened import listed as read
+from opened import refused
 from pate_cli.core.errors import NotOpenedError, UsageError, VoteError
 from pate_cli.files.protected import places_of, watched
 from pate_cli.votes import source as sources
@@ -61,7 +63,7 @@ def spools(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_numbers_in_names_of_parts_count_as_numbers(suffix, fill, read):
+def test_numbers_in_names_of_parts_count_as_numbers(suffix, fill):
     """Dask and Spark write part.0 to part.11, and row 2 is that of part.2."""
     folder = fill({f"part.{number}{suffix}": row(number, suffix) for number in range(12)})
     for source in (folder, f"{folder}/part.*", folder.as_uri(), f"{folder.as_uri()}/*{suffix}"):
@@ -72,7 +74,7 @@ def test_numbers_in_names_of_parts_count_as_numbers(suffix, fill, read):
     assert read(fill({"part.1": row(1)}, "one"), **ASKED)[0].order == ""
 
 
-def test_folders_of_partitions(fill, read):
+def test_folders_of_partitions(fill):
     """Folders key=value are read in order of their keys; what is hidden is passed over."""
     files = {f"year={y}/month={m}/a.csv": row(100 * y + m) for y in (2, 10) for m in (3, 11)}
     other = {"_SUCCESS": b"", "year=2/.a.crc": b"x", "_x/a.csv": b"x"}
@@ -85,7 +87,7 @@ def test_folders_of_partitions(fill, read):
     assert read(f"{folder}/_x/*", **ASKED)[1] == [5]
 
 
-def test_a_name_with_brackets_is_a_name(fill, read):
+def test_a_name_with_brackets_is_a_name(fill):
     """A file that is there is no glob."""
     folder = fill({"v[1].csv": row(7), "v1.csv": row(8), "[d]/a.csv": row(9)})
     assert read(folder / "v[1].csv", **ASKED)[1] == [7]
@@ -106,7 +108,7 @@ def test_a_name_with_brackets_is_a_name(fill, read):
         ({"b.arrows": b"\xff\xff\xff\xff"}, "b.arrows: is Arrow among parts of CSV"),
     ],
 )
-def test_folders_that_are_refused(extra, said, fill, refused):
+def test_folders_that_are_refused(extra, said, fill):
     """No file is passed over in silence, whatever it is called: it could be votes."""
     folder = fill({"a.csv": row(1)} | extra)
     assert said in refused(folder, **ASKED)
@@ -114,7 +116,7 @@ def test_folders_that_are_refused(extra, said, fill, refused):
 
 
 @pytest.mark.parametrize("kinds", [("int64", "string"), ("string", "int64")])
-def test_parts_of_other_types_are_refused_by_name(kinds, tmp_path, refused):
+def test_parts_of_other_types_are_refused_by_name(kinds, tmp_path):
     """7 and "7" are two ids in Parquet, which tells them apart."""
     for place, kind in enumerate(kinds):
         table = pa.table({"query_id": pa.array([place]).cast(kind), "class_0": [1], "class_1": [2]})
@@ -122,7 +124,7 @@ def test_parts_of_other_types_are_refused_by_name(kinds, tmp_path, refused):
     assert "1.parquet: column 'query_id' holds another type" in refused(f"{tmp_path}/*.parquet")
 
 
-def test_parts_of_other_widths_are_read_together(tmp_path, read):
+def test_parts_of_other_widths_are_read_together(tmp_path):
     """A small number is the same in one byte and in eight; a column of ids is one type."""
     for place, kind in enumerate(["int8", "int64", "float64", "uint16"]):
         table = {name: pa.array([value]).cast(kind) for name, value in (("a", 9), ("b", 2))}
@@ -133,7 +135,7 @@ def test_parts_of_other_widths_are_read_together(tmp_path, read):
     assert read(f"{tmp_path}/*.csv", **ASKED)[1] == ["7", "08"]
 
 
-def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(fill, refused):
+def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(fill):
     """Reading it would hang, or take what somebody else waits for."""
     folder = fill({"a.csv": row(1)})
     os.mkfifo(folder / "b.csv")
@@ -142,13 +144,13 @@ def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(fill, refused):
 
 
 @pytest.mark.parametrize("given", ["none.csv", "none", "*.none", "a?"])
-def test_what_is_not_there(given, tmp_path, refused):
+def test_what_is_not_there(given, tmp_path):
     """The name is told as it was given; in an address a question mark is no wildcard."""
     assert given in refused(f"{tmp_path}/{given}")
     assert given.rstrip("?") in refused(f"{tmp_path.as_uri()}/{given}")
 
 
-def test_names_that_are_none(refused, tmp_path):
+def test_names_that_are_none(tmp_path):
     """Neither this folder nor a device that never ends is read by mistake."""
     assert "name of the votes is empty" in refused("")
     assert "/dev/zero" in refused("/dev/zero")
@@ -173,14 +175,14 @@ def test_a_worker_that_does_not_see_the_file_is_told_apart(suffix, tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_without_permission(tmp_path, refused):
+def test_a_file_without_permission(tmp_path):
     """The system's reason is told."""
     (tmp_path / "v.csv").write_bytes(row(1))
     (tmp_path / "v.csv").chmod(0)
     assert "v.csv: no permission to read it" in refused(tmp_path / "v.csv")
 
 
-def test_copies_are_private_and_removed(spools, tmp_path, read):
+def test_copies_are_private_and_removed(spools, tmp_path):
     """Votes are secret wherever they lie, also when reading fails."""
     (tmp_path / "v.csv.gz").write_bytes(gzip.compress(row(1)))
     with open_votes(tmp_path / "v.csv.gz", **ASKED) as votes:
@@ -194,7 +196,7 @@ def test_copies_are_private_and_removed(spools, tmp_path, read):
     assert not list(spools.iterdir())
 
 
-def test_a_disk_that_is_full(refused):
+def test_a_disk_that_is_full():
     """It says that it is the copy, and what to do."""
     full = Path("/dev/full")
     if not full.exists():
@@ -210,7 +212,7 @@ def test_a_disk_that_is_full(refused):
     assert said.startswith("standard input: cannot be read: no room to copy it; make room")
 
 
-def test_a_terminal_is_not_waited_for(refused):
+def test_a_terminal_is_not_waited_for():
     """Whoever forgets the pipe sees at once what is missing."""
 
     class Terminal(io.BytesIO):
@@ -238,7 +240,7 @@ def memory():
         store.rm(folder, recursive=True)
 
 
-def test_a_store_of_fsspec(memory, read, refused):
+def test_a_store_of_fsspec(memory):
     """Files, folders and globs are read as on a disk."""
     for base in ("memory://pate", "memory://pate-parquet"):
         assert read(base, **ASKED)[1] == [2, 10]
@@ -248,7 +250,7 @@ def test_a_store_of_fsspec(memory, read, refused):
     assert "no file system is known for this address" in refused("foo://host/x")
 
 
-def test_passwords_in_addresses_are_never_shown(tmp_path, monkeypatch, refused):
+def test_passwords_in_addresses_are_never_shown(tmp_path, monkeypatch):
     """Neither in what is read nor in what is refused, nor in names of parts."""
     store = fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem())
     asked = []
@@ -355,15 +357,15 @@ def test_every_file_that_is_opened_is_known_as_an_input(fill, memory, tmp_path):
     }
     for source, file in opened.items():
         with watched() as inputs, open_votes(source, **ASKED) as votes:
-            assert refused(inputs, file)
+            assert is_input(inputs, file)
         with watched() as inputs:
             inputs.add(votes.inputs.read)
-            assert refused(inputs, file)
+            assert is_input(inputs, file)
     with (folder / "a.csv").open("rb") as stdin, open_votes("-", stdin=stdin, **ASKED) as votes:
-        assert refused(votes.inputs, folder / "a.csv")
+        assert is_input(votes.inputs, folder / "a.csv")
 
 
-def refused(inputs, file):
+def is_input(inputs, file):
     """Whether a file is among the votes, so that it is no output."""
     with pytest.raises(UsageError) as caught:
         inputs.claim("l.csv", places_of(file))

@@ -191,15 +191,6 @@ def test_a_teacher_with_nan_alone_is_missing(scores):
     assert (found[3].sum(), found[4].sum()) == (TEACHERS - 1, 0)
 
 
-def test_one_class_less_is_refused_by_the_number_of_the_teacher(scores):
-    """`predict_proba` of a teacher that never saw a class has a column less: whose is it?"""
-    each = [*scores.transpose(1, 0, 2)]
-    each[3] = each[3][:, :-1]
-    message = refused(each, ParameterError, layout="scores-by-teacher")
-    assert "3" in message
-    assert "scores 0" in message
-
-
 @pytest.mark.parametrize(
     ("shape", "options", "text"),
     [

@@ -356,9 +356,6 @@ class _Reach:
         return np.where(self.stands, np.maximum(moved, same), 0.0)
 
 
-_KINDS = (True, False)
-
-
 @dataclass(frozen=True, eq=False)
 class _TiedQuery:
     """All of a query that is the same for every row; public.
@@ -433,7 +430,7 @@ class _TiedQuery:
         of_kind = functools.partial(self._of_kind, sides, share=part, stopped=stopped)
         with ThreadPoolExecutor(2) as both:
             try:
-                gives, takes = both.map(of_kind, _KINDS)
+                gives, takes = both.map(of_kind, (True, False))
             except BaseException:
                 # Threads are waited for: after an interruption, only for the step they are at.
                 stopped.set()
@@ -446,7 +443,7 @@ class _TiedQuery:
         """The largest excess moment where f gives a vote, or takes one, [sides, distances]."""
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
         spread = _Spread(table, self.lattice, sides, distances=self.distances)
-        worst = _ByDistance(sides.own.size, self.distances)
+        worst = np.zeros((sides.own.size, self.distances))
         for losses in range(self.distances):
             if stopped.is_set():
                 break
@@ -455,9 +452,9 @@ class _TiedQuery:
             moment = self.charged(spread.expected(losses), np.maximum(losses, gains))
             reach = _Reach.of(sides, losses, gains, teachers=self.lattice.teachers)
             found = reach.giving(self.test, moment) if gives else reach.taking(self.test, moment)
-            worst.add(losses, found)
+            _add(found, losses, worst)
             self.progress(share)
-        return worst.found
+        return worst
 
     def lone_votes(self, touched: Touched, others: BestOfOthers) -> Floats:
         """The largest excess moment of a vote added to a class f or withdrawn.
@@ -470,7 +467,7 @@ class _TiedQuery:
         first = own[:, None] * lattice.cells
         np.put_along_axis(along, first + np.arange(lattice.laws), others.law(touched), axis=1)
         sides = _Sides(own, touched.rivals, touched.rivals, along, 0)
-        worst = _ByDistance(own.size, self.distances)
+        worst = np.zeros((own.size, self.distances))
         line, place = self.lone, np.arange(lattice.places)
         for losses in range(self.distances):
             if losses:
@@ -484,22 +481,14 @@ class _TiedQuery:
                     wider = np.maximum(wider, np.append(0.0, wider[:-1]))
             moment = self.charged(along @ np.stack(lines).T, np.maximum(losses, gains))
             reach = _Reach.of(sides, losses, gains, teachers=lattice.teachers)
-            worst.add(losses, reach.lone(self.test, moment))
-        return worst.found
+            _add(reach.lone(self.test, moment), losses, worst)
+        return worst
 
 
-class _ByDistance:
-    """The largest of what is found for l losses and g gains, by d = max(l, g)."""
-
-    def __init__(self, cases: int, distances: int) -> None:
-        """Nothing yet."""
-        self.found = np.zeros((cases, distances))
-
-    def add(self, losses: int, found: Floats) -> None:
-        """For so many losses and 0, 1, … gains, [cases, distances]."""
-        worst = self.found
-        worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
-        np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
+def _add(found: Floats, losses: int, worst: Floats) -> None:
+    """Take what l losses and 0, 1, … gains cost, [cases, distances], into the largest by max(l, g)."""
+    worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
+    np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
 
 
 def tied_rdp(

@@ -28,7 +28,6 @@ from numpy.typing import NDArray
 from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
-from pate_cli.core.errors import ParameterError
 
 # The maximum over q1 is located on a grid in logit(q1/q), both ends included, then by parabolas in
 # the two cells around the best node, until a concave function can gain no more than so much of
@@ -261,13 +260,8 @@ def two_tail_rdp_directions(
         [2, orders, *z.shape], forward and reverse, in nats, at most λ/σ²: upper bounds on
         D_λ(M(n) ‖ M(n')) and D_λ(M(n') ‖ M(n)) over all neighbours n' of any histogram n
         whose plurality loses with probability Φ(z).
-
-    Raises:
-        ParameterError: a score is NaN.
     """
     scores = np.asarray(z, dtype=np.float64)
-    if np.isnan(scores).any():
-        raise ParameterError("scores must be numbers, got nan")
     flat = scores.ravel()
     mu = float(np.sqrt(2.0) / sigma)
     result = np.empty((2, orders.size, flat.size))

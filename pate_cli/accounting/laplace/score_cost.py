@@ -83,6 +83,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import logsumexp
 
 from pate_cli.accounting.divergence import (
+    LOG_2,
     bernoulli_excess,
     certified_supremum,
     excess_moment,
@@ -93,12 +94,10 @@ from pate_cli.accounting.divergence import (
 from pate_cli.accounting.laplace.noisy_max import two_class_log_q
 from pate_cli.core.arrays import Floats
 from pate_cli.core.checks import check_orders, check_positive
-from pate_cli.core.errors import ParameterError
 
 # Covers round-off in logs of probabilities and in the brackets of accounting.divergence, which
 # cancel to about (λ ε0)² when ε0 is small; the maximum itself is exact.
 _RELATIVE_SLACK = 1e-9
-_LOG_2 = float(np.log(2.0))
 # log of a probability that underflows to 0: stands for an outcome that does not occur.
 _NEVER = -1e4
 
@@ -128,8 +127,8 @@ def _outcomes(score: Floats, log_odds: float) -> tuple[Floats, Floats]:
     `log_odds` is log a/b = ±ε0. With r = b/a: while q < a, k_b = 0 and Q = q r; from there on
     k_a = 1 and 1 − Q = (1 − q)/r.
     """
-    log_q = np.where(score <= 0.0, score - _LOG_2, np.log1p(-np.exp(-np.abs(score)) / 2.0))
-    log_keep = np.where(score <= 0.0, np.log1p(-np.exp(-np.abs(score)) / 2.0), -score - _LOG_2)
+    log_q = np.where(score <= 0.0, score - LOG_2, np.log1p(-np.exp(-np.abs(score)) / 2.0))
+    log_keep = np.where(score <= 0.0, np.log1p(-np.exp(-np.abs(score)) / 2.0), -score - LOG_2)
     log_ratio = -log_odds
     log_a, log_b = -np.logaddexp(0.0, log_ratio), -np.logaddexp(0.0, -log_ratio)
     full = log_q >= log_a
@@ -169,13 +168,11 @@ def laplace_max_rdp_directions(score: ArrayLike, *, scale: float, orders: ArrayL
         whose plurality loses with probability q.
 
     Raises:
-        ParameterError: an order ≤ 1, a scale that is not positive and finite, or a NaN score.
+        ParameterError: an order ≤ 1, or a scale that is not positive and finite.
     """
     epsilon = 2.0 / check_positive("Laplace scale", scale)
     orders = check_orders(orders)
     scores = np.asarray(score, dtype=np.float64)
-    if np.isnan(scores).any():
-        raise ParameterError("a score is not a number")
     flat = scores.ravel()
     cap = randomised_response_rdp(epsilon=epsilon, orders=orders)
     bounds = np.zeros((2, orders.size, flat.size))
@@ -280,7 +277,7 @@ _PARTS = 8
 
 def gap_of_score(score: ArrayLike) -> Floats:
     """g ≥ 0 with ψ(q(g)) = score, any shape; scores above 0 give a gap of 0."""
-    log_q = np.minimum(np.asarray(score, dtype=np.float64), 0.0) - _LOG_2
+    log_q = np.minimum(np.asarray(score, dtype=np.float64), 0.0) - LOG_2
     gap = -log_q
     for _ in range(_STEPS):
         gap = -log_q + np.log((2.0 + gap) / 4.0)
@@ -327,7 +324,7 @@ def _peak(*, shift: float, order: Floats) -> tuple[float, float]:
 def _coin(gap: Floats) -> tuple[Floats, Floats]:
     """Logs of both chances at gaps [cells] and their derivatives, [2, 1, cells]."""
     logs = np.stack(_sides(gap))
-    density = np.log1p(np.abs(gap)) - np.abs(gap) - 2.0 * _LOG_2
+    density = np.log1p(np.abs(gap)) - np.abs(gap) - 2.0 * LOG_2
     return logs, np.exp(density - logs)[:, None] * np.array([[[-1.0]], [[1.0]]])
 
 

@@ -234,7 +234,6 @@ def test_the_gap_of_a_score_inverts_it():
         ({"scale": 0.0}, "Laplace scale must be positive and finite, got 0.0"),
         ({"scale": np.nan}, "Laplace scale must be positive and finite, got nan"),
         ({"orders": [1.0]}, "a Renyi order must be finite and above 1, got 1.0"),
-        ({"score": [0.0, np.nan]}, "a score is not a number"),
     ],
 )
 def test_bad_arguments_are_refused(change, message):

@@ -79,7 +79,9 @@ def released(ledger, plan, noise, *, earlier=()):
     facts = ReportFacts(rounds=tuple(map(stated, ledger.rounds)), earlier_draws=tuple(earlier))
     if plan.publishes_draw:
         drawn = sanitized_epsilon(ledger, plan, noise, earlier=(*ledger.draws, *earlier))
-        facts = replace(facts, sanitizer=plan, sanitized=drawn, seeded=not noise.private)
+        facts = replace(
+            facts, sanitizer=plan, sanitized=drawn, seeded=not getattr(noise, "private", False)
+        )
     return report_of(facts)
 
 

@@ -486,7 +486,7 @@ class _TiedQuery:
 
 
 def _add(found: Floats, losses: int, worst: Floats) -> None:
-    """Take the cost of l losses and 0, 1, … gains, [cases, distances], into the most by max(l, g)."""
+    """Take the cost of l losses and 0, 1, … gains, [cases, distances], into that by max(l, g)."""
     worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
     np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
 

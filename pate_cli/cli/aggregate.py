@@ -112,15 +112,11 @@ def _tell_price(quote: Quote, view: View, *, summed_up: bool) -> None:
 
 def _record(asked: dict[str, Any], view: View) -> RecordPlace:
     """Return the record of the run, which no output may replace, in place of its name."""
-    from pate_cli.disclosure.entry import RecordPlace
+    from pate_cli.verbs.promise import record_of
 
-    record = RecordPlace.of(
-        asked["votes"],
-        record=asked.get("record"),
-        ensemble=asked.pop("ensemble", None),
-        seeded="seed" in asked,
-        accept_lost=asked.pop("accept_lost_record", False),
-    )
+    record = record_of(asked["votes"], asked, seeded="seed" in asked)
+    for name in ("ensemble", "accept_lost_record"):
+        asked.pop(name, None)
     if record.joined is not None:
         view.note(record.joined)
     note("the record of what was spent", *record.paths)

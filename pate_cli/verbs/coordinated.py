@@ -140,17 +140,13 @@ def _of_rows(probabilities: Any, ask: bytes, log: bool) -> int | NDArray[np.int6
 def _of_mappings(mappings: Sequence[Mapping[Any, Any]], ask: bytes, log: bool) -> list[Any]:
     """Return the choice of each mapping {token: probability}."""
     rows = [_known(mapping, row) for row, mapping in enumerate(mappings)]
-    tokens: list[Any] = list(dict.fromkeys(token for row in rows for token in row))
-    if len({type(token) for token in tokens}) > 1:
+    tokens = {token for row in rows for token in row}
+    if len(set(map(type, tokens))) > 1:
         raise ParameterError("tokens must all be whole numbers or all be texts")
-    clocks, chosen = dict(zip(tokens, clocks_of(ask, tokens).tolist(), strict=True)), []
-    for number, row in enumerate(rows):
-        # In order of tokens, so that of two that ring together the same one wins as in an array.
-        own = sorted(row)
-        weights = np.array([[row[token] for token in own]])
-        place = _first(weights, np.array([clocks[token] for token in own]), log, number)[0]
-        chosen.append(own[place])
-    return chosen
+    # In order of tokens, so that of two that ring together the same one wins as in an array.
+    ordered, unknown = sorted(tokens), -np.inf if log else 0.0
+    weights = np.array([[row.get(token, unknown) for token in ordered] for row in rows])
+    return [ordered[place] for place in _first(weights, clocks_of(ask, ordered), log, 0)]
 
 
 def _known(mapping: Mapping[Any, Any], row: int) -> dict[Any, float]:

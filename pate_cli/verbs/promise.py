@@ -45,10 +45,10 @@ def record_of(votes: Votes, asked: Mapping[str, Any], *, seeded: bool) -> Record
     """Return the record that keywords name, or that the votes have."""
     return RecordPlace.of(
         votes,
-        record=asked["record"],
-        ensemble=asked["ensemble"],
+        record=asked.get("record"),
+        ensemble=asked.get("ensemble"),
         seeded=seeded,
-        accept_lost=asked["accept_lost_record"],
+        accept_lost=asked.get("accept_lost_record", False),
     )
 
 

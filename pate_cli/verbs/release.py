@@ -59,7 +59,7 @@ Held: TypeAlias = Ledger | Report | SpendRecord
 _REPORT: Final = re.compile(rb'"kind"\s*:\s*"%b"' % REPORT.encode())
 
 
-def read_inputs(
+def _inputs(
     given: Sequence[Given], *, unverified: bool
 ) -> tuple[list[tuple[Held, Path | None]], SpendRecord]:
     """Return what is given, each with its file if it has one, and the runs that all tell of.
@@ -80,13 +80,13 @@ def read_inputs(
         name = "a report" if path is None else public_name(os.fspath(path))
         told = _told(held, name, unverified=unverified)
         if not unverified:
-            check_alike(known, told, name)
+            _check_alike(known, told, name)
         found.append((held, path))
         known |= told
     return found, known
 
 
-def check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
+def _check_alike(known: SpendRecord, told: SpendRecord, name: str) -> None:
     """MismatchError where two of what is given tell otherwise of the same run."""
     for run in told.runs:
         there = known.known(run.id)
@@ -173,14 +173,14 @@ def released(asked: Mapping[str, Any]) -> Released:
     """Read and verify, enter, draw, settle and report; `asked` as `signatures.release` has it."""
     given, unverified, began = asked["given"], asked["unverified"], now()
     several = given if isinstance(given, list | tuple) else [given]
-    inputs, known = read_inputs(several, unverified=unverified)
+    inputs, known = _inputs(several, unverified=unverified)
     parts = [one if isinstance(one, Stated) else Stated.read(one) for one in asked["external"]]
     ledgers = [held for held, _ in inputs if isinstance(held, Ledger)]
     total = functools.reduce(operator.add, ledgers) if ledgers else None
     alone = total if len(ledgers) == len(inputs) else None
     place, key = _record_of(inputs, asked), RunKey.of(asked["seed"])
     if not unverified:
-        check_alike(place.record, known, "the record")
+        _check_alike(place.record, known, "the record")
     # A record tells of draws from a ledger; a ledger does not.
     recorded = total is None or asked["record"] is not False
     facts = ReportFacts(rounds=(), run=key.run_id, time=began, recorded=recorded)
@@ -191,7 +191,12 @@ def released(asked: Mapping[str, Any]) -> Released:
             "a sanitized epsilon is of ledgers alone; release them first, and then the record "
             "that tells of it"
         )
-    run = None if alone is None else _draw_of(alone, facts, key)
+    run = None
+    if alone is not None and facts.sanitizer is not None:
+        # The seed alone gives a report its name; in a record a draw by one is its own.
+        run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
+        rounds = tuple(done.id for done in alone.rounds)
+        run = replace(run, outcome=Outcome.PENDING, drawn_from=rounds)
 
     def earlier(record: SpendRecord) -> list[Run]:
         touching = () if alone is None else record.touching(alone)
@@ -278,15 +283,6 @@ def _of_rounds(
             f"{total.delta:g}: floating-point noise is not negligible beside it"
         )
     return facts
-
-
-def _draw_of(total: Ledger, facts: ReportFacts, key: RunKey) -> Run | None:
-    """Return a draw from ledgers as a record has it; None where nothing is drawn."""
-    if facts.sanitizer is None:
-        return None
-    # The seed alone gives a report its name; in a record a draw by one is its own.
-    run = run_of(replace(facts, run=key.run_id if key.private else key.name("run")))
-    return replace(run, outcome=Outcome.PENDING, drawn_from=tuple(d.id for d in total.rounds))
 
 
 def _drawn(total: Ledger, facts: ReportFacts, key: RunKey, earlier: Sequence[Run]) -> ReportFacts:

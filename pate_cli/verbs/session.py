@@ -142,7 +142,9 @@ class Session:
         names = self._ballots.names
         self._names = None if names is None else tuple(names.names)
         self.unmatched = Unmatched() if names is None else Unmatched(names)
-        self.mechanism = _mechanism(self._ballots, asked)
+        voters = self._ballots.groups
+        self._groups = () if voters is None else voters.public
+        self.mechanism = _mechanism(self._ballots, self._groups, asked)
         self._run = self._opened(asked)
         settings = self._run.settings
         if settings is None or settings.rule is None:
@@ -291,7 +293,7 @@ class Session:
             private=self._key.private,
             delta=delta,
             analysis="tight" if isinstance(mechanism, ScoredMechanism) else "composition",
-            groups=_groups(self._ballots),
+            groups=self._groups,
             prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
         )
         # With other names texts mean something else, and it is another session.
@@ -492,15 +494,13 @@ def _count(name: str, said: int | None, known: Sized | None, where: str) -> int:
     return check_whole(f"`{name}`", count)
 
 
-def _groups(ballots: BallotReader) -> tuple[Group, ...]:
-    return () if ballots.groups is None else ballots.groups.public
-
-
-def _mechanism(ballots: BallotReader, asked: Mapping[str, Any]) -> Mechanism:
+def _mechanism(
+    ballots: BallotReader, groups: Sequence[Group], asked: Mapping[str, Any]
+) -> Mechanism:
     """Return the mechanism, for these teachers and the weight of guesses."""
     weight = asked["prior_weight"]
     weight = 0 if weight is None else prior_votes(weight, ballots.teachers)
-    choice = among_groups(chosen(asked["mechanism"], asked), _groups(ballots))
+    choice = among_groups(chosen(asked["mechanism"], asked), groups)
     epsilon, most = asked["target_epsilon"], asked["max_queries"]
     return _built(replace(choice, prior_weight=weight), ballots, epsilon, most, asked["delta"])
 

@@ -176,8 +176,6 @@ def _given(asked: Mapping[str, Any], teachers: int) -> dict[str, float]:
 def _words(told: Mapping[str, Any]) -> Iterator[str]:
     """Yield the options on an `aggregate` line that describe the votes."""
     for name, value in told.items():
-        if value is None or value is False:
-            continue
         yield dashed(name)
         if value is not True:
             plain = isinstance(value, str | PathLike | int)

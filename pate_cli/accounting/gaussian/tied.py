@@ -486,7 +486,10 @@ class _TiedQuery:
 
 
 def _add(found: Floats, losses: int, worst: Floats) -> None:
-    """Take the cost of l losses and 0, 1, … gains, [cases, distances], into that by max(l, g)."""
+    """Keep the largest cost by d = max(l, g), given those of l losses and 0, 1, … gains.
+
+    Both are [cases, distances].
+    """
     worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
     np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
 

@@ -267,8 +267,8 @@ def test_a_result_in_every_form(results, name, tmp_path):
     assert [list(json.loads(line)) for line in lines[:1]] == [table.column_names]
     shown = result._repr_html_()
     assert shown.startswith(f"<p><b>{type(result).__name__}: ")
-    # A notebook is passed on: of what describes the votes it has no more than `repr` says.
-    assert ("<table>" in shown) is (name in {"Labels", "Report"})
+    # A notebook is passed on: of a secret it has no more than `repr` says. Tuned has lines alone.
+    assert ("<table>" in shown) is (name in {"Labels", "Quote", "Report"})
 
 
 def test_a_notebook_shows_labels_and_report_and_says_what_is_secret(counts, done):

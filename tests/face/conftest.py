@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from face import inputs, runner
+from stored import npy
 
 FROZEN = json.loads(Path(__file__).with_name("frozen.json").read_text())
 
@@ -35,16 +38,23 @@ def frozen():
 
 @pytest.fixture
 def here(face, tmp_path):
-    """Run `pate` with these words, in a folder with the inputs that they name."""
+    """Run `pate` with these words, in a folder with the inputs that they name and files given here.
+
+    A file is a keyword, `v__csv` for v.csv, and a text, bytes or an array.
+    """
     folder = tmp_path / "here"
     folder.mkdir()
 
-    def run(line, **options):
+    def run(line, stdin=os.devnull, **files):
         line = shlex.split(line)
+        for name, content in files.items():
+            content = npy(content) if isinstance(content, np.ndarray) else content
+            content = content.encode() if isinstance(content, str) else content
+            (folder / name.replace("__", ".")).write_bytes(content)
         for word in line:
             if (face.inputs / word).is_file() and not (folder / word).exists():
                 (folder / word).write_bytes((face.inputs / word).read_bytes())
-        return face.run(folder, *line, **options)
+        return face.run(folder, *line, stdin=stdin)
 
     run.folder = folder
     return run

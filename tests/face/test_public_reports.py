@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-import shlex
 
 import mpmath as mp
 import numpy as np
@@ -20,25 +19,6 @@ from scipy.stats import norm
 import pate_cli as pate
 
 WORDS = ["benign", "malignant", "unsure"]
-
-
-@pytest.fixture
-def here(face, tmp_path):
-    """Run `pate` with these words in an empty folder; files are written into it first."""
-
-    def run(line, **files):
-        for name, content in files.items():
-            path = tmp_path / name.replace("__", ".")
-            if isinstance(content, str):
-                path.write_text(content)
-            elif isinstance(content, bytes):
-                path.write_bytes(content)
-            else:
-                np.save(path, content)
-        return face.run(tmp_path, *shlex.split(line))
-
-    run.folder = tmp_path
-    return run
 
 
 def winners_of(votes, **about):

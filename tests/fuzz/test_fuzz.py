@@ -42,7 +42,7 @@ def here(tmp_path, monkeypatch):
 @pytest.mark.parametrize("case", sorted(CASES))
 def test_a_slice(case, here):
     """Other seeds than `make fuzz` begins with would be luck: the same on every machine."""
-    faults = {seed: trial.fault_of(case, seed) for seed in range(4)}
+    faults = {seed: trial.look(case, seed)[0] for seed in range(4)}
     assert not {seed: fault for seed, fault in faults.items() if fault is not None}
 
 
@@ -66,7 +66,7 @@ def test_what_is_whole_is_read(kind, here):
 
 def _caught(monkeypatch, read):
     monkeypatch.setitem(CASES, "planted", Case(lambda _: b"", lambda *_: read()))
-    return trial.fault_of("planted", 0)
+    return trial.look("planted", 0)[0]
 
 
 def _raises(error):

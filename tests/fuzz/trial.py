@@ -24,12 +24,6 @@ LONGEST = 320
 _QUOTED = re.compile("'[^']*'|\"[^\"]*\"")
 
 
-def fault_of(case: str, seed: int) -> str | None:
-    """What is wrong with how an input in the current folder is read; None where nothing is."""
-    fault, _ = look(case, seed)
-    return fault
-
-
 def look(case: str, seed: int) -> tuple[str | None, bool]:
     """(what is wrong, whether it was refused)."""
     start, refused = time.process_time(), False

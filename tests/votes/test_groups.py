@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from opened import by_hand
 from pate_cli.core.errors import ParameterError, VoteError
 from pate_cli.votes.facts import Group
 from pate_cli.votes.groups import TeacherGroups
@@ -29,16 +30,6 @@ COLUMNS = {
 }
 EVERY = TeacherGroups(GROUPS, WEIGHTS, PER_RECORD, IDS)
 VOTES = np.array([[0, 1, 2, 1, 0], [2, 2, 0, 1, 1], [0, 0, 0, 0, 1]])
-
-
-def counted(votes, weights, classes=3):
-    """The histograms, vote by vote."""
-    found = np.zeros((len(votes), classes), dtype=np.int64)
-    for row, said in enumerate(votes):
-        for teacher, vote in enumerate(said):
-            if vote >= 0:
-                found[row, vote] += weights[teacher]
-    return found.tolist()
 
 
 def drained(source, **more):
@@ -139,12 +130,12 @@ def test_weights_follow_their_teachers(named, turned):
         [PER_RECORD[at] for at in order],
         None if ids is None else [ids[at] for at in order],
     )
-    wanted = counted(VOTES, WEIGHTS)
+    wanted = by_hand(VOTES, 3, WEIGHTS).tolist()
     told = {"classes": 3, "groups": groups, "layout": "labels"}
     frame = pd.DataFrame(VOTES, columns=TEACHERS)
     assert drained(frame, **told) == wanted
     assert drained(frame[TEACHERS[::-1]], **told) == (
-        counted(VOTES[:, ::-1], WEIGHTS) if named == "place" else wanted
+        by_hand(VOTES[:, ::-1], 3, WEIGHTS).tolist() if named == "place" else wanted
     )
     if named != "column":
         assert drained(VOTES, **told) == wanted
@@ -162,7 +153,7 @@ def test_votes_in_long_form_name_their_teachers(texts):
     groups = TeacherGroups(
         [GROUPS[at] for at in order], [WEIGHTS[at] for at in order], ids=[who[at] for at in order]
     )
-    assert drained(long, classes=3, groups=groups) == counted(VOTES, WEIGHTS)
+    assert drained(long, classes=3, groups=groups) == by_hand(VOTES, 3, WEIGHTS).tolist()
 
 
 def test_a_csv_does_not_tell_numbers_from_texts(tmp_path):

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from opened import counts_of, read, refused
+from opened import by_hand, counts_of, read, refused
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError, VoteError
 from pate_cli.core.words import Layout
@@ -30,11 +30,6 @@ LABELS = hnp.arrays(
 )
 
 
-def by_hand(labels, classes=CLASSES):
-    """Histograms, vote by vote; -1 is none."""
-    return np.array([[list(row).count(c) for c in range(classes)] for row in labels.tolist()])
-
-
 @settings(max_examples=tries(60))
 @given(
     labels=LABELS,
@@ -44,7 +39,7 @@ def by_hand(labels, classes=CLASSES):
 )
 def test_arrays_of_every_type_agree(tmp_path_factory, labels, dtype, order, rows):
     """Type, byte order and order in memory of an array are not part of its votes."""
-    expected, path = by_hand(labels), tmp_path_factory.mktemp("votes") / "v.npy"
+    expected, path = by_hand(labels, CLASSES), tmp_path_factory.mktemp("votes") / "v.npy"
     told = {"classes": CLASSES, "teachers": labels.shape[1], "batch_rows": rows}
     shapes = {"counts": expected, "labels": labels, "labels-by-teacher": labels.T}
     for layout, array in shapes.items():
@@ -59,7 +54,7 @@ def test_arrays_of_every_type_agree(tmp_path_factory, labels, dtype, order, rows
 def tables(labels, ids, number, kind):
     """Every way to write labels into a table, as (layout, table)."""
     queries, teachers = labels.shape
-    expected = by_hand(labels)
+    expected = by_hand(labels, CLASSES)
     yield (
         "counts",
         pa.table({f"c{c}": pa.array(expected[:, c].tolist(), number) for c in range(CLASSES)}),
@@ -97,7 +92,7 @@ def test_tables_of_every_type_agree(labels, number, kind, texts, rows, cut):
             table = table.append_column("query_id", pa.array(plain))
         pieces = pa.concat_tables([table.slice(0, cut), table.slice(cut)])
         _, ids, counts = read(pieces, layout=layout, classes=CLASSES, batch_rows=rows)
-        np.testing.assert_array_equal(counts, by_hand(labels), err_msg=layout)
+        np.testing.assert_array_equal(counts, by_hand(labels, CLASSES), err_msg=layout)
         assert ids == plain
 
 
@@ -143,7 +138,7 @@ def test_words_in_every_container_agree(way):
         source, how = words_in(labels, missing)[way]
         for names in (NAMES, ",".join(padded)):
             file, _, counts = read(source, label_names=names, **how)
-            np.testing.assert_array_equal(counts, by_hand(labels))
+            np.testing.assert_array_equal(counts, by_hand(labels, CLASSES))
             assert (file.classes, file.teachers, file.facts.label_names) == (
                 CLASSES,
                 7,
@@ -170,7 +165,7 @@ def test_words_that_nobody_listed_are_names(way):
         {file.names.names[label]: count for label, count in zip(*row, strict=True) if count}
         for row in zip(*(side.tolist() for side in batch.counts.entries), strict=True)
     ]
-    hand = by_hand(labels).tolist()
+    hand = by_hand(labels, CLASSES).tolist()
     expected = [{NAMES[c]: n for c, n in enumerate(row) if n} for row in hand]
     assert found == expected
 

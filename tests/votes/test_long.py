@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from opened import counts_of, read, refused
+from opened import by_hand, counts_of, read, refused
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import VoteError
 from pate_cli.votes import checks
@@ -97,11 +97,7 @@ def test_votes_in_any_order_against_a_direct_count(classes, weighted):
     label = labels.ravel()[order]
     weights = rng.integers(1, 5, 7) if weighted else np.ones(7, dtype=int)
     groups = TeacherGroups(["a"] * 7, weights.tolist(), ids=[*range(7)]) if weighted else None
-    expected = np.zeros((9, classes), dtype=int)
-    for row in range(9):
-        for who, said in enumerate(labels[row]):
-            if said >= 0:
-                expected[row, said] += weights[who]
+    expected = by_hand(labels, classes, weights)
     table = pa.table({"query_id": query, "teacher_id": teacher, "label": label})
     how = {"classes": classes, "teachers": 7, "groups": groups}
     file, _, counts = read(table, batch_rows=4, **how)

@@ -33,8 +33,7 @@ from pate_cli.planning.rule import (
     choose,
     public_goal,
 )
-from pate_cli.planning.search import least
-from pate_cli.planning.tuning import Tuning, keywords_of, line_of
+from pate_cli.planning.search import Tuning, keywords_of, least, line_of
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.
@@ -415,7 +414,7 @@ def least_epsilon(known: Question) -> float:
 
     def too_noisy(share: float) -> bool:
         settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
-        return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
+        return bool(weights @ votes.chances(votes.mechanism(settings))[1] < _SENSIBLE)
 
     share = least(too_noisy, start=0.2, within=_NOISE, precision=0.01)
     settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)

@@ -14,6 +14,7 @@ the release test of a run over these rows draws.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final, TypeAlias
@@ -57,11 +58,14 @@ LIKELY: Final = 0.977
 CHANCES: Final = (0.9, LIKELY, 0.999)
 """Probabilities of passing for which the least target is told."""
 
-# Targets are sought within this factor of the one that was stated, to a relative precision.
+# The refusals to be afforded depend on the threshold, and the threshold, barely, on them.
+_ROUNDS = 6
+_COUNTED = "the prior votes, too, and agreement counts its votes"
+_ENDS = "the file ends before so many answers"
 # States whose costs are found at once.
 _AT_ONCE = 50_000
-_WIDEST, _PRECISION, _STEP, _ROUNDS = 64.0, 1e-4, 1.001, 3
-
+# Targets are sought down to this share of the one that was stated, to a relative precision.
+_LEAST_SHARE, _PRECISION = 1.0 / 64.0, 1e-4
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
@@ -96,39 +100,31 @@ TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
 """The analysis that is sharp and sound: Rényi divergences and the sharp conversion."""
 
 
-@dataclass(frozen=True)
-class _SumOfSteps:
-    """From histograms to their cost by step, summed over queries, [orders] each."""
-
-    analysis: CostAnalysis
-    orders: Floats
-
-    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> dict[str, Floats]:
-        steps = self.analysis.steps(mechanism, batch.counts, self.orders)
-        return {step: costs.sum(axis=1) for step, costs in steps.items()}
+def _sum_of_steps(
+    analysis: CostAnalysis, orders: Floats, mechanism: ScoredMechanism, batch: VoteBatch
+) -> dict[str, Floats]:
+    """Cost of a batch by step, summed over queries, [orders] each, nats."""
+    steps = analysis.steps(mechanism, batch.counts, orders)
+    return {step: costs.sum(axis=1) for step, costs in steps.items()}
 
 
-@dataclass(frozen=True)
-class _SeeQueries:
-    """From a batch to its queries at one order, as columns."""
-
-    analysis: CostAnalysis
-    order: float
-
-    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> Columns:
-        steps = self.analysis.steps(mechanism, batch.counts, np.array([self.order]))
-        said = np.zeros(len(batch.counts), dtype=np.int64)
-        if batch.alone is not None and batch.guesses is not None:
-            votes = votes_for(batch.alone, np.maximum(batch.guesses, 0))
-            said = np.where(votes == plurality(batch.alone), 1, 2) * (batch.guesses >= 0)
-        return {
-            "query_id": np.asarray(batch.ids),
-            "plurality": plurality(batch.counts),
-            "answer_probability": mechanism.answer_chance(batch.counts),
-            **{f"cost_{step}": costs[0] for step, costs in steps.items()},
-            "cost": np.sum(list(steps.values()), axis=0)[0],
-            "said": said,
-        }
+def _queries_of(
+    analysis: CostAnalysis, order: float, mechanism: ScoredMechanism, batch: VoteBatch
+) -> Columns:
+    """The queries of a batch at one order, as columns."""
+    steps = analysis.steps(mechanism, batch.counts, np.array([order]))
+    said = np.zeros(len(batch.counts), dtype=np.int64)
+    if batch.alone is not None and batch.guesses is not None:
+        votes = votes_for(batch.alone, np.maximum(batch.guesses, 0))
+        said = np.where(votes == plurality(batch.alone), 1, 2) * (batch.guesses >= 0)
+    return {
+        "query_id": np.asarray(batch.ids),
+        "plurality": plurality(batch.counts),
+        "answer_probability": mechanism.answer_chance(batch.counts),
+        **{f"cost_{step}": costs[0] for step, costs in steps.items()},
+        "cost": np.sum(list(steps.values()), axis=0)[0],
+        "said": said,
+    }
 
 
 def queries_at(
@@ -141,7 +137,7 @@ def queries_at(
         `answer_probability`; `cost_…` of each step and `cost` of all, nats; and `said`, what a
         prior says, by its place in `SAID`.
     """
-    parts = list(votes.over(mechanism, _SeeQueries(analysis, order)))
+    parts = list(votes.over(mechanism, functools.partial(_queries_of, analysis, order)))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
@@ -328,7 +324,7 @@ def measure_cost(
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
     steps: dict[str, Floats] = {}
-    for part in votes.over(mechanism, _SumOfSteps(analysis, orders)):
+    for part in votes.over(mechanism, functools.partial(_sum_of_steps, analysis, orders)):
         steps = {step: steps.get(step, 0.0) + costs for step, costs in part.items()}
     by_orders = analysis.epsilon(np.sum(list(steps.values()), axis=0), orders, delta)
     best = float(orders[np.argmin(by_orders)])
@@ -422,33 +418,25 @@ def measure_target(
         starts = range(0, len(looked.cells), _AT_ONCE)
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
-    def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
-        """Costs of the first rows by order and distance, and the orders of a target."""
+    def chance(at: TargetPlan, rows: int) -> float:
         orders = coin_orders(bound, mechanism, at.orders)
         ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
         times = np.bincount(places[:rows], minlength=looked.weights.size)
-        found = np.stack([by_state(order) @ times for order in orders.tolist()])
-        return np.minimum(found, ceiling[:, None]), orders
-
-    def chance(at: TargetPlan, rows: int) -> float:
-        return float(at.chances(*costs(at, rows)))
+        costs = np.stack([by_state(order) @ times for order in orders.tolist()])
+        return float(at.chances(np.minimum(costs, ceiling[:, None]), orders))
 
     def smallest(wanted: float) -> float:
-        found = min(plan.epsilon, always)
-        # The orders follow from the target: bisect with those of the last guess until it stays.
-        for _ in range(_ROUNDS):
-            near = costs(plan.at(found), queries)
-            found = least(
-                lambda epsilon: bool(plan.at(epsilon).chances(*near) >= wanted),  # noqa: B023
-                start=found,
-                within=(found / _WIDEST, _WIDEST * found),
-                precision=_PRECISION,
-            )
-            found = min(found, always)
-        found = round_up(found)
-        while found < always and chance(plan.at(found), queries) < wanted:
-            found = min(round_up(found * _STEP), always)
-        return found
+        def rounded(epsilon: float) -> float:
+            return min(round_up(epsilon), always)
+
+        def enough(epsilon: float) -> bool:
+            at = rounded(epsilon)
+            return at == always or chance(plan.at(at), queries) >= wanted
+
+        start, low = min(plan.epsilon, always), plan.epsilon * _LEAST_SHARE
+        return rounded(
+            least(enough, start=start, within=(low, max(start, always)), precision=_PRECISION)
+        )
 
     return TargetOnVotes(
         plan=plan,
@@ -462,12 +450,6 @@ def measure_target(
         looked_at=looked.queries,
         orders=tuple(coin_orders(bound, mechanism, plan.orders).tolist()),
     )
-
-
-# The refusals to be afforded depend on the threshold, and the threshold, barely, on them.
-_ROUNDS = 6
-_COUNTED = "the prior votes, too, and agreement counts its votes"
-_ENDS = "the file ends before so many answers"
 
 
 @dataclass(frozen=True)
@@ -510,7 +492,7 @@ class Compared(Result):
             "schema_version": 1,
             "releasable": False,
             "matched_answers": self.matched_answers,
-            "max_answers": int(np.ceil(self.matched_answers)),
+            "max_answers": math.ceil(self.matched_answers),
             "delta": self.delta,
             "compare": [asdict(row) for row in self.rows],
         }
@@ -532,41 +514,10 @@ class Compared(Result):
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
-def compare_scored(
-    votes: AskedRows, mechanism: ScoredMechanism, *, answers: float, delta: float
+def compare_at(
+    votes: AskedRows, build: Callable[[int], Mechanism], *, answers: float, delta: float
 ) -> Comparison:
-    """Ask a mechanism with an RDP curve row by row until it is expected to have answered.
-
-    Args:
-        votes: over the queries.
-        mechanism: the aggregator.
-        answers: the number of answers to be matched.
-        delta: δ in (0, 1).
-    """
-    asked, (expected, agreeing, *rdp) = _asked(votes, mechanism, _answers_and_costs, answers)
-    by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
-    best = int(np.argmin(by_orders))
-    worst = Cost(delta, (Rows(mechanism, asked, min(asked, int(np.ceil(answers)))),)).of_curves
-    return Comparison(
-        mechanism=mechanism.name,
-        queries=asked,
-        expected_answers=expected,
-        agreement=agreeing / max(expected, 1e-12),
-        epsilon=worst.least(float(by_orders[best])),
-        order=float(TIGHT_ORDERS[best]),
-        data_independent=round_up(worst.epsilon),
-        note=_note(_COUNTED if mechanism.prior_weight else "", ends=expected < answers - 1e-6),
-    )
-
-
-def compare_composed(
-    votes: AskedRows,
-    build: Callable[[int], ComposedMechanism],
-    *,
-    answers: float,
-    delta: float,
-) -> Comparison:
-    """Ask a mechanism whose ε is a composition whatever the votes; see `compare_scored`.
+    """Ask a mechanism row by row until it is expected to have answered so often.
 
     Args:
         votes: over the queries.
@@ -576,50 +527,56 @@ def compare_composed(
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
-        asked, (expected,) = _asked(votes, mechanism, _answers, answers)
-        refusals = max(1, int(np.ceil(asked - expected)))
-        if mechanism.refusals in (None, refusals):
+        asked, expected, agreeing, rdp = _asked(votes, mechanism, answers)
+        afforded = getattr(mechanism, "refusals", None)
+        needed = max(1, math.ceil(asked - expected))
+        if afforded in (None, needed):
             break
-        mechanism = build(refusals)
-    afforded = "" if mechanism.refusals is None else f"{mechanism.refusals} refusals afforded"
+        mechanism = build(needed)
+    notes = [] if afforded is None else [f"{afforded} refusals afforded"]
+    if mechanism.prior_weight:
+        notes.append(_COUNTED)
+    if expected < answers - 1e-6:
+        notes.append(_ENDS)
+    epsilon, order, most = None, None, math.inf
+    if isinstance(mechanism, ScoredMechanism):
+        by_orders = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=delta), 0.0)
+        cap = min(asked, math.ceil(answers))
+        worst = Cost(delta, (Rows(mechanism, asked, cap),)).of_curves
+        epsilon, order = worst.least(by_orders.min()), float(TIGHT_ORDERS[by_orders.argmin()])
+        most = worst.epsilon
+    elif isinstance(mechanism, ComposedMechanism):
+        most = mechanism.privacy(max(asked, 1), delta).epsilon
     return Comparison(
         mechanism=mechanism.name,
         queries=asked,
         expected_answers=expected,
-        agreement=1.0,
-        epsilon=None,
-        order=None,
-        data_independent=round_up(mechanism.privacy(max(asked, 1), delta).epsilon),
-        note=_note(afforded, ends=expected < answers - 1e-6),
+        agreement=agreeing / max(expected, 1e-12),
+        epsilon=epsilon,
+        order=order,
+        data_independent=round_up(most),
+        note="; ".join(notes),
     )
 
 
-def _note(note: str, *, ends: bool) -> str:
-    """A note, with one more where the file ends too soon."""
-    return "; ".join(filter(None, [note, _ENDS if ends else ""]))
-
-
-def _answers_and_costs(mechanism: ScoredMechanism, counts: Histograms) -> Floats:
+def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
     """Chance of an answer, of one that is the plurality, and costs by order, [.., queries]."""
     answer = mechanism.answer_chance(counts)
+    if not isinstance(mechanism, ScoredMechanism):  # whose answers are the plurality
+        return np.stack([answer, answer])
     agreeing = answer * (1.0 - mechanism.loss_chance(counts))
     return np.vstack([answer, agreeing, mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)])
 
 
-def _answers(mechanism: Mechanism, counts: Histograms) -> Floats:
-    """Chance of an answer alone, [1, queries]."""
-    return mechanism.answer_chance(counts)[None]
-
-
 def _asked(
-    votes: AskedRows, mechanism: Mechanism, look: Callable[..., Floats], wanted: float
-) -> tuple[int, list[float]]:
+    votes: AskedRows, mechanism: Mechanism, wanted: float
+) -> tuple[int, float, float, Floats]:
     """Rows asked until so many answers are expected, and the sums over them of what is seen."""
     asked, sums = 0, np.zeros(1)
-    for seen in votes.over(mechanism, OnCounts(look)):
+    for seen in votes.over(mechanism, OnCounts(_seen)):
         missing = wanted - sums[0] - 1e-9
         taken = seen[:, : int(np.searchsorted(np.cumsum(seen[0]), missing)) + 1]
         asked, sums = asked + taken.shape[1], sums + taken.sum(axis=1)
         if sums[0] >= wanted - 1e-9:
             break
-    return asked, sums.tolist()
+    return asked, float(sums[0]), float(sums[1]), sums[2:]

@@ -2,31 +2,38 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 import numpy as np
+from scipy.special import log_ndtr, ndtr
 
-from pate_cli.core.arrays import Floats
+from pate_cli.accounting.conversion import conversion_cost, round_up
+from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.checks import check_delta, check_positive, check_scale
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
 from pate_cli.disclosure.target import TargetPlan
-from pate_cli.planning.forecast import Forecast, expected_by_rows
-from pate_cli.planning.search import Candidate
-from pate_cli.planning.tuning import Tuning
+from pate_cli.mechanisms.base import ScoredMechanism
+from pate_cli.planning.forecast import (
+    Forecast,
+    capped_mean,
+    expected_by_rows,
+    forecast,
+    rows_within,
+    worst_case_epsilon,
+)
+from pate_cli.planning.query_costs import QueryCosts, exact_costs, measured_above
+from pate_cli.planning.rule import TestedTarget, served_by
+from pate_cli.planning.search import Candidate, Tuning, least
 from pate_cli.planning.vote_model import VoteModel
 
-# While a search is coarse: how many rows of a file are looked at, evenly spaced, and how much more
-# agreement is asked for.
-_COARSE, _LENIENCE = 10_000, 1e-4
-# What agreement counts: little where it is enough, so that of settings that give as much those win
-# that agree more often; else so much that it does not pay to miss the floor, yet the way to the
-# best along it is open.
-_TIE, _FLOOR = 1e-3, 20.0
+# While a search is coarse: how many rows of a file are looked at, evenly spaced.
+_COARSE = 10_000
 DRAWN: Final = ("order", "beta", "sigma_release")
 """Parameters of a sanitized release, as `aggregate` has them."""
 
@@ -86,11 +93,6 @@ class Goal:
             and float(forecast.agreement[0]) >= self.min_agreement
             and (self.epsilon is None or forecast.epsilon <= self.epsilon)
         )
-
-
-def served_by(agreement: Floats, floor: float) -> Floats:
-    """Return what agreement adds to merit, in logarithms, where a floor is asked for."""
-    return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,14 +160,12 @@ class Pricing(ABC):
         few: rows that are looked at while a search is coarse.
         available: how many rows these stand for.
         goal: what is sought.
-        sought: the goal for coarse looks, which asks for more agreement where they take it too
-            large.
     """
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Take the votes and the goal; nothing is looked at yet."""
         self.votes, self.few, self.available = votes, votes.thinned(_COARSE), votes.rows
-        self.goal = self.sought = goal
+        self.goal = goal
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
@@ -185,11 +185,297 @@ class Pricing(ABC):
             last: whether to take more care, because nothing follows.
         """
 
+    @abstractmethod
     def learn(self, best: Found) -> None:
-        """Look closer at what matters for the best settings so far."""
-        told, few = best.forecast, self.few.with_prior_weight(best.settings.prior_weight)
-        rows = np.array([told.rows])
-        answers, agreeing = expected_by_rows(few, best.settings, rows, self.available)
-        taken = float(agreeing[0, 0] / max(answers[0, 0], 1e-300))
-        floor = self.goal.min_agreement + taken - float(told.agreement[0]) + _LENIENCE
-        self.sought = replace(self.goal, min_agreement=min(max(floor, 0.0), 1.0))
+        """Look closer from now on at what matters for the best settings so far."""
+
+
+# Exact costs are found for so many times the rows of a candidate, and its rows sought among these.
+_MORE_ROWS = 1.4
+_EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
+_NEIGHBOURS = np.arange(-8, 9)
+# So many rows of a file, evenly spaced, are looked at while a search is coarse.
+_ROWS = 3000
+# Rows for a number of answers, in units of those that give it if they are always released.
+_FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
+# Targets among which the first is sought, and those among which the least may be.
+_FIRST, _RANGE, _PRECISION = np.geomspace(0.05, 13.0, 25).tolist(), (1e-3, 1e3), 1e-4
+# What a merit is to be where the best of the starts give, in units of what is wanted.
+_OF_STARTS = 2.0 / 1.6
+
+
+class TestedVotes(Pricing):
+    """Tested targets on a file of votes; SECRET if the votes are.
+
+    The most answers under a target are found by a `TestedTarget`. For the least target that gives
+    so many answers on average it looks at a target that is nearly the least: settings that give the
+    most answers there need about the least target, too. That is then found for the best of them,
+    and the next round looks there. Whatever exact costs show to be wrong with quick ones corrects
+    the next looks.
+    """
+
+    def __init__(self, votes: VoteModel, goal: Goal) -> None:
+        """Nothing is looked at yet."""
+        super().__init__(votes, goal)
+        self._above: dict[bool, Floats] = {}
+        self._looks: TestedTarget | None = None
+        self._epsilon, self._asked = goal.epsilon, 0
+        self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
+
+    def _look_at(self, rows: int) -> None:
+        """Look at so many of the first rows from now on."""
+        self.available, self._looks = min(rows, self.available), None
+        self.few = self.votes.some(slice(self.available)).thinned(_ROWS)
+
+    @property
+    def _target(self) -> TargetPlan:
+        epsilon, goal = self._epsilon or _FIRST[-1], self.goal
+        return TargetPlan.of(epsilon, delta=goal.delta, bound=goal.bound)
+
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
+        """Return candidates at quick costs, which earlier exact ones have corrected."""
+        if self._epsilon is None:
+            wanted = np.log(_OF_STARTS * (self.goal.answers or 0.0))
+            for self._epsilon in _FIRST:
+                if max(each.merit for each in self._looked().look(settings[::2], near)) >= wanted:
+                    break
+        self._looks = self._looks or self._looked()
+        return self._looks.look(settings, near)
+
+    def _looked(self) -> TestedTarget:
+        shape = self.few, self._target, self.available, self.goal.min_agreement
+        return TestedTarget(*shape, above=self._above)
+
+    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
+        """Return a candidate at the costs of a run, with the rows that are best for it."""
+        del last
+        settings, goal, target = candidate.settings, self.goal, self._target
+        votes = self.votes.with_prior_weight(settings.prior_weight)
+        mechanism, near = votes.mechanism(settings), candidate.rows
+        answers, rows, chance = self._good_answers(votes, settings), 0, 0.0
+        if answers.max() < (goal.answers or 0.0):
+            return None
+        if target.reachable or goal.answers is not None:
+            first = votes.some(slice(int(near * _MORE_ROWS + 20)))
+            costs = exact_costs(first, mechanism, target, rows=near, rough=True)
+            self._above[settings.threshold is not None] = measured_above(first, settings, costs)
+            if goal.answers is not None:
+                target, near = _least_target(costs, target, mechanism, answers, goal.answers)
+            rows, chance = _best_rows(costs, target, answers, near)
+        always = rows_within(mechanism, target, most=votes.rows)
+        if always and (not rows or answers[always - 1] >= answers[rows - 1] * chance):
+            rows, chance = always, 1.0
+        if rows == 0:
+            return None
+        self._asked = max(self._asked, rows)
+        told = forecast(votes, mechanism, target, rows=rows, chance=chance)
+        return Found(goal, told, target=target)
+
+    def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
+        """Expected answers of the first rows, next to nothing where too few agree, [rows].
+
+        If none of them are enough, those that agree too seldom tell what floor to look with.
+        """
+        chance, right = votes.chances(votes.mechanism(settings))
+        answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
+        enough = agreeing >= self.goal.min_agreement * answered
+        good = np.where(enough, answered, 1e-3 * answered)
+        return answered if good.max() < (self.goal.answers or 0.0) else good
+
+    def learn(self, best: Found) -> None:
+        """Look at the rows that are asked, and at the target of the best settings."""
+        self._look_at(max(2 * self._asked, _ROWS))
+        self._asked = 0
+        if self.goal.answers is not None:
+            self._epsilon = best.forecast.epsilon
+
+
+def _best_rows(
+    costs: QueryCosts, target: TargetPlan, answers: Floats, near: int
+) -> tuple[int, float]:
+    """The rows of a file with the most expected answers, and their probability to pass."""
+    rows = np.ceil(near * _EXACT_ROWS).astype(np.int64)
+    for _ in range(2):
+        rows = np.unique(np.clip(rows, 1, costs.available))
+        chances = costs.pass_probability(target, rows)[0]
+        place = int(np.argmax(answers[rows - 1] * chances))
+        best, chance = int(rows[place]), float(chances[place])
+        rows = np.append(rows, best + _NEIGHBOURS * max(best // 150, 1))
+    return best, chance
+
+
+def _least_target(
+    costs: QueryCosts,
+    target: TargetPlan,
+    mechanism: ScoredMechanism,
+    answers: Floats,
+    wanted: float,
+) -> tuple[TargetPlan, int]:
+    """The least target at which rows of a file give the answers that are wanted, and these rows."""
+    sure = int(np.argmax(answers >= wanted)) + 1
+    always = worst_case_epsilon(mechanism, rows=sure, delta=target.delta)
+    rows: Ints = np.unique((sure * _FOR_ANSWERS).astype(np.int64))
+    rows = rows[rows <= costs.available]
+
+    def expected(epsilon: float) -> Floats:
+        return answers[rows - 1] * costs.pass_probability(target.at(epsilon), rows)[0]
+
+    if not rows.size or expected(always).max() < wanted:
+        return target.at(always), sure
+    found = least(
+        lambda epsilon: bool(expected(epsilon).max() >= wanted),
+        start=target.epsilon,
+        within=_RANGE,
+        precision=_PRECISION,
+    )
+    found = min(round_up(found), always)
+    return target.at(found), int(rows[np.argmax(expected(found))])
+
+
+_ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
+# Orders either side of the best at quick costs that are priced exactly.
+_AROUND = 3
+# Numbers of rows that are tried, pluralities among which a row costs most, and caps by how many
+# standard deviations they are above the mean.
+_TRIED_ROWS, _PLURALITIES, _CAP_STEPS = 60, 41, np.linspace(-4.0, 6.0, 201)
+_SHRINK, _OUT_OF_REACH = 0.999, -9.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Costs:
+    """Costs of rows and answers whatever the votes, at some orders, [orders] each, nats."""
+
+    conversion: Floats
+    test: Floats
+    answer: Floats
+    whole: Floats
+
+    def epsilons(self, rows: Ints, caps: Floats) -> Floats:
+        """ε of so many rows with so many answers at each order, [rows, orders]."""
+        rdp = np.multiply.outer(rows, self.test) + np.multiply.outer(caps, self.answer)
+        return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
+
+    def caps(self, rows: Ints, epsilon: float) -> Floats:
+        """The most answers under ε, below 1 where even one is too many, [rows]."""
+        room = epsilon - self.conversion - np.multiply.outer(rows, self.test)
+        caps = np.floor((room / self.answer).max(axis=-1) + 1e-9)
+        whole = (np.multiply.outer(rows, self.whole) + self.conversion).min(axis=-1)
+        return np.asarray(np.where(whole <= epsilon, rows, np.minimum(caps, rows)))
+
+
+class CappedVotes(Pricing):
+    """Settings for a worst case, on a file of votes; SECRET if the votes are.
+
+    k1 rows of which k2 may be answered cost k1·w1(λ) + k2·w2(λ) at order λ, or k1·w12(λ), where w1
+    is the cost of a test, w2 of an answer and w12 of a whole row, each for the worst votes. How
+    many rows get an answer depends on the votes. So for given votes numbers of rows are tried, each
+    with the largest cap that ε allows, or with the least that gives so many answers on average over
+    the noise.
+    """
+
+    _above = 1.0
+    """How far the cost of a whole row is above the quick one, where there is a test."""
+
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
+        """Return candidates at quick costs, whose rows and caps need no start."""
+        del near
+        return [self._best(self.few, each, self._quick(each))[0] for each in settings]
+
+    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
+        """Return a candidate with the rows and the cap that are best at exact costs."""
+        del last
+        settings, goal = candidate.settings, self.goal
+        best, cap = self._best(self.votes, settings, self._exact(settings))
+        mechanism, rows, whole = self.votes.mechanism(settings), best.rows, cap >= best.rows
+        while cap >= 1:
+            epsilon = worst_case_epsilon(mechanism, rows=rows, max_answers=cap, delta=goal.delta)
+            if goal.epsilon is None or epsilon <= goal.epsilon:
+                target = TargetPlan.of(epsilon, delta=goal.delta)
+                told = forecast(self.votes, mechanism, target, rows=rows, max_answers=cap)
+                return Found(goal, told, cap if cap < rows else None)
+            cap = min(cap - 1, int(cap * _SHRINK))
+            rows = cap if whole else rows
+        return None
+
+    def learn(self, best: Found) -> None:
+        """Learn nothing more: `price` has seen how far costs are above the quick ones."""
+
+    def _best(self, votes: VoteModel, settings: Tuning, costs: _Costs) -> tuple[Candidate, int]:
+        """The settings with their best number of rows, and the best cap on answers.
+
+        Args:
+            votes: those that are looked at, which stand for all.
+            settings: threshold, noise and weight of the prior.
+            costs: of the settings.
+        """
+        goal, votes = self.goal, votes.with_prior_weight(settings.prior_weight)
+        mechanism = votes.mechanism(settings)
+        rows = np.geomspace(1, self.votes.rows, _TRIED_ROWS).round().astype(np.int64)
+        for _ in range(2):
+            rows = np.unique(rows)
+            mean, agreeing, variance = expected_by_rows(votes, mechanism, rows, self.votes.rows)[
+                :, 0
+            ]
+            sd, agreement = np.sqrt(variance), agreeing / np.maximum(mean, 1e-300)
+            if goal.answers is None:
+                caps = costs.caps(rows, goal.epsilon or 0.0)
+            else:
+                caps = _least_caps(mean, sd, rows, goal.answers)
+            used = np.maximum(caps, 1.0)
+            answers = np.where(used >= rows, mean, capped_mean(mean, sd, used))
+            epsilon = np.maximum(costs.epsilons(rows, used).min(axis=-1), 1e-9)
+            merit = goal.merit(epsilon, answers, agreement)
+            merit = np.where(caps >= 1.0, merit, _OUT_OF_REACH - used / used[-1])
+            holds = (caps >= 1.0) & (agreement >= goal.min_agreement)
+            best = int(np.argmax(np.where(holds, merit, _OUT_OF_REACH + merit)))
+            found = Candidate(settings, float(merit[best]), int(rows[best]), bool(holds[best]))
+            cap, low, high = used[best], rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
+            rows = np.append(np.linspace(low, high, _TRIED_ROWS).astype(np.int64), rows[best])
+        return found, int(cap)
+
+    def _quick(self, settings: Tuning) -> _Costs:
+        """The costs where a vote moves every coin by little: by its Fisher information.
+
+        A fair coin costs λ/(πσ1²) for a test and 2λ/(πσ2²) for an answer, others less.
+        """
+        most, answer = float(self.votes.teachers + settings.prior_weight), 2.0 / settings.sigma2**2
+        largest = np.linspace(most / 2.0, most, _PLURALITIES)
+        whole = _fairness((2.0 * largest - most) / (settings.sigma2 * np.sqrt(2.0))) * answer
+        test, above = 0.0, 1.0
+        if settings.threshold is not None and settings.sigma1 is not None:
+            z, test = (largest - settings.threshold) / settings.sigma1, settings.sigma1**-2.0
+            whole, above = _fairness(z) * test + ndtr(z) * whole, self._above
+        slope = self.votes.teachers_per_record**2 * _ORDERS / np.pi
+        conversion = conversion_cost(_ORDERS, delta=self.goal.delta)
+        return _Costs(conversion, slope * test, slope * answer, slope * above * float(whole.max()))
+
+    def _exact(self, settings: Tuning) -> _Costs:
+        """The costs that a run is charged, at the orders around the best one by quick costs."""
+        quick = self._quick(settings)
+        best, cap = self._best(self.few, settings, quick)
+        centre = int(np.argmin(quick.epsilons(np.array([best.rows]), np.array([float(cap)]))))
+        near = slice(max(centre - _AROUND, 0), centre + _AROUND + 1)
+        mechanism, orders = self.votes.mechanism(settings), _ORDERS[near]
+        argmax = self.votes.mechanism(replace(settings, threshold=None, sigma1=None))
+        answer = argmax.worst_rdp(queries=1, answers=1, orders=orders)
+        whole, test = answer, np.zeros(orders.size)
+        if settings.threshold is not None:
+            whole = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
+            test = mechanism.worst_rdp(queries=1, answers=0, orders=orders)
+            self._above *= float(whole[0] / quick.whole[near][0])
+        return _Costs(quick.conversion[near], test, answer, whole)
+
+
+def _fairness(z: Floats) -> Floats:
+    """The Fisher information of a coin Φ(z) in z, as a share of a fair one's."""
+    log_density = -0.5 * z * z - 0.5 * math.log(2.0 * math.pi)
+    return np.exp(2.0 * log_density - log_ndtr(z) - log_ndtr(-z)) * math.pi / 2.0
+
+
+def _least_caps(mean: Floats, sd: Floats, rows: Ints, answers: float) -> Floats:
+    """The fewest answers under which so many are expected, 0 where rows have fewer, [rows]."""
+    near = np.ceil(answers) + np.arange(3.0) + np.zeros((rows.size, 1))
+    caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))
+    caps = np.clip(np.hstack([caps, near, rows[:, None]]), 1.0, rows[:, None])
+    enough = capped_mean(mean[:, None], sd[:, None], caps) >= answers
+    return np.where(enough.any(axis=1), np.where(enough, caps, np.inf).min(axis=1), 0.0)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.checks import at_least_one, check_delta, check_scale
+from pate_cli.core.checks import check_delta, check_scale, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.said import Said
 from pate_cli.core.words import DELTA, MechanismName
@@ -33,8 +33,7 @@ from pate_cli.planning.rule import (
     choose,
     public_goal,
 )
-from pate_cli.planning.search import least
-from pate_cli.planning.tuning import Tuning, keywords_of, line_of
+from pate_cli.planning.search import Tuning, keywords_of, least, line_of
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and how close it comes.
@@ -94,7 +93,9 @@ class Question:
             check_scale("`target_epsilon`", self.epsilon)
         sizes = {"teachers": self.teachers, "answers": self.answers, "queries": self.queries}
         given = {name: size for name, size in sizes.items() if size is not None}
-        at_least_one(**given, labels=self.labels, teachers_per_record=self.teachers_per_record)
+        given |= {"labels": self.labels, "teachers_per_record": self.teachers_per_record}
+        for name, size in given.items():
+            check_whole(f"`{name}`", size)
         if self.classes < 2:
             raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
         if self.labels > 1 and self.classes != 2:
@@ -413,7 +414,7 @@ def least_epsilon(known: Question) -> float:
 
     def too_noisy(share: float) -> bool:
         settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)
-        return bool(weights @ votes.agreement_chance(settings) < _SENSIBLE)
+        return bool(weights @ votes.chances(votes.mechanism(settings))[1] < _SENSIBLE)
 
     share = least(too_noisy, start=0.2, within=_NOISE, precision=0.01)
     settings = Tuning(None, None, share * votes.most_votes, votes.prior_weight)

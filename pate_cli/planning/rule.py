@@ -1,28 +1,29 @@
-"""The public rule: settings and rows for a target, by public numbers alone.
+"""The public rule, and how settings serve a tested target: settings and rows for it.
 
 Nobody may look at the votes before they choose. So the rule runs the search over made-up ensembles,
 from hard to easy, at quick costs, and takes what serves them all well: the largest geometric mean
 of expected answers, such that the plurality is nearly always the answer and that runs at the middle
 level of agreement pass nine times in ten. Where not even one row does, it says so.
+
+Rows are solved inside: of all numbers of rows the one is taken that gives the most expected
+answers. Few numbers are priced, and between them the probability of passing is interpolated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
-from pate_cli.core.arrays import Ints
+from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.words import Bound, MechanismName
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms.base import ScoredMechanism
-from pate_cli.planning.forecast import expected_labels, rows_within, worst_case_epsilon
+from pate_cli.planning.forecast import expected_by_rows, rows_within, worst_case_epsilon
 from pate_cli.planning.query_costs import FEW_VOTES, QueryCosts, exact_costs, quick_costs
-from pate_cli.planning.search import Search
-from pate_cli.planning.tested import TestedTarget, served, sharp_rows
-from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.search import Candidate, Search, Tuning, most_rows
 from pate_cli.planning.vote_model import VoteModel
 
 MOST_ROWS: Final = 1_000_000
@@ -39,9 +40,21 @@ _SURE, _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.95, 0.88, 1, 1
 # Where nothing is likely to pass, starts have so many times the noise.
 _NOISIER, _USUAL_ROWS = (1.0, 2.0, 4.0, 8.0), 300
 # Numbers of rows that are looked at in the end: all over the range, and around the best.
-_COARSE, _FINE, _AROUND = 40, 17, 1.25
+_COARSE, _FINE, _WITHIN = 40, 17, 1.25
 # The looser bound is tried where there are so many times the rows that the sharper has time for.
 _MANY_MORE = 4
+# Numbers of rows that are priced: all over the range, or around a good one; numbers between them.
+_SPAN, _AROUND = 1.7, np.array([0.72, 0.85, 0.94, 1.0, 1.07, 1.2, 1.4])
+_BETWEEN = 24
+# How a shortfall of the chance to pass counts against answers, in logarithms, and what ensembles
+# count that get none.
+_PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
+# What agreement counts: little where it is enough, so that of settings that give as much those win
+# that agree more often; else so much that it does not pay to miss the floor, yet the way to the
+# best along it is open.
+_TIE, _FLOOR = 1e-3, 20.0
+# Settings by which it is told which bound `auto` comes to, as shares of the votes.
+_USUAL = (0.6, 0.4, 0.2)
 
 
 @dataclass(frozen=True)
@@ -50,13 +63,17 @@ class Rule:
 
     Attributes:
         mechanism: the aggregator with its settings.
-        rows: how many queries are asked; 0 where not even one is within reach.
+        rows: how many queries are asked.
+        merit: how well they serve the ensembles, or a file; larger is better, in logarithms.
+        holds: whether they meet the floors of the goal.
         chance: pass probability at the middle level of agreement, about.
-        by_level: about the expected answers at each level of agreement.
+        by_level: about the expected answers at each level of agreement; empty for a file.
     """
 
     mechanism: ScoredMechanism
     rows: int
+    merit: float
+    holds: bool
     chance: float
     by_level: dict[float, float]
 
@@ -74,6 +91,161 @@ class Rule:
     def likely(self) -> bool:
         """Return whether runs pass nine times in ten at the middle level of agreement."""
         return self.chance >= LEAST_CHANCE
+
+
+@dataclass(eq=False)
+class TestedTarget:
+    """Looks at settings for one target and one vote model.
+
+    Attributes:
+        votes: the votes, without a prior's; for a search a few thousand rows are enough.
+        target: ε, δ, the price of failing and the bound that is asked for.
+        available: how many rows a run may ask.
+        min_agreement: least share of answers equal to the plurality.
+        asked: how many rows are asked, where that is settled.
+        least_chance: what passes with a smaller probability in the middle is worth little.
+        without_test: whether only rows count that cannot cost more than the target.
+        above: a known correction of quick costs, by whether there is a test: [distances].
+    """
+
+    votes: VoteModel
+    target: TargetPlan
+    available: int
+    min_agreement: float
+    asked: int | None = None
+    least_chance: float = 0.0
+    without_test: bool = False
+    above: dict[bool, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        threshold, sigma1, sigma2 = (share * self.votes.most_votes for share in _USUAL)
+        usual, target = self.votes.mechanism(Tuning(threshold, sigma1, sigma2)), self.target
+        self._bound = settled_bound(target.bound, usual, rows=1, orders=target.orders)
+
+    def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
+        """Return candidates for settings at quick costs, each with its best number of rows.
+
+        Args:
+            settings: to look at.
+            near: about the best number of rows, if it is known.
+        """
+        found: list[Candidate] = []
+        for weight in dict.fromkeys(each.prior_weight for each in settings):
+            votes = self.votes.with_prior_weight(weight)
+            some = [each for each in settings if each.prior_weight == weight]
+            costs = quick_costs(
+                votes,
+                some,
+                self.target,
+                bound=self._bound,
+                available=self.available,
+                above=self.above,
+            )
+            for each, cost in zip(some, costs, strict=True):
+                mechanism = votes.mechanism(each)
+                worst = cost.with_worst_of(mechanism) if self.without_test else cost
+                rows = self._rows_to_price(mechanism, near)
+                best = self.best(votes, mechanism, worst, rows, between=True)
+                found.append(Candidate(each, best.merit, best.rows, best.holds))
+        return found
+
+    def best(
+        self,
+        votes: VoteModel,
+        mechanism: ScoredMechanism,
+        costs: QueryCosts | None,
+        rows: Ints,
+        *,
+        within: int = 0,
+        between: bool = False,
+    ) -> Rule:
+        """Return the mechanism with its best number of rows, by what they cost.
+
+        Args:
+            votes: with the prior weight of the mechanism.
+            mechanism: what a run labels with.
+            costs: of the rows; None where only rows pass that need no test.
+            rows: numbers of rows to choose from, ascending.
+            within: how many rows are known to need no test.
+            between: whether to choose among numbers between these as well.
+        """
+        target = self.target
+        chances = np.zeros((votes.ensembles, rows.size))
+        if costs is not None and target.reachable and not self.without_test:
+            chances = costs.pass_probability(target, rows)
+        sure = rows <= within
+        if costs is not None:
+            sure |= costs.surely_passes(target, rows)
+        chances = np.where(sure, 1.0, chances)
+        if between and rows.size > 1:
+            rows, chances = _between(rows, chances)
+        answers, agreeing, _ = expected_by_rows(votes, mechanism, rows, self.available)
+        agreement = agreeing.sum(axis=0) / np.maximum(answers.sum(axis=0), 1e-300)
+        expected, middle = answers * chances, chances[votes.middle].mean(axis=0)
+        merit = served(expected) + served_by(agreement, self.min_agreement)
+        short = np.maximum(self.least_chance - middle, 0.0)
+        merit -= np.where(short > 0.0, _ANY_SHORTFALL + _PENALTY * short, 0.0)
+        # A search needs a slope towards what passes; what it ends with must pass.
+        enough = between | (middle >= min(self.least_chance, middle.max()))
+        place = int(np.argmax(np.where(enough, merit, -np.inf)))
+        holds = agreement[place] >= self.min_agreement
+        if self.least_chance > 0.0:  # of what is likely to pass at all
+            holds = short[place] == 0.0
+        by_level = {
+            level: float(expected[np.array(votes.levels) == level, place].mean())
+            for level in votes.levels
+            if not votes.is_file
+        }
+        numbers = int(rows[place]), float(merit[place]), bool(holds), float(middle[place])
+        return Rule(mechanism, *numbers, by_level)
+
+    def _rows_to_price(self, mechanism: ScoredMechanism, near: int | None) -> Ints:
+        """Numbers of rows to price: all over the range, or around good ones."""
+        if self.asked is not None:
+            return np.array([self.asked])
+        most = self.available
+        if near is not None:
+            most = min(int(np.ceil(near * _AROUND[-1])), most)
+        most = sharp_rows(mechanism, self.target, most)
+        rows = np.geomspace(1, most, 2 + int(np.ceil(np.log(most) / np.log(_SPAN))))
+        if near is not None:
+            rows = near * _AROUND
+        return np.unique(np.clip(np.round(rows), 1, most).astype(np.int64))
+
+
+def sharp_rows(mechanism: ScoredMechanism, target: TargetPlan, most: int) -> int:
+    """Return so many rows, or as many as `auto` has time for under the sharper bound if any."""
+
+    def sharp(rows: int) -> bool:
+        found = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
+        return found is Bound.CONDITIONAL
+
+    if target.bound is not Bound.AUTO or sharp(most):
+        return most
+    return most_rows(sharp, available=most) or most
+
+
+def _between(rows: Ints, chances: Floats) -> tuple[Ints, Floats]:
+    """More numbers of rows, with chances interpolated in their logits over log rows."""
+    number = _BETWEEN * (rows.size - 1)
+    every = np.unique(np.geomspace(rows[0], rows[-1], number).round().astype(np.int64))
+    clipped = np.clip(chances, 0.005, 0.995)
+    logits = np.log(clipped) - np.log1p(-clipped)
+    found = np.stack([np.interp(np.log(every), np.log(rows), each) for each in logits])
+    return every, 1.0 / (1.0 + np.exp(-found))
+
+
+def served_by(agreement: Floats, floor: float) -> Floats:
+    """Return what agreement adds to merit, in logarithms, where a floor is asked for."""
+    return _TIE * agreement - _FLOOR * np.maximum(floor - agreement, 0.0)
+
+
+def served(expected: Floats) -> Floats:
+    """Return how well expected answers serve all ensembles, [ensembles, ...] to [...].
+
+    It is the mean of their logarithms, where ensembles that get none count as if they got a little.
+    """
+    return np.log(expected + _LITTLE * expected.mean(axis=0) + 1e-3).mean(axis=0)
 
 
 def public_goal(
@@ -139,39 +311,25 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism, *, quick: bool = Fa
         mechanism: the aggregator.
         quick: whether to believe quick costs where the accountant's own take long.
     """
-    votes, target, asked = goal.votes, goal.target, goal.asked
+    votes, target, asked, costs = goal.votes, goal.target, goal.asked, None
     most = asked or sharp_rows(mechanism, target, goal.available)
-    costs, each = None, expected_labels(votes, mechanism, rows=1)[0]
     if target.reachable:
         costs = _costs(goal, mechanism, min(most, _USUAL_ROWS), quick)
 
-    def best(rows: Ints, within: int = 0) -> Rule:
-        chances = np.zeros((votes.ensembles, rows.size))
-        if costs is not None:
-            chances = costs.pass_probability(target, rows, quick=True)
-            chances = np.where(costs.surely_passes(target, rows), 1.0, chances)
-        chances = np.where(rows <= within, 1.0, chances)
-        expected, middle = each[:, None] * rows * chances, chances[votes.middle].mean(axis=0)
-        enough = middle >= min(_SURE, middle.max())
-        place = int(np.argmax(np.where(enough, served(expected), -np.inf)))
-        by_level = {
-            level: float(expected[np.array(votes.levels) == level, place].mean())
-            for level in votes.levels
-        }
-        return Rule(mechanism, int(rows[place]), float(middle[place]), by_level)
+    def best(low: int, high: int, number: int, within: int = 0) -> Rule:
+        rows = np.unique(np.geomspace(low, high, number).round().astype(np.int64))
+        return goal.best(votes, mechanism, costs, rows, within=within)
 
-    if asked is not None:
-        found = best(np.array([asked]))
-    else:
-        rows = best(_spread(1, most, _COARSE)).rows
-        low, high = max(int(rows / _AROUND), 1), min(int(rows * _AROUND) + 1, most)
-        found = best(_spread(low, high, _FINE))
+    found = best(asked or 1, most, _COARSE)
+    if asked is None:
+        low, high = max(int(found.rows / _WITHIN), 1), min(int(found.rows * _WITHIN) + 1, most)
+        found = best(low, high, _FINE)
     always = worst_case_epsilon(mechanism, rows=found.rows, delta=target.delta)
     if target.reachable and always > target.epsilon:
         return found
     # Nobody's votes can make these rows cost more, and perhaps not even a few more of them.
     within = rows_within(mechanism, target, most=asked or goal.available)
-    return best(np.array([asked or max(within, 1)]), within)
+    return best(asked or max(within, 1), asked or max(within, 1), 1, within)
 
 
 def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int, quick: bool) -> QueryCosts:
@@ -181,8 +339,3 @@ def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int, quick: boo
     if not quick or settings is None or votes.most_votes < FEW_VOTES or bound is Bound.TWO_TAIL:
         return exact_costs(votes, mechanism, target, rows=rows, searching=True)
     return quick_costs(votes, [settings], target, bound=bound)[0].with_worst_of(mechanism)
-
-
-def _spread(low: int, high: int, number: int) -> Ints:
-    """So many whole numbers at most from one to another, on a geometric scale."""
-    return np.unique(np.geomspace(low, high, number).round().astype(np.int64))

@@ -54,9 +54,8 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import expected_by_rows, forecast
 from pate_cli.planning.goal import Found, Pricing
-from pate_cli.planning.search import Candidate
+from pate_cli.planning.search import Candidate, Tuning, three_digits
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.tuning import Tuning, three_digits
 from pate_cli.planning.vote_model import VoteModel
 from pate_cli.votes.checks import with_votes
 
@@ -66,7 +65,8 @@ SPREADS: Final = 2.0
 
 _HISTOGRAMS, _AGREEMENT, _SPREAD, _PRIOR_AGREES = 300, 0.75, 0.4, 0.85
 # λ is searched on a geometric scale of λ − 1; β and σ_SS among these values of βλ and σ_SS.
-_RATIO, _LEAST_ORDER, _MOST_ORDER = 1.3, 1.1, 400.0
+_LADDER = 1.3 ** np.array([0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5])
+_LEAST_ORDER, _MOST_ORDER = 1.1, 400.0
 _BETA_ORDERS = np.geomspace(0.02, 0.48, 33)
 _SIGMAS = np.geomspace(0.5, 2000.0, 140)
 # A choice needs no smooth curve, so a few distances on a geometric scale will do.
@@ -256,30 +256,16 @@ def _best_order(
     highest = _MOST_ORDER
     if beta is not None:
         highest = min(highest, 1.0 + 0.999 * (largest_order(beta) - 1.0))
-    start = 1.0 + math.sqrt(2.0 * math.log(1.0 / delta) / mu_squared)
-    here = functools.partial(_on_scale, start, highest)
+    start = math.sqrt(2.0 * math.log(1.0 / delta) / mu_squared)
 
-    def value(step: int) -> float:
-        found = best_at(here(step))
+    def value(order: float) -> float:
+        found = best_at(order)
         return math.inf if found is None else found.value
 
-    # Walk while the published ε falls, upwards if the first step does.
-    at, best, step = 0, value(0), -1
-    above = value(1)
-    if above < best:
-        at, best, step = 1, above, 1
-    while here(at + step) != here(at):
-        following = value(at + step)
-        if following >= best:
-            break
-        at, best = at + step, following
-    order = _round_order(here(at))
-    return order if 1.0 < order <= highest else here(at)
-
-
-def _on_scale(start: float, highest: float, step: int) -> float:
-    """The order so many steps from the first on a geometric scale of λ − 1, kept in its range."""
-    return min(max(1.0 + (start - 1.0) * _RATIO**step, _LEAST_ORDER), highest)
+    tried = np.clip(1.0 + start * _LADDER, _LEAST_ORDER, highest)
+    best = min(dict.fromkeys(tried.tolist()), key=value)
+    order = _round_order(best)
+    return order if 1.0 < order <= highest else best
 
 
 def _round_order(order: float) -> float:
@@ -291,7 +277,7 @@ def _round_order(order: float) -> float:
 
 # Orders among which the first is chosen, and a step from one to the next.
 _FIRST_ORDERS, _STEP = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12
-_LEAST_ORDER, _MOST_ORDER = 1.05, 2000.0
+_LOWEST, _HIGHEST = 1.05, 2000.0
 # How many distances are enough to choose β: while a search is coarse, and at the end.
 _FEW, _MORE = 11, 24
 _ROUNDS, _OUT_OF_REACH, _NEARLY = 6, -9.0, 1.05
@@ -320,7 +306,6 @@ class SanitizedVotes(Pricing):
 
     def learn(self, best: Found) -> None:
         """Look at the order that is best for the best settings, and at the rows they ask."""
-        super().learn(best)
 
         def merit(steps: int) -> float:
             return self._looked(best.settings, self._order_after(steps), best.forecast.rows).merit
@@ -335,9 +320,9 @@ class SanitizedVotes(Pricing):
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
         """Settings at one order on the coarse lattice."""
-        goal, rows = self.sought, near or self.votes.rows
+        goal, rows = self.goal, near or self.votes.rows
         out_of_reach = Candidate(settings, _OUT_OF_REACH, 1, holds=False)
-        if not _LEAST_ORDER <= order <= _MOST_ORDER:
+        if not _LOWEST <= order <= _HIGHEST:
             return out_of_reach
         prices = _Prices(self.few, settings, order, QUICK, self.votes.rows)
         best, rows = self._settled(prices, rows)
@@ -347,9 +332,11 @@ class SanitizedVotes(Pricing):
         if goal.epsilon is not None and epsilon > _NEARLY * goal.epsilon:
             return out_of_reach
         few = self.few.with_prior_weight(settings.prior_weight)
-        answers, agreeing = expected_by_rows(few, settings, np.array([rows]), self.votes.rows)
-        agreement = agreeing[0] / np.maximum(answers[0], 1e-300)
-        merit = goal.merit(np.array([epsilon]), answers[0], agreement)
+        answers, agreeing, _ = expected_by_rows(
+            few, few.mechanism(settings), np.array([rows]), self.votes.rows
+        )[:, 0]
+        agreement = agreeing / np.maximum(answers, 1e-300)
+        merit = goal.merit(np.array([epsilon]), answers, agreement)
         return Candidate(
             settings, float(merit[0]), rows, holds=bool(agreement[0] >= goal.min_agreement)
         )
@@ -365,7 +352,8 @@ class SanitizedVotes(Pricing):
         goal, best = self.goal, None
         quantile = shift_quantile(failure_delta(goal.delta))
         if goal.answers is not None:
-            total = np.cumsum(self.votes.with_prior_weight(prices.weight).answer_chance(prices.of))
+            votes = self.votes.with_prior_weight(prices.weight)
+            total = np.cumsum(votes.chances(votes.mechanism(prices.of))[0])
             rows = int(np.searchsorted(total, goal.answers)) + 1
             return (prices.best(rows, goal.delta)[1], rows) if rows <= total.size else (None, rows)
         for _ in range(_ROUNDS):
@@ -383,15 +371,15 @@ class SanitizedVotes(Pricing):
     def _priced(self, candidate: Candidate, order: float) -> Found | None:
         """A candidate at one order, with its rows, as a run would have it."""
         settings, goal = candidate.settings, self.goal
-        if not _LEAST_ORDER <= order <= _MOST_ORDER:
+        if not _LOWEST <= order <= _HIGHEST:
             return None
         prices = _Prices(self.votes, settings, order, FINE, self.votes.rows)
         best, rows = self._settled(prices, candidate.rows)
         if goal.answers is None:
             votes = self.votes.with_prior_weight(settings.prior_weight)
-            chance = votes.answer_chance(settings)[:rows]
-            agreeing = np.cumsum(chance * votes.agreement_chance(settings)[:rows])
-            enough = np.flatnonzero(agreeing >= goal.min_agreement * np.cumsum(chance))
+            chance, right = votes.chances(votes.mechanism(settings))
+            surplus = np.cumsum((chance * (right - goal.min_agreement))[:rows])
+            enough = np.flatnonzero(surplus >= 0.0)
             rows = int(enough[-1]) + 1 if enough.size else rows
         while best is not None and rows >= 1:
             found = self._found(prices, _plan(best, goal.delta), rows)

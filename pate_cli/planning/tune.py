@@ -18,13 +18,10 @@ from pate_cli.core.said import Said
 from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
 from pate_cli.files.results import Result
 from pate_cli.planning import words
-from pate_cli.planning.goal import DRAWN, Found, Goal, Pricing
+from pate_cli.planning.goal import DRAWN, CappedVotes, Found, Goal, Pricing, TestedVotes
 from pate_cli.planning.sanitized import SanitizedVotes
-from pate_cli.planning.search import Candidate, Search
-from pate_cli.planning.tested import TestedVotes
-from pate_cli.planning.tuning import Tuning, keywords_of, line_of
+from pate_cli.planning.search import Candidate, Search, Tuning, keywords_of, line_of
 from pate_cli.planning.vote_model import VoteModel
-from pate_cli.planning.worst_case import CappedVotes
 
 _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
     ReleaseKind.TARGET: TestedVotes,

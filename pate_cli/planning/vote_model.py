@@ -40,8 +40,8 @@ from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.mechanisms.base import ScoredMechanism, plurality
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
+from pate_cli.planning.search import Tuning
 from pate_cli.planning.synthetic import from_urn
-from pate_cli.planning.tuning import Tuning
 from pate_cli.votes.checks import with_votes
 from pate_cli.votes.join import shared_out
 
@@ -182,15 +182,22 @@ class VoteModel:
         ordered = -np.sort(-np.asarray(counts, dtype=np.float64), axis=1)
         return ordered[:, 0], ordered[:, 1]
 
-    def answer_chance(self, settings: Tuning) -> Floats:
-        """Return the probability that each row is answered, [rows]."""
-        if settings.threshold is None or settings.sigma1 is None:
-            return np.ones(self.rows)
-        return np.asarray(ndtr((self.largest_two[0] - settings.threshold) / settings.sigma1))
+    def chances(self, mechanism: ScoredMechanism) -> tuple[Floats, Floats]:
+        """Return how likely each row is answered, and how likely rightly, [rows] each.
 
-    def agreement_chance(self, settings: Tuning) -> Floats:
-        """Return the probability that an answer is the plurality of the teachers alone, [rows]."""
-        return np.asarray(ndtr(-self._scores(settings.sigma2, alone=True)))
+        An answer is right that is the plurality of the teachers alone, without the prior.
+
+        Args:
+            mechanism: what a run labels with, of the prior weight of these votes.
+        """
+        settings = Tuning.of(mechanism)
+        if settings is None:
+            bound = mechanism.for_reference(self.counts, PUBLIC_SEED)
+            return bound.answer_chance(self.counts), 1.0 - bound.loss_chance(self.counts)
+        right, answered = ndtr(-self._scores(settings.sigma2, alone=True)), np.ones(self.rows)
+        if settings.threshold is not None and settings.sigma1 is not None:
+            answered = ndtr((self.largest_two[0] - settings.threshold) / settings.sigma1)
+        return answered, right
 
     def rival(self, sigma2: float) -> Floats:
         """Return the count at which a single rival wins as often as all losers do, [rows]."""

@@ -13,6 +13,7 @@ from pate_cli.core.errors import UsageError
 from pate_cli.core.words import Bound, OrderChoice, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan, settled_bound
 from pate_cli.mechanisms import CLASSES, MechanismChoice
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.planning.cost import (
     MOMENT_ORDERS,
     TIGHT,
@@ -21,8 +22,7 @@ from pate_cli.planning.cost import (
     Comparison,
     TargetOnVotes,
     VoteCost,
-    compare_composed,
-    compare_scored,
+    compare_at,
     measure_cost,
     measure_target,
 )
@@ -130,10 +130,8 @@ def _on_target(request: Request, plan: TargetPlan) -> TargetOnVotes:
 def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comparison:
     """One mechanism at the matched number of answers."""
     request = request.under(choice)
-    if choice.composed:
 
-        def build(refusals: int) -> Any:
-            return request.under(choice.affording(refusals)).mechanism
+    def build(refusals: int) -> Mechanism:
+        return request.under(choice.affording(refusals)).mechanism
 
-        return compare_composed(request.rows, build, answers=answers, delta=request.delta)
-    return compare_scored(request.rows, request.scored, answers=answers, delta=request.delta)
+    return compare_at(request.rows, build, answers=answers, delta=request.delta)

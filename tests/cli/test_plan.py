@@ -11,8 +11,8 @@ import pytest
 
 from forecasts.table import SETTINGS
 from pate_cli.core.said import as_html
+from pate_cli.planning.search import Tuning, keywords_of, line_of
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.tuning import Tuning, keywords_of, line_of
 from pate_cli.planning.words import of_plan
 from slices import EVERY, some, whole
 

@@ -27,9 +27,8 @@ from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.planning.forecast import forecast, worst_case_epsilon
 from pate_cli.planning.query_costs import exact_costs
-from pate_cli.planning.search import most_rows
+from pate_cli.planning.search import Tuning, most_rows
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import KINDS, VoteModel, made_up
 from pate_cli.votes.checks import with_votes
 
@@ -185,7 +184,7 @@ def asked_rows(setting: Setting) -> int:
     least = most_rows(untested, available=12_000) + 1
     costs = exact_costs(setting.model(), mechanism, target, rows=least)
     rows = np.unique(np.geomspace(least, 2 * least + 12_000, 150).round().astype(np.int64))
-    chances = costs.pass_probability(target, rows, quick=True)[0]
+    chances = costs.pass_probability(target, rows)[0]
     return int(rows[np.argmin(np.abs(chances - setting.aim))])
 
 

@@ -21,7 +21,7 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
-from pate_cli.planning.cost import TIGHT_ORDERS, compare_composed, compare_scored
+from pate_cli.planning.cost import TIGHT_ORDERS, compare_at
 from runs import CountsRows, cut
 from slices import some
 
@@ -32,7 +32,7 @@ ARGMAX = [GNMax(30, 3, sigma2=4.0), LNMax(30, 3, laplace_scale=3.0)]
 
 
 def compared(mechanism, answers, *, size=17):
-    return compare_scored(cut(COUNTS, size), mechanism, answers=answers, delta=DELTA)
+    return compare_at(cut(COUNTS, size), lambda _: mechanism, answers=answers, delta=DELTA)
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,7 @@ def test_agreement_is_the_expected_share_of_pluralities(mechanism):
     found = compared(mechanism, 15.0)
     rows = COUNTS[: found.queries]
     times = 4000
-    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.from_seed(1).rows(0, 1)).reshape(
-        times, -1
-    )
+    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.of(1).rows(0, 1)).reshape(times, -1)
     answered = labels >= 0
     # A tie has no plurality; these rows have none.
     top = np.sort(rows, axis=1)
@@ -114,7 +112,7 @@ STABLE = {
 @pytest.mark.parametrize("answers", some([1.0, 10.0, 50.0], 2))
 def test_a_stable_mechanism_asks_as_far_and_pays_what_it_composes_to(name, answers):
     build = STABLE[name]
-    found = compare_composed(cut(COUNTS, 9), build, answers=answers, delta=0.2)
+    found = compare_at(cut(COUNTS, 9), build, answers=answers, delta=0.2)
     distances = distance_to_instability(COUNTS)
     by_distance = {d: chance_by_quadrature(build(1), d) for d in set(distances.tolist())}
     total = np.cumsum([by_distance[d] for d in distances.tolist()])
@@ -138,7 +136,7 @@ def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
         choice = MechanismChoice(MechanismName.SPARSE_VECTOR, given)
         return choice.build(teachers=30, classes=3, queries=80, delta=0.2)
 
-    found = compare_composed(CountsRows(COUNTS), build, answers=30.0, delta=0.2)
+    found = compare_at(CountsRows(COUNTS), build, answers=30.0, delta=0.2)
     refusals = int(found.note.split()[0])
     assert refusals == np.ceil(found.queries - found.expected_answers) > 1
     price = build(refusals).privacy(found.queries, 0.2).epsilon

@@ -11,7 +11,6 @@ from scipy.special import ndtr
 import pate_cli as pate
 from beside import a_student
 from checks_alone import threshold_rdp
-from pate_cli.core.errors import UsageError
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -27,7 +26,6 @@ from pate_cli.planning.cost import (
     measure_cost,
     queries_at,
 )
-from refusals import refusal
 from runs import cut
 from slices import some
 
@@ -151,37 +149,6 @@ def test_quantiles_and_histogram_describe_every_query_once(analysis):
         assert row["queries"] == here.sum() > 0
         assert row["expected_answers"] == pytest.approx(each["answer_probability"][here].sum())
         assert row["mean_cost"] == pytest.approx(each["cost"][here].mean())
-
-
-def test_more_teachers_than_bins_and_fewer():
-    for teachers in (3, 20, 250):
-        counts = np.array([[teachers, 0], [teachers - 1, 1]])
-        found = measured(GNMax(teachers, 2, sigma2=2.0), counts)
-        rows = found.histogram()
-        assert sum(row["queries"] for row in rows) == 2
-        assert rows[-1]["to"] == teachers
-
-
-def test_the_published_analysis_is_not_for_shared_records():
-    for shared in (
-        GNMax(20, 3, sigma2=3.0, teachers_per_record=2),
-        LNMax(20, 3, laplace_scale=3.0, teachers_per_record=2),
-    ):
-        assert sum(TIGHT.steps(shared, COUNTS, ORDERS).values()).shape == (3, 70)
-        assert refusal(UsageError, PAPER.steps, shared, COUNTS, ORDERS) == (
-            "the published analysis knows disjoint teachers only; `teachers_per_record` goes with "
-            "`analysis` tight"
-        )
-
-
-def test_an_aggregator_the_paper_does_not_know():
-    class Unknown(GNMax):
-        name = "majority"
-
-    unknown = Unknown(20, 3, sigma2=3.0)
-    assert refusal(UsageError, PAPER.steps, unknown, COUNTS, ORDERS) == (
-        "the published analysis does not cover majority; use `analysis` tight"
-    )
 
 
 def test_mnist_costs_what_the_paper_says(mnist_votes):

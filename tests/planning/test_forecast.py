@@ -19,7 +19,7 @@ from pate_cli.planning.forecast import (
     what_would_pass,
     worst_case_epsilon,
 )
-from pate_cli.planning.tuning import Tuning
+from pate_cli.planning.search import Tuning
 from pate_cli.planning.vote_model import VoteModel, made_up
 from slices import whole
 

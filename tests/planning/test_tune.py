@@ -11,10 +11,9 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.planning import tune as tuning
 from pate_cli.planning.forecast import forecast
 from pate_cli.planning.goal import Goal
-from pate_cli.planning.search import Candidate, Search
+from pate_cli.planning.search import Candidate, Search, Tuning
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.planning.tune import tune
-from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import VoteModel
 
 TARGET, NONE, UPPER = ReleaseKind.TARGET, ReleaseKind.NONE, ReleaseKind.UPPER

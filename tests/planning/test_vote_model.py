@@ -7,8 +7,8 @@ import pytest
 
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.planning.search import Tuning
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.tuning import Tuning
 from pate_cli.planning.vote_model import KINDS, agreement_levels, like, made_up
 
 

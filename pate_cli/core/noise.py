@@ -73,7 +73,7 @@ microsecond for a row of ten classes. AES in counter mode would be faster, for o
 Philox and its like are not meant to withstand anyone; BLAKE2b gives 64 bytes a call, a fifth of the
 speed.
 
-`RunKey.from_seed()` is a Philox counter generator instead: reproducible on any machine, predictable
+The key of a seed is a Philox counter generator instead: reproducible on any machine, predictable
 to whoever knows or guesses the seed, hence never private.
 """
 
@@ -126,15 +126,9 @@ class Noise:
     A `RunKey` gives them.
     """
 
-    def __init__(self, words: Callable[[int], Words], *, private: bool) -> None:
+    def __init__(self, words: Callable[[int], Words]) -> None:
         """`words(n)` returns the next n independent uniform 64-bit words."""
         self._words = words
-        self._private = private
-
-    @property
-    def private(self) -> bool:
-        """Whether the draws are unpredictable; a report made with False must say so."""
-        return self._private
 
     def normal(self, shape: Shape) -> Draws:
         """Draws from N(0, 1), float64 of the given shape (an int or a tuple of ints >= 0)."""
@@ -198,26 +192,23 @@ class RunKey:
             raise ParameterError(f"seed must be a whole number >= 0, not {self.seed!r}")
 
     @classmethod
-    def fresh(cls) -> RunKey:
-        """A key fit for releasing, from the operating system's generator; EngineError without one.
+    def of(cls, seed: int | None) -> RunKey:
+        """Return the key of a run.
 
-        Nothing of it is kept in the process, so a fork shares no key that is made after it.
+        Args:
+            seed: None for a key fit for releasing, from the operating system's generator. Nothing
+                of it is kept in the process, so a fork shares no key that is made after it. A
+                whole number ≥ 0 makes reproducible noise for tests and papers.
+
+        Raises:
+            EngineError: the system gives no random numbers.
+            ParameterError: another seed.
         """
-        return cls(random_bytes(_KEY_BYTES))
-
-    @classmethod
-    def from_seed(cls, seed: int) -> RunKey:
-        """Reproducible noise for tests and papers; ParameterError unless whole and ≥ 0."""
         try:
-            number = operator.index(seed)
+            number = None if seed is None else operator.index(seed)
         except TypeError:
             raise ParameterError(f"seed must be a whole number >= 0, not {seed!r}") from None
         return cls(random_bytes(_KEY_BYTES), number)
-
-    @classmethod
-    def of(cls, seed: int | None) -> RunKey:
-        """Return the key of a seed, or a fresh one where there is none; errors as of either."""
-        return cls.fresh() if seed is None else cls.from_seed(seed)
 
     @property
     def private(self) -> bool:
@@ -251,12 +242,9 @@ class RunKey:
         return self.aside("run id").words(2).astype("<u8").tobytes().hex()
 
     def _noise(self, purpose: str, position: int) -> Noise:
-        stream: _Keyed | _Seeded
         if self.seed is None:
-            stream = _Keyed(self.secret, purpose, position)
-        else:
-            stream = _Seeded(self.seed, purpose, position)
-        return Noise(stream, private=self.private)
+            return Noise(_Keyed(self.secret, purpose, position))
+        return Noise(_Seeded(self.seed, purpose, position))
 
 
 class _Keyed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -22,21 +22,26 @@ class Counter:
     Attributes:
         what: what is done.
         total: how many steps that takes; None where it is not known.
-        bar: shows a person how far it is; None where nobody looks.
+        show: draws how far it is for whoever looks; None where nobody does.
         done: how many of them are.
     """
 
     what: str
     total: int | None
-    bar: TerminalBar | NotebookBar | None = None
+    show: Callable[[Counter], None] | None = None
     done: int = 0
 
     def __call__(self, done: int, of: int | None = None, /) -> None:
         """Count so many more steps."""
         self.done += done
         self.total = self.total if of is None else of
-        if self.bar is not None:
-            self.bar.show(self)
+        if self.show is not None:
+            self.show(self)
+
+    @property
+    def numbers(self) -> str:
+        """Return how many steps are done, of how many if that is known."""
+        return f"{self.done}" if self.total is None else f"{self.done}/{self.total}"
 
 
 @contextlib.contextmanager
@@ -50,79 +55,61 @@ def progress(what: str, total: int | None = None, *, quiet: bool = False) -> Ite
         total: how many steps that takes; None where it is not known yet.
         quiet: show nothing.
     """
-    bar: TerminalBar | NotebookBar | None = None
-    if not quiet and (_seen_by_person() or _in_notebook()):
-        bar = NotebookBar() if _in_notebook() else TerminalBar()
-    counter = Counter(what, total, bar)
-    try:
+    with contextlib.ExitStack() as held:
+        counter = Counter(what, total)
+        # The cell of a notebook has a kernel to show it.
+        shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+        if not quiet and hasattr(shell, "kernel"):
+            counter.show = held.enter_context(_bar_in_notebook())
+        elif not quiet and sys.stderr and not sys.stderr.closed and sys.stderr.isatty():
+            counter.show = held.enter_context(_bar_at_terminal())
         if total is not None:
             counter(0)
         yield counter
+
+
+@contextlib.contextmanager
+def _bar_at_terminal() -> Iterator[Callable[[Counter], None]]:
+    """Yield what draws a bar on stderr, with the time that is left."""
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    picture = (BarColumn(),) if console.width >= _ROOMY else ()  # numbers come first
+    columns = (TextColumn("{task.description}"), *picture, TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task("", total=None)
+
+    def show(counter: Counter) -> None:
+        bar.start()
+        about = f"{escape(counter.what)} [progress.download]{counter.numbers}"
+        bar.update(task, completed=counter.done, total=counter.total, description=about)
+
+    try:
+        yield show
     finally:
-        if counter.bar is not None:
-            counter.bar.stop()
+        bar.stop()
 
 
-def _seen_by_person() -> bool:
-    return sys.stderr is not None and not sys.stderr.closed and sys.stderr.isatty()
+@contextlib.contextmanager
+def _bar_in_notebook() -> Iterator[Callable[[Counter], None]]:
+    """Yield what draws a bar below the cell of a notebook."""
+    shows = importlib.import_module("IPython.display")  # which every notebook has
+    shown: list[Any] = []
 
-
-def _in_notebook() -> bool:
-    """Return whether the cell of a notebook runs this: then there is a kernel to show it."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
-    return hasattr(shell, "kernel")
-
-
-class TerminalBar:
-    """A bar on stderr, with the time that is left."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-        console = Console(stderr=True)
-        picture = (BarColumn(),) if console.width >= _ROOMY else ()  # numbers come first
-        columns = (TextColumn("{task.description}"), *picture, TimeRemainingColumn())
-        self._bar = Progress(*columns, console=console, transient=True)
-        self._bar.add_task("", total=None)
-
-    def show(self, counter: Counter) -> None:
-        """Draw how far it is."""
-        from rich.markup import escape
-
-        self._bar.start()
-        done, total = counter.done, counter.total
-        about = f"{escape(counter.what)} [progress.download]{_of(done, total)}"
-        at = self._bar.task_ids[0]
-        self._bar.update(at, completed=done, total=total, description=about)
-
-    def stop(self) -> None:
-        """Wipe the bar."""
-        self._bar.stop()
-
-
-class NotebookBar:
-    """A bar below the cell of a notebook."""
-
-    _shown: Any = None
-
-    def show(self, counter: Counter) -> None:
-        """Draw how far it is."""
-        ends = "" if counter.total is None else f' value="{counter.done}" max="{counter.total}"'
-        self._draw(f"<progress{ends}></progress> {counter.what} {_of(counter.done, counter.total)}")
-
-    def stop(self) -> None:
-        """Wipe the bar."""
-        if self._shown is not None:
-            self._draw("")
-
-    def _draw(self, text: str) -> None:
-        shows = importlib.import_module("IPython.display")  # which every notebook has
-        if self._shown is None:
-            self._shown = shows.display(shows.HTML(text), display_id=True)
+    def draw(text: str) -> None:
+        if shown:
+            shown[0].update(shows.HTML(text))
         else:
-            self._shown.update(shows.HTML(text))
+            shown.append(shows.display(shows.HTML(text), display_id=True))
 
+    def show(counter: Counter) -> None:
+        ends = "" if counter.total is None else f' value="{counter.done}" max="{counter.total}"'
+        draw(f"<progress{ends}></progress> {counter.what} {counter.numbers}")
 
-def _of(done: int, total: int | None) -> str:
-    return f"{done}" if total is None else f"{done}/{total}"
+    try:
+        yield show
+    finally:
+        if shown:
+            draw("")

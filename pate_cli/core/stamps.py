@@ -1,4 +1,4 @@
-"""What files carry of the tool and the day: the version of pate, and the time."""
+"""The version of pate and the time, which files carry."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import io
+import operator
 import os
 import secrets
 import stat
@@ -59,8 +60,8 @@ class Outputs:
             ...  # private work, written while it is done
         out.write("report.json", report)
 
-    Nothing that the command reads is ever replaced (`inputs`), nor a file of another kind
-    (`existing`): not even with `force`, under another name or through a descriptor.
+    Nothing that the command reads is ever replaced, nor a file of another kind (`protected`): not
+    even with `force`, under another name or through a descriptor.
     """
 
     def __init__(self, *, force: bool = False) -> None:
@@ -103,7 +104,7 @@ class Outputs:
             path: a path, `-` for standard output, or the address of a file on a store, which takes
                 no output that is its owner's alone.
             mode: permissions less the umask; 0o600 for a secret.
-            replaces: which file makes way under `force`; see `existing`.
+            replaces: which file makes way under `force`; see `protected`.
             resumed: the same run may have put this output there before it was cut short.
 
         Raises:
@@ -166,9 +167,8 @@ class Outputs:
             try:
                 yield output.draft
             except OSError as error:  # which may be one of whatever makes the content
-                if error.errno not in NO_ROOM:
+                with self._telling(output) if error.errno in NO_ROOM else contextlib.nullcontext():
                     raise
-                raise self._failure(output, error) from error
             with self._telling(output):
                 output.finish()
         except BaseException:
@@ -189,7 +189,7 @@ class Outputs:
             UsageError: a file is there by now that no output replaces.
         """
         written = (each for each in self._outputs.values() if each.written)
-        due = sorted(written, key=_turn)
+        due = sorted(written, key=operator.attrgetter("turn"))
         # All are claimed again, as files change, and so does what names stand for.
         for output in due:
             with self._telling(output):
@@ -203,23 +203,11 @@ class Outputs:
     def _telling(self, output: Output) -> Iterator[None]:
         """Add what has left to an error of an output; a reader that left a pipe is no error."""
         try:
-            yield
-        except BrokenPipeError:
-            raise
-        except (OSError, PateError) as error:
-            raise self._failure(output, error) from error
-
-    def _failure(self, output: Output, error: OSError | PateError) -> PateError:
-        """Return an error that says what has left."""
-        rest = after([other.name for other in self._outputs.values() if other.left])
-        if isinstance(error, PateError):
-            return type(error)(f"{error}; {rest}")
-        return OutputError(f"{cause(output.name, error)}; {rest}")
-
-
-def _turn(output: Output) -> int:
-    """Return when an output appears: before or after others."""
-    return output.turn
+            with writing(output.name):
+                yield
+        except PateError as error:
+            rest = after([other.name for other in self._outputs.values() if other.left])
+            raise type(error)(f"{error}; {rest}") from error
 
 
 def after(left: Sequence[str]) -> str:
@@ -247,7 +235,7 @@ class Output(ABC):
         turn: files and objects appear first (0), then streams (1), standard output last (2).
         draft: the content so far; an empty file before `begin`.
         force: whether a file that lies there makes way for one that begins alike.
-        replaces: tells whether a file begins so; see `existing`.
+        replaces: tells whether a file begins so; see `protected`.
         resumed: whether the same run may have put its output there before.
         written: whether the draft is whole.
         left: whether any of it may have left for good.
@@ -265,7 +253,7 @@ class Output(ABC):
     @property
     @abstractmethod
     def places(self) -> set[Place]:
-        """Return the place as `inputs` knows it, by all its names; none of the null device."""
+        """Return the place as `protected` knows it, by all its names; none of the null device."""
 
     @abstractmethod
     def begin(self) -> None:
@@ -563,7 +551,7 @@ def output_at(name: str, mode: int) -> Output:
     except (FileNotFoundError, NotADirectoryError):
         kind = stat.S_IFREG
     except OSError as error:
-        raise OutputError(cause(shown, error)) from error
+        raise OutputError(f"cannot write {shown}: {error.strerror}") from error
     if stat.S_ISCHR(kind) or stat.S_ISFIFO(kind):
         return Stream(path)
     if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):
@@ -596,16 +584,16 @@ def sync_folder(folder: Path) -> None:
             raise
 
 
-def cause(name: str, error: OSError) -> str:
-    """Return why `name` cannot be written, in the words of the operating system or the store."""
-    said = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
-    return f"cannot write {name}: {said}"
-
-
 @contextlib.contextmanager
 def writing(name: str) -> Iterator[None]:
-    """Turn what the operating system says while `name` is written into an OutputError."""
+    """Turn what the system or the store says while `name` is written into an OutputError.
+
+    A reader that left a pipe is no error.
+    """
     try:
         yield
+    except BrokenPipeError:
+        raise
     except OSError as error:
-        raise OutputError(cause(name, error)) from error
+        said = error.strerror or next(iter(str(error).splitlines()), type(error).__name__)
+        raise OutputError(f"cannot write {name}: {said}") from error

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.core.checks import at_least_one, check_delta, check_scale
+from pate_cli.core.checks import check_delta, check_scale, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.said import Said
 from pate_cli.core.words import DELTA, MechanismName
@@ -93,7 +93,9 @@ class Question:
             check_scale("`target_epsilon`", self.epsilon)
         sizes = {"teachers": self.teachers, "answers": self.answers, "queries": self.queries}
         given = {name: size for name, size in sizes.items() if size is not None}
-        at_least_one(**given, labels=self.labels, teachers_per_record=self.teachers_per_record)
+        given |= {"labels": self.labels, "teachers_per_record": self.teachers_per_record}
+        for name, size in given.items():
+            check_whole(f"`{name}`", size)
         if self.classes < 2:
             raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
         if self.labels > 1 and self.classes != 2:

@@ -14,6 +14,7 @@ from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import Floats
 from pate_cli.core.said import Said
 from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.disclosure.target import States
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning import words
@@ -38,7 +39,7 @@ def price_votes(
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
-    for part in votes.over(mechanism, OnCounts(TallyCells(table.grid))):
+    for part in votes.over(mechanism, OnCounts(TallyCells(States(mechanism, table.grid).of))):
         parts.add(part)
     tally = parts.total
     distances = np.arange(distances_for(beta, teachers=mechanism.teachers))

@@ -14,7 +14,6 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 
 from pate_cli.accounting.cost_table import Tally
-from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import Histograms, Ints, SparseCounts
 from pate_cli.core.errors import VoteError
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -141,17 +140,18 @@ class OnCounts(Generic[_Found]):
 
 @dataclass(frozen=True)
 class TallyCells:
-    """Task that counts histograms by the cells of their scores.
+    """Task that counts histograms by what decides their cost.
 
     Attributes:
-        grid: columns of the lattice.
+        of: returns the cells of scores or other states, [queries, numbers], of histograms and the
+            mechanism bound to their rows, as `States.of` does.
     """
 
-    grid: ScoreGrid
+    of: Callable[[Any, Histograms], Ints]
 
     def __call__(self, mechanism: ScoredMechanism, counts: Histograms) -> Tally:
         """Return the tally of a batch."""
-        return Tally.of(mechanism.cells_of(counts, self.grid))
+        return Tally.of(self.of(mechanism, counts))
 
 
 @dataclass(frozen=True)

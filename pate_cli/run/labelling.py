@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pate_cli.accounting.cost_table import CostTable, Price, Tally, TallySum
+from pate_cli.accounting.cost_table import CostTable, Price, TallySum
 from pate_cli.accounting.sensitivity import distances_for
 from pate_cli.core.arrays import NO_LABEL, SOURCES, Histograms, Ids, LabelArray
 from pate_cli.core.errors import VoteError
@@ -30,7 +30,7 @@ from pate_cli.disclosure.target import States
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.run.fold import AskedRows, TallyCells
+from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
 from pate_cli.run.publication import Publication
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
@@ -212,7 +212,7 @@ class LedgerAccount:
     @property
     def keep(self) -> Keep:
         """Return what is applied to every batch, wherever that is labelled."""
-        return TallyCells(self._table.grid)
+        return TallyCells(States(self._mechanism, self._table.grid).of)
 
     def add(self, kept: Any) -> None:
         """Charge what was kept of a batch; batches come in order."""
@@ -236,16 +236,6 @@ class LedgerAccount:
         )
 
 
-@dataclass(frozen=True)
-class _TallyStates:
-    """Queries counted by their states."""
-
-    states: States
-
-    def __call__(self, mechanism: ScoredMechanism, batch: VoteBatch) -> Tally:
-        return Tally.of(self.states.of(mechanism, batch.counts))
-
-
 def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key: RunKey) -> bool:
     """Count all rows and draw the release test; return whether the labels may leave.
 
@@ -262,7 +252,7 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
     states, orders = target.states(mechanism), np.array(target.test_orders)
     counted = TallySum()
     ceiling = mechanism.worst_rdp(queries=queries, answers=settings.max_answers, orders=orders)
-    for tally in rows.over(mechanism, _TallyStates(states)):
+    for tally in rows.over(mechanism, OnCounts(TallyCells(states.of))):
         counted.add(tally)
     votes, priced = counted.total, 0.0
     if votes.queries != queries:

@@ -16,7 +16,7 @@ from pate_cli.accounting.stability import (
     stability_leak,
     stability_threshold,
 )
-from pate_cli.core.checks import check_query_delta
+from pate_cli.core.checks import check_delta
 from pate_cli.core.errors import ParameterError
 from slices import some
 
@@ -123,11 +123,11 @@ def test_epsilon_for_half_the_farthest_distance():
     [
         (
             lambda: stability_threshold(query_epsilon=1.0, query_delta=1.0),
-            "query delta must be above 0 and below 1, got 1.0",
+            "query delta must be between 0 and 1, both excluded, got 1.0",
         ),
         (
-            lambda: check_query_delta(float("nan")),
-            "query delta must be above 0 and below 1, got nan",
+            lambda: check_delta(float("nan"), "query delta"),
+            "query delta must be between 0 and 1, both excluded, got nan",
         ),
         (
             lambda: sparse_vector_threshold(query_epsilon=1.0, query_delta=0.6),

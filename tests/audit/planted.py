@@ -251,7 +251,7 @@ PLANTED: Final[Mapping[str, Planted]] = {
             "session: a known id by new noise",
             "verbs/session.py",
             "                found.append(self._named(known[name]))\n",
-            "                noise = RunKey.fresh().rows(0, self.mechanism.draws)\n"
+            "                noise = RunKey.of(None).rows(0, self.mechanism.draws)\n"
             "                votes = [self._looked_at(asks[len(found)], 0)[0]]\n"
             "                votes = self._ballots.histograms(votes)\n"
             "                found += self.mechanism.label(votes, noise).tolist()\n",

@@ -143,7 +143,7 @@ def test_stable_labels_are_exact_pluralities(ran, counts, words):
         refusals = np.flatnonzero(~answered)
         if len(refusals) >= 10:
             np.testing.assert_array_equal(refusals[9:], np.arange(refusals[9], 60))
-    np.testing.assert_array_equal(labels, mechanism.label(counts, RunKey.from_seed(4).rows(0, 1)))
+    np.testing.assert_array_equal(labels, mechanism.label(counts, RunKey.of(4).rows(0, 1)))
     assert price.epsilon <= report["epsilon"] <= price.epsilon + 1.01e-4
     assert report["mechanism"] == mechanism.parameters()
     assert report["rounds"][0]["analysis"] == "composition"

@@ -105,7 +105,7 @@ def by_hand(paths, *, seed, delta=1e-5):
     smooth = max(level * math.exp(-BETA * d) for d, level in enumerate(within))
     failure = delta / 10.0
     shift = SIGMA * -ndtri(failure)
-    normal = RunKey.from_seed(seed).aside("release").normal(1)[0]
+    normal = RunKey.of(seed).aside("release").normal(1)[0]
     log_delta = math.log(delta - failure)
     conversion = math.log(1 - 1 / ORDER) - (log_delta + math.log(ORDER)) / (ORDER - 1)
     return rdp + smooth * (shift + SIGMA * normal) + draw_cost(shift) + conversion

@@ -107,7 +107,7 @@ def test_a_fine_draw_reaches_13_sigmas_and_starts_with_the_plain_one():
     np.testing.assert_allclose(
         fine_normal_from_words(words), normal_from_words(words[:, 0]), rtol=1e-13, atol=1e-15
     )
-    key = RunKey.from_seed(4)
+    key = RunKey.of(4)
     assert key.aside("release").fine_normal() == pytest.approx(key.aside("release").normal(1)[0])
 
 
@@ -176,11 +176,11 @@ def test_magnitudes_fall_as_the_word_rises(draw):
 
 
 def seeded(seed):
-    return RunKey.from_seed(seed).rows(0, 1)
+    return RunKey.of(seed).rows(0, 1)
 
 
 def fresh():
-    return RunKey.fresh().rows(0, 1)
+    return RunKey.of(None).rows(0, 1)
 
 
 SECRET = bytes(range(32))
@@ -232,13 +232,13 @@ def test_key_and_seed_share_one_path(kind):
         getattr(noise, kind)((70_000, 2))
         for noise in (
             RunKey(SECRET).rows(0, 2),
-            Noise(Words(shake_words(SECRET, "labels", 0, 140_000)), private=True),
+            Noise(Words(shake_words(SECRET, "labels", 0, 140_000))),
         )
     )
     np.testing.assert_array_equal(keyed, given_words)
     seeds, philox = (
         getattr(noise, kind)((70_000, 2))
-        for noise in (seeded(2**80), Noise(np.random.Philox(2**80).random_raw, private=False))
+        for noise in (seeded(2**80), Noise(np.random.Philox(2**80).random_raw))
     )
     np.testing.assert_array_equal(seeds, philox)
 
@@ -246,13 +246,13 @@ def test_key_and_seed_share_one_path(kind):
 def test_a_key_asks_the_system_once_for_256_bits(monkeypatch):
     real, sizes = os.urandom, []
     monkeypatch.setattr(os, "urandom", lambda size: sizes.append(size) or real(size))
-    RunKey.fresh().rows(0, 3).normal((100_000, 3))
+    RunKey.of(None).rows(0, 3).normal((100_000, 3))
     assert sizes == [32]
 
 
 def test_words_are_asked_for_in_bounded_pieces_one_a_draw():
     sizes, stream = [], np.random.Philox(4)
-    noise = Noise(lambda count: sizes.append(count) or stream.random_raw(count), private=False)
+    noise = Noise(lambda count: sizes.append(count) or stream.random_raw(count))
     noise.normal((100_000, 3))
     assert sum(sizes) == 300_000
     assert max(sizes) <= 1 << 17
@@ -271,16 +271,14 @@ def test_a_seeded_stream_never_changes():
 
 
 def test_only_entropy_is_private():
-    assert fresh().private is True
-    assert seeded(0).private is False
-    with pytest.raises(AttributeError):
-        seeded(0).private = True
+    assert RunKey.of(None).private is True
+    assert RunKey.of(0).private is False
 
 
-@pytest.mark.parametrize("seed", [-1, 1.0, "7", None])
+@pytest.mark.parametrize("seed", [-1, 1.0, "7"])
 def test_bad_seeds_are_usage_errors(seed):
     with pytest.raises(UsageError) as caught:
-        RunKey.from_seed(seed)
+        RunKey.of(seed)
     assert str(caught.value) == f"seed must be a whole number >= 0, not {seed!r}"
     assert caught.value.exit_code == 2
 
@@ -310,7 +308,7 @@ def test_words_depend_on_key_and_place_alone(key, row, draws, counts):
 
 
 @given(
-    key=st.one_of(KEYS.map(RunKey), st.integers(0, 2**70).map(RunKey.from_seed)),
+    key=st.one_of(KEYS.map(RunKey), st.integers(0, 2**70).map(RunKey.of)),
     draws=st.integers(1, 12),
     row=st.integers(0, 1200),
     rows=st.integers(1, 400),
@@ -328,7 +326,7 @@ def test_what_is_drawn_once_has_a_stream_of_its_own(purpose):
 
 def test_no_two_purposes_keys_or_seeds_share_a_draw():
     # 24 streams of 3000 words of 64 bits: two fixed ones are equal with probability 2^-31 or less.
-    keys = [RunKey(SECRET), RunKey(SECRET[::-1]), *map(RunKey.from_seed, (0, 1, 256, 2**64))]
+    keys = [RunKey(SECRET), RunKey(SECRET[::-1]), *map(RunKey.of, (0, 1, 256, 2**64))]
     draws = [
         source.normal(3000)
         for key in keys
@@ -338,7 +336,7 @@ def test_no_two_purposes_keys_or_seeds_share_a_draw():
 
 
 def test_a_key_shows_no_secret():
-    key = RunKey.fresh()
+    key = RunKey.of(None)
     for shown in (repr(key), str(key), f"{key}", repr([key]), repr(key.rows(0, 1))):
         assert key.secret.hex() not in shown
         assert repr(key.secret) not in shown
@@ -347,7 +345,7 @@ def test_a_key_shows_no_secret():
         key.secret = bytes(32)
 
 
-@pytest.mark.parametrize("key", [RunKey(SECRET), RunKey.from_seed(2**66)], ids=["key", "seed"])
+@pytest.mark.parametrize("key", [RunKey(SECRET), RunKey.of(2**66)], ids=["key", "seed"])
 def test_a_key_pickles(key):
     other = pickle.loads(pickle.dumps(key))  # noqa: S301 - made here
     assert other == key
@@ -357,7 +355,7 @@ def test_a_key_pickles(key):
 
 
 def test_runs_of_one_seed_have_names_of_their_own():
-    assert RunKey.from_seed(5).name("round") != RunKey.from_seed(5).name("round")
+    assert RunKey.of(5).name("round") != RunKey.of(5).name("round")
 
 
 @pytest.mark.parametrize("size", [0, 16, 31, 33])
@@ -389,7 +387,7 @@ def test_without_randomness_a_run_ends_before_anything_is_drawn(failing, monkeyp
         "the operating system gives no random numbers (/dev/urandom or its like), without which "
         "no noise is private; run where it does"
     )
-    for make in (RunKey.fresh, lambda: RunKey.from_seed(1)):
+    for make in (lambda: RunKey.of(None), lambda: RunKey.of(1)):
         with pytest.raises(EngineError) as caught:
             make()
         assert str(caught.value) == text
@@ -422,14 +420,14 @@ def labelled(**given):
 
 
 def _child(pipe):
-    key = RunKey.fresh()
+    key = RunKey.of(None)
     pipe.send((key.secret, key.name("round"), labelled().tobytes()))
     pipe.close()
 
 
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 def test_forks_of_a_process_that_has_run_share_nothing():
-    before = (RunKey.fresh().secret, RunKey.fresh().name("round"), labelled().tobytes())
+    before = (RunKey.of(None).secret, RunKey.of(None).name("round"), labelled().tobytes())
     fork = multiprocessing.get_context("fork")
     found = [before]
     children = []
@@ -443,7 +441,7 @@ def test_forks_of_a_process_that_has_run_share_nothing():
         found.append(here.recv())
         child.join(60)
         assert child.exitcode == 0
-    found.append((RunKey.fresh().secret, RunKey.fresh().name("round"), labelled().tobytes()))
+    found.append((RunKey.of(None).secret, RunKey.of(None).name("round"), labelled().tobytes()))
     for each in zip(*found, strict=True):
         assert len(set(each)) == 4
 
@@ -479,7 +477,7 @@ def test_purposes_never_share_a_word(key, places):
 
 @pytest.mark.parametrize("purpose", ["", "labels"])
 def test_nothing_else_is_drawn_from_the_stream_of_the_labels(purpose):
-    for key in (RunKey(SECRET), RunKey.from_seed(1)):
+    for key in (RunKey(SECRET), RunKey.of(1)):
         with pytest.raises(ParameterError, match="is no purpose of its own"):
             key.aside(purpose)
 
@@ -491,7 +489,7 @@ def test_places_past_2_to_the_63_words_do_not_wrap_around(row):
     found = RunKey(SECRET).rows(row, np.int64(12)).words(4)
     np.testing.assert_array_equal(found, shake_words(SECRET, "labels", place, 4))
     stream = np.random.Philox(9).advance(place // 4)
-    np.testing.assert_array_equal(RunKey.from_seed(9).rows(row, 12).words(4), stream.random_raw(4))
+    np.testing.assert_array_equal(RunKey.of(9).rows(row, 12).words(4), stream.random_raw(4))
 
 
 def test_places_end_at_2_to_the_74_words():
@@ -728,7 +726,7 @@ def test_the_smallest_delta_is_ten_times_what_the_cells_add():
 
 
 def coin_of(*words):
-    return Noise(lambda count: np.array(words[:count], dtype=np.uint64), private=True)
+    return Noise(lambda count: np.array(words[:count], dtype=np.uint64))
 
 
 def test_a_coin_compares_all_its_bits():

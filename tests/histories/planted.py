@@ -104,8 +104,7 @@ def _paid_for_untold() -> list[Place]:
 
 
 def _labels_before_their_report() -> list[Place]:
-    turn = outputs._turn
-    return [(outputs, "_turn", lambda output: (turn(output), not output.name.endswith("csv")))]
+    return [(Output, "turn", property(lambda self: -self.name.endswith("csv")))]
 
 
 # --- the record ----------------------------------------------------------------------------------
@@ -205,7 +204,7 @@ def _another_key() -> list[Place]:
     def resumed(cls: type[Checkpoint], folder: Any, run: str, *, seed: int | None) -> Checkpoint:
         there = (Path(folder) / "run.json").exists()
         found: Checkpoint = of(cls, folder, run, seed=seed)
-        return Checkpoint(found.folder, RunKey.fresh()) if there else found
+        return Checkpoint(found.folder, RunKey.of(None)) if there else found
 
     return [(Checkpoint, "of", resumed)]
 

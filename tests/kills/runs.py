@@ -65,7 +65,7 @@ def started(folder: Path, line: Sequence[str], key: RunKey) -> int:
         os.dup2(nowhere, 1)
         os.dup2(nowhere, 2)
         sys.stdout = sys.stderr = os.fdopen(nowhere, "w")
-        RunKey.fresh = classmethod(lambda _: key)  # type: ignore[assignment,method-assign]
+        RunKey.of = classmethod(lambda _, seed: key)  # type: ignore[assignment,method-assign]
         fold._ENTRIES = A_RANGE * CLASSES  # type: ignore[misc]
         app(line, prog_name="pate")
     except SystemExit as done:

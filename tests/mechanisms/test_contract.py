@@ -462,7 +462,7 @@ def each(kind):
 
 def labelled(mechanism, votes, *, seed=5, cap=ROWS):
     """Labels, sources, and every batch with the mechanism bound to it."""
-    key = RunKey.from_seed(seed) if isinstance(seed, int) else seed
+    key = RunKey.of(seed) if isinstance(seed, int) else seed
 
     def keep(bound, counts):
         return bound, counts
@@ -575,7 +575,7 @@ def test_a_label_depends_on_its_counts_and_its_noise_alone(mechanism):
 @each(Mechanism)
 def test_a_row_takes_its_draws_whatever_its_votes(mechanism):
     taken, stream = [], np.random.Philox(9)
-    noise = Noise(lambda n: taken.append(n) or stream.random_raw(n), private=False)
+    noise = Noise(lambda n: taken.append(n) or stream.random_raw(n))
     some, predictions = some_votes(mechanism)
     for counts in (some, some[::-1], *(np.tile(row, (ROWS, 1)) for row in extremes(mechanism))):
         for rows in (1, 2, ROWS):
@@ -585,9 +585,7 @@ def test_a_row_takes_its_draws_whatever_its_votes(mechanism):
 
 
 @each(Mechanism)
-@pytest.mark.parametrize(
-    "key", [RunKey.from_seed(5), RunKey(bytes(range(32)))], ids=["seed", "key"]
-)
+@pytest.mark.parametrize("key", [RunKey.of(5), RunKey(bytes(range(32)))], ids=["seed", "key"])
 def test_labels_of_some_rows_are_those_of_a_whole_run(mechanism, key):
     """In any order, alone or again; where rows depend on those before, one part after the other."""
     counts, predictions = some_votes(mechanism)
@@ -611,7 +609,7 @@ def test_permuting_the_classes_permutes_labels_and_leaves_costs(mechanism):
     if extra is None:
         top = np.sort(counts, axis=1)  # a tie goes to the lowest class, whoever that is
         counts = counts[top[:, -1] > top[:, -2]]
-        noises = [RunKey.from_seed(3).rows(0, 1), RunKey.from_seed(3).rows(0, 1)]
+        noises = [RunKey.of(3).rows(0, 1), RunKey.of(3).rows(0, 1)]
     permutation = np.roll(np.arange(mechanism.classes), 1)
     if extra is not None:
         draws = np.random.default_rng(8).normal(size=(len(counts), mechanism.classes + extra))
@@ -656,7 +654,7 @@ def test_labels_and_their_sources_follow_the_exact_law(mechanism, source):
     seeds = itertools.count(41)
 
     def key():
-        return RunKey.fresh() if source == "entropy" else RunKey.from_seed(next(seeds))
+        return RunKey.of(None) if source == "entropy" else RunKey.of(next(seeds))
 
     draws = 20_000 if source == "entropy" else 60_000
     if mechanism.start() is not mechanism:
@@ -694,7 +692,7 @@ def test_shared_records_change_the_price_and_no_label(name):
     once, twice = build(name, 3), build(name, 3, 2)
     counts, predictions = some_votes(once)
     bound = [with_student(m, predictions) for m in (once, twice)]
-    np.testing.assert_array_equal(*(m.label(counts, RunKey.from_seed(2).rows(0, 1)) for m in bound))
+    np.testing.assert_array_equal(*(m.label(counts, RunKey.of(2).rows(0, 1)) for m in bound))
     scores = [m.score(counts) for m in bound]
     np.testing.assert_array_equal(*scores)
     costs = [m.rdp(scores[0], np.array([ORDER]))[0] for m in (once, twice)]

@@ -129,7 +129,7 @@ def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
         confidence=0.9,
         predictions=a_student(shares),
     )
-    (part,) = drawn(cut(np.full((5, 2), 5), 5), mechanism, RunKey.from_seed(1), max_answers=5)
+    (part,) = drawn(cut(np.full((5, 2), 5), 5), mechanism, RunKey.of(1), max_answers=5)
     table = part.table({})
     assert table.labels.tolist() == [0, NO_LABEL, 1, NO_LABEL, NO_LABEL]
     assert table.sources.tolist() == ["student", "none", "student", "none", "none"]
@@ -154,7 +154,7 @@ def test_no_student_label_after_the_stop(cap, size):
         mechanism,
         PLAN,
         max_answers=cap,
-        key=RunKey.from_seed(2),
+        key=RunKey.of(2),
     )
     sources, labels = done.labels.sources.tolist(), done.labels.labels.tolist()
     asked = 2 * cap - 1  # the cap-th answer is the last row asked
@@ -177,7 +177,7 @@ def test_a_student_who_agrees_costs_only_the_checks():
     orders = np.array([4.0])
     score = mechanism.for_rows(range(300), 0).score(counts)
     assert np.abs(score[:, 0]).max() < 1e-9
-    (part,) = drawn(cut(counts, 300), mechanism, RunKey.from_seed(3), max_answers=300)
+    (part,) = drawn(cut(counts, 300), mechanism, RunKey.of(3), max_answers=300)
     labels = part.table({})
     # 4 standard deviations from the threshold: 0.01 answers expected.
     assert np.sum(labels.sources == "teachers") <= 3

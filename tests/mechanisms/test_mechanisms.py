@@ -136,7 +136,7 @@ BAD = [
     *range_of("refusals", "refusals must be a whole number of at least 1", 0, 2.5),
 ]
 QUERY_DELTA = [
-    (Stability, 0.0, "query delta must be above 0 and below 1, got 0.0"),
+    (Stability, 0.0, "query delta must be between 0 and 1, both excluded, got 0.0"),
     (SparseVector, 0.51, "query delta must be above 0 and at most 0.5, got 0.51"),
 ]
 

@@ -66,13 +66,13 @@ def test_the_same_labels_as_row_by_row(refusals, agreement, k):
     mechanism = sparse(60, 3, 2.0, 0.02, refusals, teachers_per_record=k)
     counts = some_counts(1500, agreement=agreement)
     labeller = mechanism.start()
-    labels = labeller.label(counts, RunKey.from_seed(5).rows(0, 1))
-    expected, refused = row_by_row(mechanism, counts, RunKey.from_seed(5).rows(0, 1))
+    labels = labeller.label(counts, RunKey.of(5).rows(0, 1))
+    expected, refused = row_by_row(mechanism, counts, RunKey.of(5).rows(0, 1))
     np.testing.assert_array_equal(labels, expected)
     assert labels.dtype == np.int32
     assert labeller.refused == refused
     assert labeller.stopped == (refused == refusals)
-    np.testing.assert_array_equal(mechanism.label(counts, RunKey.from_seed(5).rows(0, 1)), labels)
+    np.testing.assert_array_equal(mechanism.label(counts, RunKey.of(5).rows(0, 1)), labels)
 
 
 @pytest.mark.parametrize("refusals", [3, 40, 10_000])
@@ -81,12 +81,12 @@ def test_batches_change_nothing(parts, refusals):
     """An epoch goes on over the border of a batch, and so does the count of refusals."""
     mechanism = sparse(60, 3, 2.0, 0.02, refusals)
     counts = some_counts(3000, agreement=0.8)
-    whole = mechanism.label(counts, RunKey.from_seed(6).rows(0, 1))
-    labeller, noise = mechanism.start(), RunKey.from_seed(6).rows(0, 1)
+    whole = mechanism.label(counts, RunKey.of(6).rows(0, 1))
+    labeller, noise = mechanism.start(), RunKey.of(6).rows(0, 1)
     pieces = [labeller.label(counts[a:b], noise) for a, b in itertools.pairwise(parts)]
     np.testing.assert_array_equal(whole, np.concatenate(pieces))
     # Whatever is drawn next comes from the same place, stopped or not.
-    other = RunKey.from_seed(6).rows(0, 1)
+    other = RunKey.of(6).rows(0, 1)
     other.laplace((3000, 2))
     assert noise.laplace(1) == other.laplace(1)
 
@@ -95,11 +95,11 @@ def test_nothing_is_answered_after_the_last_refusal():
     mechanism = sparse(60, 3, 2.0, 0.02, 4)
     counts = np.concatenate([np.tile([[20, 20, 20]], (4000, 1)), np.tile([[60, 0, 0]], (500, 1))])
     labeller = mechanism.start()
-    labels = labeller.label(counts, RunKey.from_seed(7).rows(0, 1))
+    labels = labeller.label(counts, RunKey.of(7).rows(0, 1))
     assert labeller.stopped
     assert (labels[4000:] == NO_LABEL).all()
-    assert (mechanism.start().label(counts[4000:], RunKey.from_seed(7).rows(0, 1)) == 0).all()
-    assert (labeller.label(counts[4000:], RunKey.from_seed(8).rows(0, 1)) == NO_LABEL).all()
+    assert (mechanism.start().label(counts[4000:], RunKey.of(7).rows(0, 1)) == 0).all()
+    assert (labeller.label(counts[4000:], RunKey.of(8).rows(0, 1)) == NO_LABEL).all()
     assert "threshold" not in repr(labeller)
 
 
@@ -155,7 +155,7 @@ def test_every_run_of_three_rows_and_two_refusals(epsilon, delta, beyond):
 def test_the_leak_is_paid_per_refusal_and_not_per_query(refusals):
     """All rows turned: the first answered one gives everything away; its chance is exact."""
     mechanism = sparse(8, 2, 1.0, 0.05, refusals)
-    counts, noise, times = np.tile([[4, 4]], (60, 1)), RunKey.from_seed(11).rows(0, 1), 3000
+    counts, noise, times = np.tile([[4, 4]], (60, 1)), RunKey.of(11).rows(0, 1), 3000
     caught = sum(bool((mechanism.label(counts, noise) != NO_LABEL).any()) for _ in range(times))
     chance = 1.0 - (1.0 - mechanism.leak) ** refusals
     assert binom.cdf(caught, times, chance) > FALSE_ALARM
@@ -190,7 +190,7 @@ def test_default_epsilon_puts_the_threshold_at_a_half(k):
     assert (mechanism.query_delta, mechanism.refusals) == (1e-7, 5)
     assert mechanism.threshold == pytest.approx(farthest_distance(250, teachers_per_record=k) / 2.0)
     confident = np.tile([[230, 20] + [0] * 8], (500, 1))
-    assert (mechanism.label(confident, RunKey.from_seed(1).rows(0, 1)) == 0).all()
+    assert (mechanism.label(confident, RunKey.of(1).rows(0, 1)) == 0).all()
 
 
 def test_unreachable_delta():

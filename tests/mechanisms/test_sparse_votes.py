@@ -67,7 +67,7 @@ def test_winners_follow_the_exact_law(counts, classes, sigma):
     one = SparseCounts(np.array([labels]), np.array([counts or [0]]), classes)
     rows = one[np.zeros(draws, dtype=np.int64)]
     mechanism = GNMax(60, classes, sigma2=sigma)
-    found = mechanism.label(rows, RunKey.from_seed(classes).rows(0, mechanism.draws))
+    found = mechanism.label(rows, RunKey.of(classes).rows(0, mechanism.draws))
     assert found.min() >= 0
     assert found.max() < classes
     chances = win_chances(counts, classes, sigma)
@@ -89,9 +89,9 @@ def test_the_best_of_the_zeros_is_the_best_of_that_many_draws():
     votes = [v for v in itertools.product(range(4), repeat=classes) if sum(v) <= teachers]
     for place, counts in enumerate(np.unique(np.sort(votes, axis=1), axis=0)):
         rows = np.tile(counts, (draws, 1))
-        key = RunKey.from_seed(place)
+        key = RunKey.of(place)
         dense = mechanism.label(rows, key.rows(0, 5))
-        others = RunKey.from_seed(1000 + place).rows(0, mechanism.sparse_draws + 1)
+        others = RunKey.of(1000 + place).rows(0, mechanism.sparse_draws + 1)
         sparse = mechanism.label(SparseCounts.of(rows), others)
         for label in range(-1, classes):
             one, other = (int(np.count_nonzero(found == label)) for found in (dense, sparse))
@@ -102,7 +102,7 @@ def test_the_best_of_the_zeros_is_the_best_of_that_many_draws():
 def test_the_threshold_looks_at_its_own_draw():
     votes = some_votes(MANY)
     mechanism = ConfidentGNMax(60, MANY, threshold=25.0, sigma1=9.0, sigma2=4.0)
-    key = RunKey.from_seed(4)
+    key = RunKey.of(4)
     found = mechanism.label(votes, key.rows(0, mechanism.draws))
     words = key.rows(0, mechanism.draws).words((len(votes), mechanism.draws))
     passed = votes.counts.max(axis=1) + 9.0 * normal_from_words(words[:, 0]) >= 25.0
@@ -117,14 +117,14 @@ def test_labels_depend_on_the_votes_and_not_on_their_form():
         ConfidentGNMax(60, MANY, threshold=25.0, sigma1=9.0, sigma2=4.0),
         Stability(60, MANY, query_epsilon=0.5, query_delta=1e-3),
     ):
-        whole = mechanism.label(votes, RunKey.from_seed(7).rows(0, mechanism.draws))
-        dense = mechanism.label(votes.dense(), RunKey.from_seed(7).rows(0, mechanism.draws))
+        whole = mechanism.label(votes, RunKey.of(7).rows(0, mechanism.draws))
+        dense = mechanism.label(votes.dense(), RunKey.of(7).rows(0, mechanism.draws))
         np.testing.assert_array_equal(dense, whole)
         # Narrower parts: a row's words do not depend on how many entries others have.
         parts = [
             mechanism.label(
                 SparseCounts.of(votes[slice(row, row + 1)].dense()),
-                RunKey.from_seed(7).rows(row, mechanism.draws),
+                RunKey.of(7).rows(row, mechanism.draws),
             )
             for row in range(0, len(votes), 7)
         ]
@@ -173,7 +173,7 @@ def test_a_row_takes_a_word_a_teacher_however_many_classes_there_are():
         ParameterError,
         GNMax(2, MANY, sigma2=1.0).label,
         SparseCounts(np.array([[1, 2, 3]]), np.array([[1, 1, 1]]), MANY),
-        RunKey.from_seed(1).rows(0, 4),
+        RunKey.of(1).rows(0, 4),
     )
     assert text == "a row has votes for 3 classes, but there are 2 teachers"
 

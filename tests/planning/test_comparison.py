@@ -65,9 +65,7 @@ def test_agreement_is_the_expected_share_of_pluralities(mechanism):
     found = compared(mechanism, 15.0)
     rows = COUNTS[: found.queries]
     times = 4000
-    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.from_seed(1).rows(0, 1)).reshape(
-        times, -1
-    )
+    labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.of(1).rows(0, 1)).reshape(times, -1)
     answered = labels >= 0
     # A tie has no plurality; these rows have none.
     top = np.sort(rows, axis=1)

@@ -52,7 +52,7 @@ def drawn(mechanism, counts, *, plan=PLAN, bound=Bound.TWO_TAIL, queries=None, m
     target = replace(plan, bound=bound).settled(mechanism, queries=rows, worst_case=worst)
     assert target.test_orders
     settings = replace(asked, target=target)
-    return release_test(CountsRows(counts), mechanism, settings, RunKey.from_seed(1))
+    return release_test(CountsRows(counts), mechanism, settings, RunKey.of(1))
 
 
 @dataclass(frozen=True)

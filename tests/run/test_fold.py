@@ -17,7 +17,7 @@ from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
-from pate_cli.disclosure.target import TargetPlan
+from pate_cli.disclosure.target import States, TargetPlan
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -45,7 +45,7 @@ COUNTS = SyntheticEnsemble(teachers=TEACHERS, classes=CLASSES, queries=ROWS, agr
 )[0]
 IDS = [f"q{row}" for row in range(ROWS)]
 SHARES = np.random.default_rng(6).dirichlet([0.6] * CLASSES, size=ROWS)
-KEYS = {"key": RunKey(bytes(range(32))), "seed": RunKey.from_seed(8)}
+KEYS = {"key": RunKey(bytes(range(32))), "seed": RunKey.of(8)}
 PLAN = ReleasePlan(ReleaseKind.UPPER, delta=1e-5, order=5.0, beta=0.04, sigma=9.0)
 CONFIDENT = ConfidentGNMax(*SHAPE, threshold=40.0, sigma1=12.0, sigma2=6.0)
 PREDICTED = a_student(SHARES, np.array(IDS))
@@ -200,7 +200,9 @@ def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
         small(rows)
         for name in ("whole.parquet", "parts"):
             with open_votes(folder / name, batch_rows=batch_rows) as file:
-                found = AskedRows(file, ROWS).over(mechanism, OnCounts(TallyCells(grid)))
+                found = AskedRows(file, ROWS).over(
+                    mechanism, OnCounts(TallyCells(States(mechanism, grid).of))
+                )
                 same_tally(sum(found, Tally.empty()), wanted)
 
 

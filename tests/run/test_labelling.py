@@ -18,6 +18,7 @@ from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.facts import quote_of
 from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.disclosure.target import States
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -55,7 +56,7 @@ def votes_for(mechanism):
 
 def ran(mechanism, counts=None, *, size=32, cap=ROWS, plan=PLAN, key=None, **rest):
     counts = votes_for(mechanism) if counts is None else counts
-    key = RunKey.from_seed(3) if key is None else key
+    key = RunKey.of(3) if key is None else key
     how = charged_by(mechanism, plan) | rest
     return aggregated(cut(counts, size), mechanism, max_answers=cap, key=key, **how)
 
@@ -63,9 +64,9 @@ def ran(mechanism, counts=None, *, size=32, cap=ROWS, plan=PLAN, key=None, **res
 def labelled(mechanism, *, size=1000, cap=1000):
     """(label, source) columns and, where there is a lattice, the tally."""
     composed = isinstance(mechanism, ComposedMechanism)
-    keep = None if composed else TallyCells(mechanism.cost_table(5.0).grid)
+    keep = None if composed else TallyCells(States(mechanism, mechanism.cost_table(5.0).grid).of)
     rows = cut(votes_for(mechanism), size)
-    parts = list(drawn(rows, mechanism, RunKey.from_seed(3), max_answers=cap, keep=keep))
+    parts = list(drawn(rows, mechanism, RunKey.of(3), max_answers=cap, keep=keep))
     labels = np.concatenate([part.labels for part in parts])
     sources = np.concatenate([part.table({}).sources for part in parts])
     return labels, sources, None if composed else sum((p.kept for p in parts), Tally.empty())
@@ -89,7 +90,7 @@ def test_batches_change_nothing(mechanism, size, cap):
 @by_name([MECHANISM, GNMax(20, 3, sigma2=3.0), *COMPOSED])
 def test_labels_are_those_of_the_mechanism(mechanism):
     counts, done = votes_for(mechanism), ran(mechanism)
-    wanted = mechanism.label(counts, RunKey.from_seed(3).rows(0, 1))
+    wanted = mechanism.label(counts, RunKey.of(3).rows(0, 1))
     np.testing.assert_array_equal(done.labels.labels, wanted)
     np.testing.assert_array_equal(done.labels.ids, np.arange(ROWS))
     answered = wanted != NO_LABEL
@@ -193,7 +194,7 @@ def test_charging_up_to_the_stop_would_understate_and_is_not_what_is_done():
 
 @by_name(COMPOSED)
 def test_the_report_states_the_composition_and_nothing_of_the_votes(mechanism):
-    done = ran(mechanism, key=RunKey.fresh())
+    done = ran(mechanism, key=RunKey.of(None))
     report, cost = done.report, mechanism.privacy(ROWS, 0.05)
     assert done.ledger is None
     assert report.epsilon == round_up(cost.epsilon) == report.data_independent.labels_epsilon
@@ -244,5 +245,5 @@ def test_a_seeded_run_repeats_and_says_that_it_is_not_private(mechanism):
 def test_progress_counts_every_row_once(mechanism):
     seen, rows = [], cut(votes_for(mechanism), 40)
     rows.progress = seen.append
-    list(drawn(rows, mechanism, RunKey.from_seed(3), max_answers=1))
+    list(drawn(rows, mechanism, RunKey.of(3), max_answers=1))
     assert seen == [40, 40, 10]

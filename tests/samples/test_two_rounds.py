@@ -49,7 +49,7 @@ def test_both_rounds(rounds, script):
         float(np.max(np.exp(-plan.beta * np.arange(distances)) * curve)),
         math.exp(-plan.beta * distances) * ceiling,
     )
-    draw = float(RunKey.from_seed(SEED).aside("release").normal(1)[0])
+    draw = float(RunKey.of(SEED).aside("release").normal(1)[0])
     value = rdp + smooth * (plan.shift + plan.sigma * draw) + plan.overhead
     ledgers = [folder / f"round{k}.ledger" for k in (1, 2)]
     drawn = pate.release(ledgers, release="upper", seed=SEED, record=False).report

@@ -35,7 +35,7 @@ def test_a_run_above_is_refused_before_anything_is_drawn_or_entered(way, tmp_pat
     price = pate.quote(VOTES, **{k: v for k, v in asked.items() if k != "keep_ledger"}).epsilon
     assert price > CEILING
     with monkeypatch.context() as patch:
-        patch.setattr("pate_cli.core.noise.RunKey.fresh", lambda: pytest.fail("a key was drawn"))
+        patch.setattr("pate_cli.core.noise.RunKey.of", lambda _: pytest.fail("a key was drawn"))
         with pytest.raises(CeilingError) as caught:
             pate.aggregate(VOTES, into=tmp_path / "labels.csv", **asked)
     assert list(tmp_path.iterdir()) == []

@@ -20,6 +20,7 @@ from typing import Any, Final, ParamSpec
 import numpy as np
 
 from pate_cli.core.errors import UsageError
+from pate_cli.disclosure.figures import nats
 from pate_cli.files.addresses import public_name
 
 _STYLE: Final = {
@@ -187,6 +188,27 @@ def draw_sensitivity(found: Any, axes: Any = None) -> Any:
     label = "cost at most (right axis)"
     right.plot(np.arange(found.within.size), found.within, "-.", color=_GREEN, label=label)
     return with_legend(axes, right, columns=1)
+
+
+@styled
+def draw_report(found: Any, axes: Any = None) -> Any:
+    """Draw the ε that a Report states, its worst case and the textbook's, a bar each; public."""
+    title = f"{found.answers} of {found.queries} {found.rows} answered"
+    if not found.claimed:
+        title += "; nothing is promised"
+    axes = axes or new_axes(title)[0]
+    bars = {f"stated ({found.epsilon_kind})": found.epsilon}
+    bars |= {f"group {group.name}": group.epsilon for group in found.groups}
+    bars["worst case, untested"] = found.data_independent.epsilon
+    if found.crosscheck is not None and found.crosscheck.exact_epsilon is not None:
+        bars["textbook accountant"] = found.crosscheck.exact_epsilon
+    colours = [_BLUE if name.startswith(("stated", "group")) else _PALE for name in bars]
+    drawn = axes.barh(list(bars), list(bars.values()), 0.6, color=colours, edgecolor=_BLUE)
+    axes.bar_label(drawn, [nats(epsilon) for epsilon in bars.values()], padding=4)
+    axes.margins(x=0.15)  # for the numbers
+    axes.invert_yaxis()
+    axes.set(xlabel=f"ε at δ = {found.delta:g} (nats)")
+    return axes
 
 
 @styled

@@ -345,6 +345,19 @@ class Report(ReportFacts, Result):
         ]
         return [Pairs(told)]
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw the stated ε beside the worst case and the textbook's on matplotlib Axes. Public.
+
+        Args:
+            axes: where to draw; new ones if left out. Needs the extra `plot`.
+
+        Returns:
+            The Axes, with a bar a figure.
+        """
+        from pate_cli.disclosure.pictures import draw_report
+
+        return draw_report(self, axes)
+
     @property
     def releasable(self) -> bool:
         """True where the report may be published: noise from a seed promises nothing."""

@@ -106,6 +106,25 @@ def test_the_same_picture_is_the_same_file_without_a_date(suffix, start, monkeyp
     assert encode_picture(plan(), f"y{suffix}") == first
 
 
+@pytest.mark.parametrize("given", [{}, {"target_epsilon": 2.0}, {"seed": 1}], ids=str)
+def test_a_report_shows_what_it_states_beside_what_it_is_measured_against(given):
+    pytest.importorskip("matplotlib")
+    votes = np.tile([250, 3, 2], (40, 1))
+    report = pate.aggregate(votes, "gnmax", layout="counts", sigma2=40.0, **given).report
+    (mine,) = new_axes("mine")
+    for axes in (report.plot(), report.plot(mine)):
+        named = [label.get_text() for label in axes.get_yticklabels()]
+        lengths = dict(zip(named, [bar.get_width() for bar in axes.patches], strict=True))
+        assert lengths == {
+            f"stated ({report.epsilon_kind})": report.epsilon,
+            "worst case, untested": report.data_independent.epsilon,
+            "textbook accountant": report.crosscheck.exact_epsilon,
+        }
+    assert axes is mine
+    title = report.plot().get_title(loc="left")
+    assert ("nothing is promised" in title) == ("seed" in given)
+
+
 def test_what_the_pictures_show():
     pytest.importorskip("matplotlib")
     bins = pate.cost(VOTES, layout="counts", **SETTINGS).histogram()

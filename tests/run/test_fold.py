@@ -165,6 +165,7 @@ def test_workers_change_no_bit_of_the_chance_that_a_test_fails(bound, folder, sm
     # The states of an argmax alone take less long.
     mechanism = CONFIDENT if bound is Bound.TWO_TAIL else MECHANISMS[2]
     target = TargetPlan.of(4.0, delta=1e-5, refusal_epsilon=0.1, bound=bound)
+    target = target.settled(mechanism, queries=few, worst_case=99.0)
     settings = told(mechanism, queries=few, target=target)
     small(17)
     with open_votes(folder / "whole.parquet") as file:

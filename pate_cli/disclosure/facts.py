@@ -266,7 +266,11 @@ class Quote(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return the quote as JSON-ready values."""
         found = encoded(self)
-        return {"schema_version": SCHEMA_VERSION, "dry_run": True} | found.pop("settings") | found
+        settings = found.pop("settings")
+        if "target" in settings:
+            forecast = {name: found.pop(name) for name in ("chances", "expected") if name in found}
+            settings["target"] |= forecast
+        return {"schema_version": SCHEMA_VERSION, "dry_run": True} | settings | found
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return one row: what is asked, and what it costs."""

@@ -57,12 +57,12 @@ def same_noise():
     Each is known by its place in `KEYS`.
     """
 
-    def fresh(cls):
+    def fresh(cls, _seed):
         KEYS.append(cls(bytes([len(KEYS), *range(1, 32)])))
         return KEYS[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(RunKey, "fresh", classmethod(fresh))
+        patch.setattr(RunKey, "of", classmethod(fresh))
         yield
 
 

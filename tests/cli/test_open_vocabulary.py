@@ -119,7 +119,7 @@ def test_one_vote_for_a_new_name_changes_nothing_but_the_time(
     pate, words, tmp_path, folder, monkeypatch
 ):
     """Not the report, the labels, the record, what is said, nor a size."""
-    monkeypatch.setattr(RunKey, "fresh", classmethod(lambda cls: cls(bytes(range(32)))))
+    monkeypatch.setattr(RunKey, "of", classmethod(lambda cls, _seed: cls(bytes(range(32)))))
     runs = []
     for vote in (words[4, 9], "never said before", "", "17"):
         words[4, 9] = vote

@@ -107,7 +107,7 @@ def test_what_is_given_stays(kind, given):
         ),
         (
             {"beta": 400.0},
-            "beta=400 at order 1 has infinite privacy cost; beta must be below 10.3616 at "
+            "beta=400 at order 1.0001 has infinite privacy cost; beta must be below 4.60522 at "
             "this order, or the order below 1 at this beta",
         ),
     ],

@@ -75,7 +75,7 @@ def here(tmp_path, monkeypatch):
 @pytest.fixture
 def under(monkeypatch):
     """The key of the next runs."""
-    return lambda key: monkeypatch.setattr(RunKey, "fresh", classmethod(lambda _: key))
+    return lambda key: monkeypatch.setattr(RunKey, "of", classmethod(lambda _cls, _seed: key))
 
 
 @cache

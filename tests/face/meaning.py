@@ -158,17 +158,6 @@ def _of_rounds(report):
     return found | ({"guesses": sum(prior["guesses"] for prior in priors)} if priors else {})
 
 
-def _of_rounds(report):
-    """What stands in the rounds of a report, and nowhere else: draws, targets and guesses."""
-    rounds = report["rounds"]
-    one = rounds[0] if len(rounds) == 1 and not report.get("total") else {}
-    draw = report.get("sanitizer") or one.get("sanitizer") or {"kind": "none"}
-    target = one.get("target")
-    priors = [done["prior"] for done in rounds if done.get("prior")]
-    found = {"draw": draw, "met" if report.get("passed") is None else "tested": target}
-    return found | ({"guesses": sum(prior["guesses"] for prior in priors)} if priors else {})
-
-
 def _at(document, path):
     name, _, rest = path.partition(".")
     if name == "*":

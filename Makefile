@@ -66,9 +66,9 @@ lint: $(LINTS)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-# What the program itself writes of README.md and of pate_cli/docs.
+# What the program itself writes of README.md and of pate_cli/docs, or of one PAGE of them.
 docs: $(STAMP)
-	PYTHONPATH=tests:tests/support $(BIN)/python tests/readme_blocks.py --write
+	PYTHONPATH=tests:tests/support $(BIN)/python tests/readme_blocks.py --write $(PAGE)
 
 # Claimed epsilon beside what draws prove, and the same with planted bugs; tests/audit/README.md.
 .PHONY: audit audit-planted

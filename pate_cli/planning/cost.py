@@ -560,7 +560,11 @@ def compare_at(
 
 
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
-    """Chance of an answer, of one that is the plurality, and costs by order, [.., queries]."""
+    """Return what is known of each query, a row [queries] each.
+
+    The rows are the chance of an answer, the chance of an answer that is the plurality, and the
+    costs at the orders, in nats.
+    """
     answer = mechanism.answer_chance(counts)
     if not isinstance(mechanism, ScoredMechanism):  # whose answers are the plurality
         return np.stack([answer, answer])

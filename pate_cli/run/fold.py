@@ -108,7 +108,7 @@ class AskedRows:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the votes, in hexadecimal, once they were `read`. SECRET."""
+        """SHA-256 of the votes, in hexadecimal; to be asked after `read`. SECRET."""
         return hashlib.sha256(b"".join(self._seen.values())).hexdigest()
 
     @property

@@ -13,9 +13,9 @@ and labels are protected by the noise of the run alone. That has a key of its ow
 
 **A clock is a function of seed, position and token**, whoever computes it, and whatever other
 tokens are asked about: a teacher that knows its likeliest tokens only, on a machine of its own,
-votes in the same race. Word w of 64 bits makes the clock −log(1 − u), u = (w + ½)·2^-64: near 0,
-where races are decided, it is finest. The word of token j, a number, is the one at j mod 256 of
-block ⌊j/256⌋, that of a text the only one of it:
+votes in the same race. A random number w of 64 bits makes the clock −log(1 − u), u = (w + ½)·2^-64:
+near 0, where races are decided, it is finest. The number of token j is the one at j mod 256 of
+block ⌊j/256⌋; a token that is a text has a number of its own:
 
     SHAKE-256("pate coordinated 1" seed position "#" block as 8 bytes)    2048 bytes
     SHAKE-256("pate coordinated 1" seed position "$" token as UTF-8)         8 bytes

@@ -289,7 +289,8 @@ class Keyword:
             UsageError: the text says False of what is a name.
         """
         if self.off is not None and text.lower() in ("false", "none"):
-            raise UsageError(f"{self.option} takes a name, and {self.off.option} keeps none")
+            fix = f"to keep none, say {self.off.option}"
+            raise UsageError(f"{self.option} takes the name of a file; {fix}")
         if not self.strict or "str" in self.names:
             return text
         for kind in self.kinds:

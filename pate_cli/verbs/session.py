@@ -382,7 +382,7 @@ class Session:
         if ask.prior is None:
             return ballot, line
         if not weight:
-            raise UsageError("a guess has no votes: say `prior_weight` when the session is opened")
+            raise UsageError("guesses have no votes: say `prior_weight` when the session is opened")
         line["prior"] = ballots.place(ask.prior)
         return ballot.with_guess(line["prior"], weight), line
 

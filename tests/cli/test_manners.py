@@ -217,7 +217,10 @@ def test_help_tells_of_completion(pate):
         ),
         (["x.npy", "--epsilon", "2"], "no option --epsilon; did you mean --target-epsilon?"),
         (["x.npy", "--sigma-gnmax", "2"], "no option --sigma-gnmax; did you mean --sigma2?"),
-        (["x.npy", "--spend", "False"], "--spend takes a name, and --no-record keeps none"),
+        (
+            ["x.npy", "--spend", "False"],
+            "--spend takes the name of a file; to keep none, say --no-record",
+        ),
         (
             ["x.npy", "--spend", "s", "--no-record"],
             "--no-record and --spend contradict each other; give one of them",

@@ -110,7 +110,7 @@ def test_a_line_that_is_no_query_is_answered_by_an_error_and_costs_nothing(pate,
     ("more", "code", "message"),
     [
         ({"id": ""}, 2, "an id is a text"),
-        ({"id": 1, "prior": 2}, 2, "a guess has no votes: say --prior-weight"),
+        ({"id": 1, "prior": 2}, 2, "guesses have no votes: say --prior-weight"),
         ({"id": "x", "votes": []}, 3, "no query: it has either counts or votes"),
     ],
 )

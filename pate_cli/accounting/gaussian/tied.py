@@ -506,7 +506,7 @@ def tied_rdp(
     argmax_cap: float,
     progress: Callable[[float], None] = lambda _share: None,
 ) -> Floats:
-    """RDP cost of a whole Confident query at the worst votes within d of each histogram.
+    """RDP cost of a Confident-GNMax query, threshold and answer, at the worst votes within d.
 
     For neighbours n and n' (a vote moved, added or withdrawn) the result at d = 0 bounds
     D_λ(M(n) ‖ M(n')), and the result of n' at d is at most that of n at d + 1.

@@ -64,8 +64,9 @@ _COUNTED = "the prior votes, too, and agreement counts its votes"
 _ENDS = "the file ends before so many answers"
 # States whose costs are found at once.
 _AT_ONCE = 50_000
-# Targets are sought down to this share of the one that was stated, to a relative precision.
-_LEAST_SHARE, _PRECISION = 1.0 / 64.0, 1e-4
+# Targets are sought within this factor of the last guess, to a relative precision, so many times.
+_WIDEST, _PRECISION, _TRIES = 64.0, 1e-4, 3
+_STEP = 1.001
 
 Columns: TypeAlias = dict[str, NDArray[Any]]
 
@@ -418,25 +419,33 @@ def measure_target(
         starts = range(0, len(looked.cells), _AT_ONCE)
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
-    def chance(at: TargetPlan, rows: int) -> float:
+    def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
+        """Costs of the first rows by order and distance, and the orders of a target."""
         orders = coin_orders(bound, mechanism, at.orders)
         ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
         times = np.bincount(places[:rows], minlength=looked.weights.size)
-        costs = np.stack([by_state(order) @ times for order in orders.tolist()])
-        return float(at.chances(np.minimum(costs, ceiling[:, None]), orders))
+        found = np.stack([by_state(order) @ times for order in orders.tolist()])
+        return np.minimum(found, ceiling[:, None]), orders
+
+    def chance(at: TargetPlan, rows: int) -> float:
+        return float(at.chances(*costs(at, rows)))
 
     def smallest(wanted: float) -> float:
-        def rounded(epsilon: float) -> float:
-            return min(round_up(epsilon), always)
-
-        def enough(epsilon: float) -> bool:
-            at = rounded(epsilon)
-            return at == always or chance(plan.at(at), queries) >= wanted
-
-        start, low = min(plan.epsilon, always), plan.epsilon * _LEAST_SHARE
-        return rounded(
-            least(enough, start=start, within=(low, max(start, always)), precision=_PRECISION)
-        )
+        found = min(plan.epsilon, always)
+        # The orders follow from the target: bisect with those of the last guess until it stays.
+        for _ in range(_TRIES):
+            near = costs(plan.at(found), queries)
+            found = least(
+                lambda epsilon: bool(plan.at(epsilon).chances(*near) >= wanted),  # noqa: B023
+                start=found,
+                within=(found / _WIDEST, _WIDEST * found),
+                precision=_PRECISION,
+            )
+            found = min(found, always)
+        found = round_up(found)
+        while found < always and chance(plan.at(found), queries) < wanted:
+            found = min(round_up(found * _STEP), always)
+        return found
 
     return TargetOnVotes(
         plan=plan,

@@ -45,7 +45,7 @@ def failure_delta(delta: float) -> float:
 class ReleasePlan:
     """Public parameters of a sanitized release; its cost at any order follows from them.
 
-    The theory stands in accounting.gnss.
+    The theory stands in accounting.sensitivity.
 
     Attributes:
         kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is

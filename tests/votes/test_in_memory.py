@@ -179,6 +179,8 @@ def test_types_that_are_no_votes():
     assert "shape (0,)" in refused([], layout="counts")
     twice = pd.DataFrame([[0, 1, 1]], columns=["a", "b", "a"])
     assert "columns 0 and 2 are both named 'a'" in refused(twice, layout="labels")
+    stream = pa.table([pa.array([0, 1])] * 2, names=["a", "a"]).to_reader()
+    assert "columns 0 and 1 are both named 'a'" in refused(stream, layout="labels")
 
 
 def test_an_array_may_change_after_it_was_read():

@@ -17,7 +17,7 @@ from pate_cli.disclosure import entry
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.files import journal, outputs
+from pate_cli.files import journal, outputs, protected
 from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import File, Output, Outputs
 from pate_cli.files.protected import Inputs
@@ -229,7 +229,7 @@ def _open_files() -> list[Place]:
 
 
 def _inputs_are_replaced() -> list[Place]:
-    return [(Inputs, "claim", _nothing), (outputs, "kept", _nothing)]
+    return [(Inputs, "claim", _nothing), (protected, "kept", _nothing)]
 
 
 # --- a session -----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from pate_cli.disclosure import entry
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.files import journal, outputs
+from pate_cli.files import journal, outputs, protected
 from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import File, Output, Outputs
 from pate_cli.files.protected import Inputs
@@ -284,7 +284,7 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "a resumed run under another key": _another_key,
     "pieces that are torn": _torn_pieces,
     "files that all may read": _open_files,
-    "an input that is replaced": lambda: [(Inputs, "claim", _nothing), (outputs, "kept", _nothing)],
+    "an input that is replaced": lambda: [(Inputs, "claim", _nothing), (protected, "kept", _nothing)],
     "an answer before its debit": _noted_before,
     "a known id drawn again": lambda: [(sessions, "_name", lambda ask, place: (place,))],
     "ids forgotten": _ids_are_forgotten,

@@ -32,7 +32,7 @@ from pate_cli.accounting.sensitivity import (
     smooth_sensitivity,
     widened,
 )
-from pate_cli.core.arrays import Floats, Ints, column_ends, each_once
+from pate_cli.core.arrays import Floats, Ints, each_once
 
 _CHUNK_CELLS = 2_000_000
 

@@ -181,8 +181,8 @@ def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
     """Return a number for each cell, in the order of cells, and the inverse: numbers sort
     faster.
     """
-    low, high = column_ends(cells)
-    sizes = high - low + 1
+    low = cells.min(axis=0)
+    sizes = cells.max(axis=0) - low + 1
     if math.prod(sizes.tolist()) < np.iinfo(np.int64).max:
         # `np.ravel_multi_index` takes at most 64 columns, and there may be one column per class.
         steps = np.cumprod([1, *sizes[:0:-1]])[::-1]

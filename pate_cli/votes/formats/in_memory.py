@@ -31,10 +31,10 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
     is_table = not (is_array or lazy) and any(hasattr(source, name) for name in streams)
     if not (is_table or is_list or hasattr(source, "__array__")):
         kinds = "a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data frame"
-        raise ParameterError(f"votes are {kinds}, not {type(source).__name__}")
+        raise ParameterError(f"votes must be {kinds}, not {type(source).__name__}")
     name = "the table" if is_table else "the list of rows" if is_list else "the array"
     if any(isinstance(each, np.ma.MaskedArray) for each in (source if is_list else [source])):
-        raise ParameterError(f"{name}: is masked; fill it, with -1 or NaN where a vote is missing")
+        raise ParameterError(f"{name}: is masked; fill it with -1 or NaN for missing votes")
     try:
         if is_table:
             titles = getattr(source, "column_names", getattr(source, "columns", ()))

@@ -284,7 +284,10 @@ BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
     "a resumed run under another key": _another_key,
     "pieces that are torn": _torn_pieces,
     "files that all may read": _open_files,
-    "an input that is replaced": lambda: [(Inputs, "claim", _nothing), (protected, "kept", _nothing)],
+    "an input that is replaced": lambda: [
+        (Inputs, "claim", _nothing),
+        (protected, "kept", _nothing),
+    ],
     "an answer before its debit": _noted_before,
     "a known id drawn again": lambda: [(sessions, "_name", lambda ask, place: (place,))],
     "ids forgotten": _ids_are_forgotten,

@@ -37,10 +37,7 @@ def both(tmp_path):
 @pytest.mark.parametrize(
     "kept",
     [
-        slice(None),
-        slice(5, None),
-        slice(3, 18, 5),
-        slice(None, None, -1),
+        *(slice(*ends) for ends in ((None,), (5, None), (3, 18, 5), (None, None, -1))),
         COUNTS[:, 0] > 1,
         [7, 3, 11],
         [0],

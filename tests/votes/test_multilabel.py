@@ -16,11 +16,8 @@ from pate_cli.votes.groups import TeacherGroups
 from pate_cli.votes.opening import open_votes
 
 QUERIES, TEACHERS, LABELS = 24, 6, 3
-TOLD, COUNTS, VOTES = (
-    {"teachers": TEACHERS},
-    {"layout": "multilabel-counts"},
-    {"layout": "multilabel"},
-)
+TOLD = {"teachers": TEACHERS}
+COUNTS, VOTES = {"layout": "multilabel-counts"}, {"layout": "multilabel"}
 
 
 @pytest.fixture
@@ -100,11 +97,8 @@ def test_true_is_yes(ballots, tmp_path):
 def test_names_of_labels(ballots):
     """Labels are called as was said or as their columns are, in this order."""
     file, _, _ = read(ballots, **VOTES, label_names="a,b,c")
-    assert (file.facts.label_set, file.classes, file.names) == (
-        LabelSet(3, names=("a", "b", "c")),
-        2,
-        None,
-    )
+    assert file.facts.label_set == LabelSet(3, names=("a", "b", "c"))
+    assert (file.classes, file.names) == (2, None)
     assert "its 3 labels are not the 2 `label_names`" in refused(
         ballots, **VOTES, label_names="a,b"
     )

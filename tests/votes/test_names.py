@@ -153,17 +153,11 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
         ({"names": ("cat", "\ud800")}, "`label_names`: '"),
         ({"names": ("cat", 3)}, "`label_names`: 3 is empty, or no text"),
         ({"names": ("cat",)}, "`label_names`: at least 2 names are needed, got 1"),
-        (
-            {"aliases": {"a": "bird"}},
-            "`aliases`: 'a' stands for 'bird', which is none of `label_na",
-        ),
+        ({"aliases": {"a": "bird"}}, "`aliases`: 'a' stands for 'bird', which is none of `label_"),
         ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, which is none of `label_names`"),
         ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty, or no text"),
         ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty, or no text"),
-        (
-            {"aliases": {"DOG": "cat"}},
-            "`aliases`: 'DOG' stands for 'cat', which is not the only one",
-        ),
+        ({"aliases": {"DOG": "cat"}}, "`aliases`: 'DOG' stands for 'cat', which is not the only"),
         ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', which is not"),
     ],
 )

@@ -148,7 +148,8 @@ def _first_line(file: IO[bytes]) -> str:
 
 
 def _csv_names(file: IO[bytes]) -> Iterable[str]:
-    return next(csv.reader(io.StringIO(_first_line(file), newline="")))
+    start = file.read(_LONGEST_LINE).decode(errors="replace")  # of a line that names may break
+    return next(csv.reader(io.StringIO(start, newline="")))
 
 
 def _csv(table: Any, file: IO[bytes]) -> None:

@@ -197,6 +197,13 @@ def test_no_output_replaces_votes(here):
     assert (here.folder / "counts.npy").read_bytes() == before
 
 
+def test_labels_make_way_also_where_the_column_of_ids_breaks_the_line(here):
+    FRAME.assign(**{"a\nb": inputs.IDS}).to_parquet(here.folder / "v.parquet")
+    line = "aggregate v.parquet --mechanism gnmax --sigma2 40 --no-record -o l.csv --force"
+    for _ in range(2):
+        assert here([*line.split(), "--id-column", "a\nb"]).code == 0
+
+
 # Targets and plans.
 
 

@@ -483,7 +483,7 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     if own is not None and own.drawn_from and len(own.drawn_from) != len(report.rounds):
         yield f"run {own.id} was drawn from {len(own.drawn_from)} rounds"
     # Without a run of its own it tells of all that began before it, and before what it tells of.
-    began = max(each.time or "" for each in (report, *told))
+    began = max([report.time or "", *(run.time or "" for run in told)])
     last = max((place for place, run in enumerate(record.runs) if run.id in names), default=-1)
     for place, run in enumerate(record.runs):
         if run is own:

@@ -113,11 +113,6 @@ class SparseCounts:
         )
 
     @property
-    def entries(self) -> tuple[Ints, Counts]:
-        """(labels, counts)."""
-        return self.labels, self.counts
-
-    @property
     def shape(self) -> tuple[int, int]:
         """(queries, classes), as of dense histograms."""
         return len(self.labels), self.classes

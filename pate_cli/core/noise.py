@@ -115,7 +115,6 @@ _BLOCK_BYTES: Final = 8  # its number is spelled in
 _MOST_BLOCKS: Final = 1 << (8 * _BLOCK_BYTES)
 _BLOCK_WORDS: Final = 1024  # of one call to SHAKE-256, which a run that starts mid-block wastes
 _COIN_WORDS: Final = 4  # enough that no chance is rounded away
-_CHUNK: Final = 1 << 16  # words at a time: the temporaries stay in cache whatever the shape asked
 
 
 class Noise:
@@ -132,11 +131,11 @@ class Noise:
 
     def normal(self, shape: Shape) -> Draws:
         """Draws from N(0, 1), float64 of the given shape (an int or a tuple of ints >= 0)."""
-        return self._draw(shape, normal_from_words)
+        return normal_from_words(self.words(shape))
 
     def laplace(self, shape: Shape) -> Draws:
         """Draws with density exp(-|x|)/2, float64 of the given shape (an int or a tuple)."""
-        return self._draw(shape, laplace_from_words)
+        return laplace_from_words(self.words(shape))
 
     def fine_normal(self) -> float:
         """One draw from N(0, 1), of two words, for a number that is published with many steps."""
@@ -161,15 +160,6 @@ class Noise:
         number = int.from_bytes(self._words(_COIN_WORDS).tobytes(), "little")
         numerator, denominator = math.exp(log_chance).as_integer_ratio()
         return number == 0 or number * denominator < numerator << (64 * _COIN_WORDS)
-
-    def _draw(self, shape: Shape, transform: Callable[[Words], Draws]) -> Draws:
-        sizes = _sizes(shape)
-        total = math.prod(sizes)
-        draws = np.empty(total, dtype=np.float64)
-        for start in range(0, total, _CHUNK):
-            stop = min(start + _CHUNK, total)
-            draws[start:stop] = transform(self._words(stop - start))
-        return draws.reshape(sizes)
 
 
 @dataclass(frozen=True)

@@ -51,6 +51,7 @@ class AskedRows:
     queries: int
     engine: Engine = here
     progress: Callable[[int], None] = nothing_seen
+    _remember: bool = field(default=False, init=False, repr=False)
     _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def read(self, mechanism: Mechanism) -> None:
@@ -62,7 +63,8 @@ class AskedRows:
         Raises:
             VoteError: at the first row that is no vote, or that the mechanism cannot be bound to.
         """
-        for _ in self.over(mechanism, _nothing, remember=True):
+        self._remember = True
+        for _ in self.over(mechanism, _nothing):
             pass
 
     def over(
@@ -72,7 +74,6 @@ class AskedRows:
         *,
         in_order: bool = False,
         checkpoint: Checkpoint | None = None,
-        remember: bool = False,
     ) -> Iterator[_Found]:
         """Yield what is made of every batch, in order.
 
@@ -82,12 +83,11 @@ class AskedRows:
             in_order: `per_batch` must see the batches one after the other, in this process. They
                 cannot be taken up in the middle, so no checkpoint keeps them.
             checkpoint: where finished ranges are kept, and found again.
-            remember: remember the votes; those that were `read` before are known already.
 
         Raises:
             VoteError: at the first row that is no vote, or where votes have changed since `read`.
         """
-        task = _Range(self.file, mechanism, per_batch, remember=remember or bool(self._seen))
+        task = _Range(self.file, mechanism, per_batch, self._remember)
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         kept = None if in_order else checkpoint
         # Settled once: another process may go on with the same run, and end it, at the same time.
@@ -98,7 +98,7 @@ class AskedRows:
             found = None if kept is None or rows not in there else kept.find(rows[0])
             if found is None:
                 found, digest = task(rows) if rows in there else next(fresh)
-                if task.remember and self._seen.setdefault(rows[0], digest) != digest:
+                if self._remember and self._seen.setdefault(rows[0], digest) != digest:
                     name, (start, stop) = self.file.name, rows
                     raise VoteError(f"{name}: rows {start} to {stop - 1} changed while read")
                 if kept is not None:
@@ -177,7 +177,7 @@ class _Range:
 def _update(digest: Any, batch: VoteBatch) -> None:
     """Add the votes and ids of a batch to a digest."""
     counts, ids = batch.counts, batch.ids
-    for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+    for array in (counts.labels, counts.counts) if isinstance(counts, SparseCounts) else (counts,):
         digest.update(_packed(array))
     digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
 

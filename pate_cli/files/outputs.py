@@ -261,9 +261,7 @@ class Output(ABC):
         if file is None:
             return False
         with file:
-            if self.resumed and not self.written:
-                return True
-            if self.resumed and protected.repeats(b"".join(self.chunks()), file.read()):
+            if self.resumed and (not self.written or file.read() == b"".join(self.chunks())):
                 return True
             file.seek(0)
             what = protected.kept(file, self.replaces, self.path)

@@ -116,7 +116,6 @@ SINGLE = st.one_of(
     st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), LABEL), max_size=12),
     st.lists(st.tuples(TEXT, LABEL), min_size=1, max_size=12),
 ).map(lambda rows: labels_of([label for _, label in rows], [key for key, _ in rows]))
-NAMES = st.lists(TEXT, min_size=1, max_size=4, unique=True).map(tuple)
 
 
 @pytest.mark.parametrize("kind", KINDS)

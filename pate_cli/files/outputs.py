@@ -171,12 +171,7 @@ class Outputs:
             UsageError: a file is there by now that no output replaces.
         """
         written = (each for each in self._outputs.values() if each.written)
-        due = sorted(written, key=operator.attrgetter("turn"))
-        # All are claimed again, as files change, and so does what names stand for.
-        for output in due:
-            with self._telling(output):
-                self._inputs.claim(output.name, output.places)
-        for output in due:
+        for output in sorted(written, key=operator.attrgetter("turn")):
             with self._telling(output):
                 output.deliver()
             output.close()

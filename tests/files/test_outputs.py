@@ -163,17 +163,6 @@ def test_places_that_take_no_file_are_refused(tmp_path, fails):
     assert names(tmp_path) == ["file", "loop"]
 
 
-def test_a_folder_that_takes_no_files_is_refused(tmp_path, monkeypatch, fails):
-    def refuse(*_args, **_rest):
-        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
-
-    path, reason = tmp_path / "a", os.strerror(errno.EROFS)
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "open", refuse)
-        text = unreserved(fails, path)
-    assert text == f"cannot write {path}: {reason}"
-
-
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="no files without a name")
 def test_a_file_system_without_nameless_files_is_found_out_by_trying(tmp_path, monkeypatch):
     real = os.open

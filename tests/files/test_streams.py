@@ -126,18 +126,6 @@ def test_standard_output_comes_last(tmp_path, capfdbinary, name):
     assert capfdbinary.readouterr().out == b"\x00report\n"
 
 
-def test_standard_output_in_memory(capsysbinary, fails):
-    def body(out):
-        out.reserve("-")
-        out.write("-", b"report\n")
-        raise KeyboardInterrupt
-
-    fails(KeyboardInterrupt, body)
-    assert capsysbinary.readouterr().out == b""
-    write("-", content=b"report\n")
-    assert capsysbinary.readouterr().out == b"report\n"
-
-
 @pytest.mark.parametrize("other", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_takes_one_output(other, fails):
     def body(out):

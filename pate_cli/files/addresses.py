@@ -33,7 +33,7 @@ _NO_MODE: Final = "an object store has no file mode, which keeps a secret"
 
 
 def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
-    """UsageError for what must stay on disk, and is named by the address of a store."""
+    """Raise UsageError for what must stay on disk, and is named by the address of a store."""
     name = os.fspath(path)
     if is_address(name) and not name.startswith("file:"):
         raise UsageError(f"{public_name(name)} must be on disk: {why}; name a path")

@@ -51,7 +51,7 @@ _WORDS: Final[dict[Any, tuple[str, str]]] = {
 
 
 def called(name: str) -> dict[str, Any]:
-    """Metadata of a field that documents call otherwise."""
+    """Return metadata of a field that documents call otherwise."""
     return {_NAME: name}
 
 
@@ -64,7 +64,7 @@ class Refusal:
     after: str = ""
 
     def of(self, fault: object) -> PateError:
-        """The error to raise."""
+        """Return the error to raise."""
         return self.error(f"{self.before}{fault}{self.after}")
 
 
@@ -213,7 +213,7 @@ def _base(kind: Any) -> Any:
 
 @functools.cache
 def _names(kind: Any) -> dict[str, Any]:
-    """Fields of a dataclass by what documents call them."""
+    """Return the fields of a dataclass by what documents call them."""
     return {each.metadata.get(_NAME, each.name): each for each in fields(kind)}
 
 

@@ -320,7 +320,7 @@ class Output(ABC):
             raise
 
     def refuse_folder(self, *, there: bool) -> None:
-        """OutputError where a folder is there, or the name is that of one."""
+        """Raise OutputError where a folder is there, or the name is that of one."""
         if there or self.name.endswith(("/", os.sep)):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
 

@@ -108,12 +108,12 @@ class AskedRows:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the votes, in hexadecimal; to be asked after `read`. SECRET."""
+        """Return the SHA-256 of the votes that were `read`, in hexadecimal. SECRET."""
         return hashlib.sha256(b"".join(self._seen.values())).hexdigest()
 
     @property
     def _engine(self) -> Engine:
-        """The engine, or this process where the way to another one is not worth it."""
+        """Return the engine, or this process where the way to another one is not worth it."""
         entries = self.queries * min(self.file.classes, self.file.width)
         near = isinstance(self.engine, Processes) and entries < _WORTH
         return here if near or not self.file.portable else self.engine

@@ -56,7 +56,7 @@ class Drawn:
 
     @property
     def answers(self) -> int:
-        """How many labels the teachers gave."""
+        """Return how many labels the teachers gave."""
         return int(np.count_nonzero(self.sources == _TEACHERS))
 
     def until(self, left: int) -> Drawn:

@@ -21,7 +21,7 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -70,23 +70,21 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Form:
-    """One kind of file.
+    """One kind of file that is its owner's alone, as each such file says: not releasable. SECRET.
 
     Attributes:
         kind: the word in its field `kind`.
         noun: what a person calls it, which is also the parameter that names such a file.
         version: of its schema.
-        marks: fields that are the same in every file of the kind.
     """
 
     kind: str
     noun: str
     version: int
-    marks: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, value: Any) -> str:
         """Return the file of a dataclass; floats come back from it bit by bit."""
-        head = {"kind": self.kind, "schema_version": self.version, **self.marks}
+        head = {"kind": self.kind, "schema_version": self.version, "releasable": False}
         content = head | encoded(value)
         sealed = content | {_CHECKSUM: _checksum(content)}
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
@@ -106,8 +104,8 @@ class Form:
         damaged = Refusal(LedgerError, f"the {noun} is damaged: ", "; restore it from a copy")
         if content.pop(_CHECKSUM, None) != _checksum(content):
             raise damaged.of("it is not as pate wrote it")
-        if any(content.pop(name, None) is not mark for name, mark in self.marks.items()):
-            raise damaged.of(f"it must say {json.dumps(self.marks)}")
+        if content.pop("releasable", None) is not False:
+            raise damaged.of("releasable must be false")
         del content["kind"], content["schema_version"]
         return decoded(kind, content, damaged)
 

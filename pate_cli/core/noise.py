@@ -143,8 +143,8 @@ class Noise:
 
     def words(self, shape: Shape) -> Words:
         """Return uniform 64-bit words, of which the caller makes draws."""
-        sizes = _sizes(shape)
-        return self._words(math.prod(sizes)).reshape(sizes)
+        sizes = shape if isinstance(shape, tuple) else (shape,)
+        return self._words(math.prod(map(operator.index, sizes))).reshape(sizes)
 
     def comes_up(self, log_chance: float) -> bool:
         """Draw whether something of probability e^{log_chance} happens, exact to 2^-256.
@@ -348,10 +348,6 @@ def _signed(magnitude: Draws, words: Words) -> Draws:
     bits = magnitude.view(np.uint64)
     bits |= words << np.uint64(63)
     return magnitude
-
-
-def _sizes(shape: Shape) -> tuple[int, ...]:
-    return tuple(map(operator.index, shape if isinstance(shape, tuple) else (shape,)))
 
 
 def random_bytes(size: int) -> bytes:

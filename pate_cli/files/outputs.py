@@ -22,7 +22,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, Final, Self
 
 from pate_cli.core.errors import OutputError, PateError, UsageError
@@ -305,8 +305,8 @@ class Output(ABC):
 
     def hide(self, path: str) -> str:
         """Choose a hidden name beside a path, which `close` frees again."""
-        folder, slash, _ = path.rpartition("/")
-        self._hidden = f"{folder}{slash}.pate-unfinished-{secrets.token_hex(8)}.tmp"
+        folder = path.removesuffix(PurePath(path).name)
+        self._hidden = f"{folder}.pate-unfinished-{secrets.token_hex(8)}.tmp"
         return self._hidden
 
     @contextlib.contextmanager

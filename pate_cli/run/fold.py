@@ -13,10 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import Histograms, Ints, SparseCounts
 from pate_cli.core.errors import VoteError
-from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.engine import Engine, Processes, here
 from pate_cli.votes.vote_file import VoteBatch, VoteFile
@@ -136,22 +135,6 @@ class OnCounts(Generic[_Found]):
     def __call__(self, mechanism: Mechanism, batch: VoteBatch) -> _Found:
         """Return what is made of a batch."""
         return self.of(mechanism, batch.counts)
-
-
-@dataclass(frozen=True)
-class TallyCells:
-    """Task that counts histograms by what decides their cost.
-
-    Attributes:
-        of: returns the cells of scores or other states, [queries, numbers], of histograms and the
-            mechanism bound to their rows, as `States.of` does.
-    """
-
-    of: Callable[[Any, Histograms], Ints]
-
-    def __call__(self, mechanism: ScoredMechanism, counts: Histograms) -> Tally:
-        """Return the tally of a batch."""
-        return Tally.of(self.of(mechanism, counts))
 
 
 @dataclass(frozen=True)

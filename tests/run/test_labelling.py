@@ -25,7 +25,6 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.run.fold import TallyCells
 from pate_cli.run.labelling import drawn
 from runs import aggregated, cut, same_tally, told
 from slices import some
@@ -64,7 +63,7 @@ def ran(mechanism, counts=None, *, size=32, cap=ROWS, plan=PLAN, key=None, **res
 def labelled(mechanism, *, size=1000, cap=1000):
     """(label, source) columns and, where there is a lattice, the tally."""
     composed = isinstance(mechanism, ComposedMechanism)
-    keep = None if composed else TallyCells(States(mechanism, mechanism.cost_table(5.0).grid).of)
+    keep = None if composed else States(mechanism, mechanism.cost_table(5.0).grid).tally
     rows = cut(votes_for(mechanism), size)
     parts = list(drawn(rows, mechanism, RunKey.of(3), max_answers=cap, keep=keep))
     labels = np.concatenate([part.labels for part in parts])

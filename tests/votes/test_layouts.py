@@ -148,7 +148,7 @@ def test_words_that_nobody_listed_are_names(way):
     assert isinstance(batch.counts, SparseCounts)
     found = [
         {file.names.names[label]: count for label, count in zip(*row, strict=True) if count}
-        for row in zip(*(side.tolist() for side in batch.counts.entries), strict=True)
+        for row in zip(batch.counts.labels.tolist(), batch.counts.counts.tolist(), strict=True)
     ]
     hand = by_hand(labels, CLASSES).tolist()
     expected = [{NAMES[c]: n for c, n in enumerate(row) if n} for row in hand]

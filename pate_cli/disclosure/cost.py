@@ -425,5 +425,7 @@ def _twelve(epsilon: float) -> float:
 
 def _below_one(delta: float) -> float:
     if delta >= 1.0:
-        raise ParameterError(f"all parts together have a delta of {delta:g}, which says nothing")
+        raise ParameterError(
+            f"all parts together have a delta of {delta:g}, which promises nothing"
+        )
     return delta

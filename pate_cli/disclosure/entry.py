@@ -282,8 +282,8 @@ def _refuse_lost(
         if not any(file.tells_of(one) for file in files):
             raise LedgerError(
                 f"the record {public_name(one.record)} is gone, or lost some of the {one.lines} "
-                "lines that it had; restore it from a copy. To begin anew all the same, as if "
-                "nothing had been spent, say `accept_lost_record`"
+                "lines that it had; restore it from a copy. To begin a new record, as if nothing "
+                "had been spent, give `accept_lost_record`"
             )
     known = (None, *(each.path.name for each in files))
     for file in files:
@@ -302,8 +302,8 @@ def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
             if first:
                 return files[0]
             raise LedgerError(
-                f"{longest.name} and {file.name} are two records of these teachers; name the one "
-                "that goes on, with `record` or `ensemble`: it takes over the runs of both"
+                f"{longest.name} and {file.name} are two records of these teachers; name the "
+                "record to keep, with `record` or `ensemble`: it takes over the runs of both"
             )
     return longest
 

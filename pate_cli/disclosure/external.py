@@ -207,6 +207,6 @@ def refuse_short(given: Iterable[Stated], order: float) -> None:
     for part in given:
         if not math.isfinite(part.rdp_at(np.array([order]))[0]):
             raise LedgerError(
-                f"{part.name or 'a curve'} says nothing at order {order:g}, but up to order "
-                f"{part.highest:g} for a record replaced; give higher orders, or a lower `order`"
+                f"{part.name or 'a curve'} has no cost at order {order:g}, only up to order "
+                f"{part.highest:g} for a replaced record; give higher orders, or a lower `order`"
             )

@@ -112,7 +112,7 @@ def report_of(facts: ReportFacts) -> Report:
         ReportError: the facts contradict each other.
     """
     if not facts.rounds:
-        raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
+        raise LedgerError("there is no round with a cost; give the ledger of a run")
     for fault in _contradictions(facts):
         raise ReportError(fault)
     rounds, plan, target, spent = facts.rounds, facts.plan, facts.target, facts.spent

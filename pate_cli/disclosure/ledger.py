@@ -123,7 +123,7 @@ class Ledger(Result):
             mine, theirs = self.orders.tolist(), other.orders.tolist()
             raise LedgerError(
                 f"ledgers can be added only with the same orders, got {mine} and {theirs}; "
-                "keep them in runs with the same `order`"
+                "use the same `order` in all runs"
             )
         distances = max(self.sensitivity.shape[1], other.sensitivity.shape[1])
         return Ledger(
@@ -211,8 +211,8 @@ def check_neighbours(runs: Iterable[Settings]) -> None:
     # The cost of one record at k teachers says nothing about its cost at another k.
     if len({run.protected for run in runs}) > 1:
         raise LedgerError(
-            "runs charged for other `teachers_per_record` or `groups` have no common neighbours. "
-            "Charge all runs on the same teachers alike; others have a record of their own"
+            "runs with different `teachers_per_record` or `groups` have no common neighbours. "
+            "Give the same values in all runs on the same teachers; others need another record"
         )
 
 

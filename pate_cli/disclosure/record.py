@@ -235,7 +235,7 @@ class RecordFile:
                 self._take(lines[self._read])
             except (KeyError, ValueError, TypeError):  # the run is unknown, or it is no event
                 raise LedgerError(
-                    f"{self.name} is damaged: line {self._read + 2} tells of nothing that a record "
+                    f"{self.name} is damaged: line {self._read + 2} is no event that a record "
                     "has; restore it from a copy"
                 ) from None
             self._read += 1

@@ -126,8 +126,8 @@ class Budget:
         least = replace(_cost_of(runs), delta=half).least_delta
         if half < least:
             raise UnreachableError(
-                f"the runs of the record need a `budget_delta` of {2.0 * least:.2g} at least, for "
-                "what floating-point noise adds"
+                f"the runs of the record need a `budget_delta` of {2.0 * least:.2g} at least, "
+                "because of floating-point noise"
             )
         costs = [run.cost.rdp_at(self.order) for run in runs]
         for run, cost in zip(runs, costs, strict=True):
@@ -176,7 +176,7 @@ class Budget:
         if late or any(one._rule != self._rule for one in others):
             raise UsageError(
                 "the rule of a budget (`budget_order`, and its `budget_delta`) is fixed by the "
-                "first run of a record; state that of this one, or none where that had none"
+                "first run of a record; state the same rule, or none if the first run had none"
             )
         spent = self.spent([*earlier, *fresh])
         (epsilon, delta), before = spent[-1], spent[len(earlier)]
@@ -397,7 +397,7 @@ def _cost_of(runs: Sequence[Run]) -> Cost:
     known = {run.round for run in runs if not run.cost.pairs}
     if any(not known.issuperset(run.drawn_from) for run in runs):
         raise LedgerError(
-            "an epsilon was drawn from rounds whose labels the record does not tell of; give "
+            "an epsilon was drawn from rounds whose labels the record does not contain; give "
             "their ledgers to pate release with this record"
         )
     return functools.reduce(operator.add, (run.cost for run in runs), Cost())

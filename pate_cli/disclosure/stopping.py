@@ -66,7 +66,7 @@ def stop_rule(
         UnreachableError: the target does not allow a single query.
     """
     if epsilon is None and asks is None:
-        raise UsageError("say `target_epsilon` or `max_queries`: nothing else would end a session")
+        raise UsageError("give `target_epsilon` or `max_queries`: nothing else would end a session")
     number = MOST_ASKED if asks is None else check_whole("`max_queries`", asks)
     if epsilon is not None:
         target = check_positive("`target_epsilon`", epsilon)

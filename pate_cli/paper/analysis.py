@@ -107,9 +107,9 @@ def _require_covered(mechanism: Mechanism) -> None:
     """
     unknown = None
     if mechanism.teachers_per_record != 1:
-        unknown = "knows disjoint teachers only; `teachers_per_record` goes with `analysis` tight"
+        unknown = "covers disjoint teachers only; use `analysis` tight with `teachers_per_record`"
     elif mechanism.prior_weight:
-        unknown = "knows no prior; `prior` goes with `analysis` tight"
+        unknown = "covers no prior; use `analysis` tight with `prior`"
     elif mechanism.classes > DENSE_CLASSES:
         unknown = f"is for at most {DENSE_CLASSES} classes; use `analysis` tight"
     if unknown:

@@ -99,7 +99,7 @@ class Question:
         if self.classes < 2:
             raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
         if self.labels > 1 and self.classes != 2:
-            raise UsageError("several `labels` are yes or no each; leave out `classes`")
+            raise UsageError("each of the `labels` is yes or no; leave out `classes`")
         if self.mechanism not in _OTHER:
             raise UsageError(f"a plan is for {' or '.join(_OTHER)}, got {self.mechanism}")
         names = ("teachers", "target_epsilon", "answers")
@@ -108,7 +108,7 @@ class Question:
         if len(missing) > 1:
             raise UsageError(f"{' and '.join(missing)} are left out; a plan finds one of them")
         if self.answers is not None and self.answers > self.rows:
-            raise UsageError(f"{self.answers} answers are wanted, of {self.rows} rows")
+            raise UsageError(f"{self.answers} answers are wanted, but there are {self.rows} rows")
         if not 0.0 <= self.prior_accuracy <= 1.0:
             raise ParameterError(f"`prior_accuracy` must be in [0, 1], got {self.prior_accuracy:g}")
 

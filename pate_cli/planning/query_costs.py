@@ -1,34 +1,35 @@
-"""Costs of the queries of a vote model by distance, and how likely a run of them passes its test.
+"""Costs of the queries of a vote model by distance, and the probability that a run passes its test.
 
-The release test adds up the costs of a run's rows at a few orders λ and at each distance d, which
-gives the profile u_d, and releases with a probability p(u) (`accounting.tested_budget`). A forecast
-needs the mean of p(u) over the files that a model may give.
+The release test adds up the costs of a run's rows at a few orders λ and at each distance d. The
+sums are the profile u_d, and the test passes with a probability p(u) (`accounting.tested_budget`).
+A forecast needs the mean of p(u) over the files that a model may give.
 
-*Distribution of the profile.* The rows of a file are there: its profile is a plain sum. The rows of
-a made-up run are independent draws from the rows of an ensemble by their weights. Costs of a row at
-different λ and d rise and fall together, so p hangs mostly on R, the sum of the costs at a middle
-order and distance. So the profile is taken to move along one line with R, whose first three moments
-are known: the mean of p is a quadrature over R, which Cornish and Fisher's expansion makes of a
-normal number. This is within .01 or .02 of the mean over made-up runs.
+*Distribution of the profile.* For a file, the profile is a plain sum over its rows. The rows of a
+made-up run are independent draws from the rows of an ensemble by their weights. The costs of a row
+at different λ and d rise and fall together. So p depends mostly on R, the sum of the costs at a
+middle order and distance, and the profile is assumed to move along one line with R. The first three
+moments of R are known. The mean of p is an integral over R, which Cornish and Fisher's expansion
+makes from a normal number. It is within .01 or .02 of the mean over made-up runs.
 
-*Quick costs.* Two counts stand for a histogram. A vote costs most where it moves between the two
-largest classes, and then about what it would cost if no other class existed. So a query is a pair
-(x, y): x its largest count and y the second, moved a little towards the count at which one rival
-would win as often as all losers together do. With p the probability of passing the test and w the
-probability that x wins, before a vote moves from one to the other, and p', w' after it, the query's
-RDP cost at order λ is
+*Quick costs.* Two counts stand for a histogram. A vote costs most if it moves between the two
+largest classes, and then costs about as much as if no other class existed. So a query is a pair (x,
+y): x is its largest count, and y the second, moved a little towards the count at which one rival
+would win as often as all losers together. Let p be the probability of passing the test and w the
+probability that x wins, before a vote moves from one to the other, and p', w' after it. Then the
+query's RDP cost at order λ is
 
   log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (w^λ w'^{1−λ} + (1−w)^λ (1−w')^{1−λ})] / (λ−1).
 
 Within d votes the pair can become any pair of a hexagon around it: each count gains or loses votes,
-or one gives votes to the other. The largest cost in the hexagon stands for distance d. All of it is
-a table over pairs on a grid, which takes a few milliseconds for each settings.
+or one gives votes to the other. The largest cost in the hexagon is the cost at distance d. All
+costs are in a table over pairs on a grid, which takes a few milliseconds for each choice of
+settings.
 
-*Costs.* `quick_costs` takes this approximation, times a correction that is known beforehand; it
-serves searches. `exact_costs` takes the accountant's own costs, the very functions
-that a run calls: of every distinct histogram where that is quick. Where it is not (the conditional
-bound with three classes or more) it prices the histograms that cost most in total and some others,
-and regresses the ratio of exact and approximate cost on the pair of counts for the rest.
+*Costs.* `quick_costs` uses this approximation, times a correction that is known beforehand; it is
+for searches. `exact_costs` uses the accountant's own functions, which a run also calls. If this is
+quick, it does so for every distinct histogram. If it is slow (the conditional bound with three or
+more classes), it computes the histograms with the largest total cost and some others. For the rest
+it regresses the ratio of exact and approximate cost on the pair of counts.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ from pate_cli.planning.search import Tuning
 from pate_cli.planning.vote_model import PUBLIC_SEED, VoteModel
 
 FEW_DISTANCES: Final = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 45, DISTANCES - 1])
-"""Distances that are looked at; between them costs are nearly on straight lines."""
+"""Distances at which costs are computed; between them costs are nearly on straight lines."""
 
 _CELLS, _TOWARDS_RIVAL = 40, 0.25
 Singles: TypeAlias = NDArray[np.float32]
@@ -66,13 +67,14 @@ def to_every_distance(distances: Floats) -> Floats:
 def pair_costs(
     votes: VoteModel, settings: Sequence[Tuning], orders: Floats, *, cells: int = _CELLS
 ) -> tuple[Floats, Floats, Floats]:
-    """Return about what each row costs at several settings, and what any votes cost at most.
+    """Return the approximate cost of each row at several settings, and the largest cost of any
+    votes.
 
     Args:
         votes: the rows.
         settings: all with the prior weight of `votes`.
         orders: λ, [orders].
-        cells: a side of the grid; more are slower and closer.
+        cells: cells along a side of the grid; more cells are slower and more precise.
 
     Returns:
         Costs [settings, orders, distances, rows] in nats; the distances, in records; and the
@@ -99,7 +101,7 @@ def pair_costs(
 
 
 def _pairs(votes: VoteModel, sigma2: float, unit: float, size: int) -> tuple[Ints, Ints]:
-    """The cell of each row's pair, in units of so many votes."""
+    """Return the cell of each row's pair, in cells of `unit` votes."""
     x, second = votes.largest_two
     y = second + _TOWARDS_RIVAL * np.maximum(votes.rival(sigma2) - second, 0.0)
     y = np.clip(y, 0.0, np.minimum(x, votes.most_votes - x))
@@ -116,7 +118,7 @@ def _moves(
     both_ways: bool,
     orders: Floats,
 ) -> Floats:
-    """Costs of one vote between the classes of each pair, [orders, size, size], nats."""
+    """Return costs of one vote between the classes of each pair, [orders, size, size], nats."""
     x, y = np.arange(size)[:, None], np.arange(size)[None, :]
     noise = np.sqrt(2.0) * settings.sigma2 / record
     gaps = np.arange(1 - size, size) * (step / noise)
@@ -138,7 +140,7 @@ def _moves(
 
 
 def _coin(z: Floats, moved: Floats, order: Floats, back: bool) -> tuple[Floats, Floats]:
-    """Logs of p^λ p'^{1−λ} for both sides of the coins Φ(z) and Φ(z'), or the other way round."""
+    """Return logs of p^λ p'^{1−λ} for both sides of the coins Φ(z) and Φ(z'), or in reverse."""
     if back:
         z, moved = moved, z
     heads = order * log_ndtr(z) + (1.0 - order) * log_ndtr(moved)
@@ -146,7 +148,7 @@ def _coin(z: Floats, moved: Floats, order: Floats, back: bool) -> tuple[Floats, 
 
 
 def _grown(tables: Singles, steps: int) -> Singles:
-    """The maximum over a hexagon: the sum of three segments of so many steps each."""
+    """Return the maximum over a hexagon: the sum of three segments of this many steps each."""
     for dx, dy in ((1, 0), (0, -1), (-1, 1)):
         reached = 0
         while reached < steps:
@@ -157,7 +159,7 @@ def _grown(tables: Singles, steps: int) -> Singles:
 
 
 def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
-    """The larger of each cell and the one (dx, dy) further on, where that exists."""
+    """Return the larger of each cell and the cell at (dx, dy) from it, if that exists."""
     size = tables.shape[-1]
     larger = tables.copy()
     if max(abs(dx), abs(dy)) >= size:
@@ -170,30 +172,30 @@ def _with_shifted(tables: Singles, dx: int, dy: int) -> Singles:
 
 
 FEW_VOTES: Final = 60
-"""Of fewer votes than these a guess of the worst case is far off, and it is found."""
+"""With fewer votes than this a guess of the worst case is far off, and it is computed."""
 
 _EVERY = np.arange(DISTANCES, dtype=np.float64)
-# The orders among Λ that decide about a target which is nearly missed.
+# The orders among Λ that decide about a target that a run nearly misses.
 _DECISIVE = slice(2, 6)
 # Distances of quick costs; between them costs are nearly on straight lines.
 _LOOKED = np.array([0, 1, 2, 4, 7, 11, 16, 23, 32, 47, 48, DISTANCES - 1])
-# Where each histogram takes long: how many votes are many, and how far a run looks.
+# If each histogram is slow: from how many teachers on, and how far a run looks.
 _MANY_TEACHERS, _FARTHEST = 120, 48
-# Cells of the approximation that these correct; of two classes, where a histogram is a pair of
-# counts, so many cells are within .1% of the accountant's costs and serve in their place where
-# votes are many, since the time of these grows with the square of the votes.
+# Cells of the approximation that these costs correct. With two classes a histogram is a pair of
+# counts, and this many cells are within .1% of the accountant's costs. They replace those costs if
+# there are many votes, because exact time grows with the square of the votes.
 _CLOSE_CELLS, _CELLS_OF_TWO, _FEW_VOTES = 120, 240, 250
-# Histograms that are priced where a mechanism has no approximation and each takes its time.
+# Histograms to compute if a mechanism has no approximation and each histogram is slow.
 _MOST_STATES = 400
-# The accountant's cost is about this much above the quick one under the conditional bound of a test
-# and an argmax: at distance 0, and by the share of votes that move, from and up to such a share.
+# How far the accountant's cost is above the quick one under the conditional bound of a test and an
+# argmax: at distance 0, and by the share of votes that move, from one share to another.
 _LEAST_ABOVE, _MORE_ABOVE, _FROM_SHARE, _TO_SHARE = 1.01, 0.75, 0.1, 0.6
-# What a query costs at most is so far above the largest cost of a pair: with two classes; with
-# more, and with few teachers.
+# The ratio of the largest cost of a query to the largest cost of a pair: with two classes, with
+# more classes, and with few teachers.
 _WORST_OF_TWO, _WORST_OF_MORE, _WORST_OF_FEW = 1.1, 1.22, 10.0
-# Under the two-tail bound, where a record moves one vote of a query and where it moves several.
+# Ratios under the two-tail bound, if a record changes one vote of a query, and if several.
 _TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
-# The distance whose cost stands for the others in R.
+# The distance whose cost stands for all distances in R.
 _REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
@@ -203,17 +205,17 @@ _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 class QueryCosts:
     """Costs of the rows of a vote model by order and distance. SECRET if its votes are.
 
-    Rows that cost the same are one state.
+    Rows with equal costs are one state.
 
     Attributes:
         orders: λ, [orders].
         distances: ascending from 0; costs between them are on straight lines, [distances].
         costs: [orders, distances, states], nats.
-        worst: what a row costs at most whatever its votes, [orders], nats.
-        weights: how likely a run draws each state in each ensemble, [ensembles, states]; None for
-            a file.
-        places: the state of each row of a file in its order, [rows]; not used otherwise.
-        available: how many rows of a file these stand for.
+        worst: worst-case cost of a row, [orders], nats.
+        weights: the probability that a run draws each state in each ensemble, [ensembles, states];
+            None for a file.
+        places: the state of each row of a file in order, [rows]; not used for made-up votes.
+        available: how many rows of a file these rows stand for.
     """
 
     orders: Floats
@@ -227,13 +229,14 @@ class QueryCosts:
     def pass_probability(
         self, target: TargetPlan, rows: Ints, *, ceiling: Floats | None = None
     ) -> Floats:
-        """Return the probability that runs of so many rows pass the test, [ensembles, rows].
+        """Return the probability that runs of these numbers of rows pass the test, [ensembles,
+        rows].
 
         Args:
-            target: ε, δ and the price of failing.
-            rows: numbers of rows, [rows]; of a file the first ones.
-            ceiling: what so many rows cost at most whatever their votes, [rows, orders], nats, if
-                it is less than that many times `worst`, as under a cap on answers.
+            target: ε, δ and the cost of a failed test.
+            rows: numbers of rows, [rows]; for a file, its first rows.
+            ceiling: worst-case cost of these rows, [rows, orders], nats, if it is smaller than the
+                number of rows times `worst`, as under a cap on answers.
         """
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
 
@@ -247,31 +250,31 @@ class QueryCosts:
         return np.asarray(np.tensordot(_NODE_WEIGHTS, chances(profiles), 1))
 
     def surely_passes(self, target: TargetPlan, rows: Ints) -> NDArray[np.bool_]:
-        """Return whether so many rows cost less than the target whatever the votes, [rows]."""
+        """Return whether the worst case of this many rows is within the target, [rows]."""
         room = target.epsilon - conversion_cost(self.orders, delta=target.delta)
         return np.asarray((rows[:, None] * self.worst <= room).any(axis=1))
 
     def with_worst_of(self, mechanism: ScoredMechanism) -> QueryCosts:
-        """Return costs where a row costs at most what the accountant says."""
+        """Return costs whose worst case of a row comes from the accountant."""
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=self.orders)
         return replace(self, worst=worst)
 
     @property
     def mean(self) -> Floats:
-        """Return the mean cost of a row, ensembles weighing the same, [orders, distances]."""
+        """Return the mean cost of a row, with equal weights of ensembles, [orders, distances]."""
         if self.weights is None:
             return self.costs[..., self.places].mean(axis=-1)
         return self.costs @ self.weights.mean(axis=0)
 
     def _of_first(self, rows: Ints) -> Floats:
-        """Profiles [rows, orders, distances] of the first rows of a file."""
+        """Return profiles [rows, orders, distances] of the first rows of a file."""
         looked = self.places.size
         seen = np.clip(np.round(rows * (looked / self.available)), 1, looked).astype(np.int64)
         number = [np.bincount(self.places[:each], minlength=self.costs.shape[-1]) for each in seen]
         return np.tensordot(np.array(number) * (rows / seen)[:, None], self.costs, axes=(1, 2))
 
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
-        """Profiles [values of R, ensembles, rows, orders, distances] along one line."""
+        """Return profiles [values of R, ensembles, rows, orders, distances] along one line."""
         mean = np.moveaxis(self.costs @ weights.T, -1, 0)[:, None]
         near = min(int(np.searchsorted(self.distances, _REFERENCE_DISTANCE)), mean.shape[-1] - 1)
         reference = self.costs[self.orders.size // 2, near]
@@ -302,11 +305,11 @@ def quick_costs(
     Args:
         votes: the rows.
         settings: all with the prior weight of `votes`.
-        target: its orders decide which costs matter.
-        bound: how a run bounds what votes cost.
-        available: of a file, how many rows there are.
-        above: how far costs are above the quick ones, by whether there is a test, [DISTANCES];
-            a guess where that is not known.
+        target: its orders determine which costs matter.
+        bound: how a run bounds the cost of votes.
+        available: for a file, how many rows there are.
+        above: ratios of exact and quick costs, by whether there is a test, [DISTANCES]; a guess if
+            they are unknown.
     """
     orders, places = target.orders, np.arange(votes.rows)
     orders = orders[_DECISIVE] if orders.size > _DECISIVE.stop else orders
@@ -323,7 +326,7 @@ def quick_costs(
         known = (above or {}).get(setting.threshold is not None)
         factor = guessed_above(votes, setting, _EVERY, bound) if known is None else known
         cost = np.einsum("odr,dk->okr", each, onto * factor[_LOOKED])
-        # The two-tail bound of one query may be above what any votes cost; only their sum is not.
+        # The two-tail bound of one query may be above the worst case; their sum must not be.
         if bound is not Bound.TWO_TAIL:
             if votes.mechanism(setting).slow_states:  # a run looks no further
                 cost[:, _LOOKED >= _FARTHEST] = np.inf
@@ -337,7 +340,7 @@ def quick_costs(
 
 
 def guessed_above(votes: VoteModel, settings: Tuning, distances: Floats, bound: Bound) -> Floats:
-    """Return about how far the accountant's cost is above the quick one, [distances]."""
+    """Return an estimate of the ratio of the accountant's cost and the quick cost, [distances]."""
     if bound is Bound.TWO_TAIL:
         shared = votes.teachers_per_record > 1
         return np.full(distances.size, _TWO_TAIL_SHARED if shared else _TWO_TAIL)
@@ -348,7 +351,7 @@ def guessed_above(votes: VoteModel, settings: Tuning, distances: Floats, bound: 
 
 
 def measured_above(votes: VoteModel, settings: Tuning, costs: QueryCosts) -> Floats:
-    """Return how far the accountant's cost is above the quick one at some settings, [DISTANCES]."""
+    """Return the ratio of the accountant's and the quick cost at some settings, [DISTANCES]."""
     middle = costs.orders.size // 2
     quick, distances, _ = pair_costs(votes, [settings], costs.orders[middle : middle + 1])
     about = (quick[0, 0] @ votes.row_weights.mean(axis=0)) @ to_every_distance(distances)
@@ -368,11 +371,11 @@ def exact_costs(
 
     Args:
         votes: the rows, with the prior weight of the mechanism.
-        mechanism: of the run.
-        target: ε, δ, the price of failing and the bound that is asked for.
-        rows: about how many rows a run asks; the bound `auto` hangs on it.
-        rough: whether less care will do, where each histogram takes long.
-        searching: whether still less will do, of made-up votes, for a choice among settings.
+        mechanism: the mechanism of the run.
+        target: ε, δ, the cost of a failed test and the bound that was asked for.
+        rows: about how many rows a run asks; the bound `auto` depends on this.
+        rough: whether to save time if each histogram is slow.
+        searching: whether to save even more time on made-up votes, to compare settings.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -409,24 +412,24 @@ def _corrected(
     times: Floats,
     care: tuple[int, int, int],
 ) -> Floats:
-    """Costs [orders, DISTANCES, rows] where pricing takes long: quick ones, times a ratio.
+    """Return costs [orders, DISTANCES, rows] if exact costs are slow: quick costs times a ratio.
 
-    The ratio of exact and quick costs is found at the first distances. How it grows beyond them is
-    found at the middle order, and farther still it is guessed.
+    The ratio of exact and quick costs is computed at the first distances. Its growth beyond them is
+    computed at the middle order, and estimated beyond that.
 
     Args:
-        votes: with one row for each state.
-        settings: of the run.
+        votes: votes with one row for each state.
+        settings: the settings of the run.
         orders: λ.
-        states: what the mechanism prices, [rows, numbers].
-        times: how often each is asked.
-        care: as `_care` has it.
+        states: the states of the mechanism, [rows, numbers].
+        times: how often each state is asked.
+        care: a result of `_care`.
     """
     mechanism, middle = votes.mechanism(settings), orders.size // 2
     most = _CLOSE_CELLS if votes.classes > 2 else _CELLS_OF_TWO
     quick, known, _ = pair_costs(votes, [settings], orders, cells=min(2 * votes.most_votes, most))
     quick = np.maximum(np.einsum("odr,dk->okr", quick[0], to_every_distance(known)), 1e-12)
-    if votes.classes == 2:  # there a histogram is its pair of counts
+    if votes.classes == 2:  # then a histogram is its pair of counts
         return quick
     number, near, far = care
     if not mechanism.slow_states:
@@ -452,17 +455,17 @@ def _corrected(
             first = ratios(place, near)
             found[place, :near] = quick[place, :near] * first
             found[place, near:] *= first[-1] / above[near - 1]
-    if mechanism.slow_states:  # a run looks no further, either
+    if mechanism.slow_states:  # a run does not look farther either
         found[:, _FARTHEST:] = np.inf
     return np.maximum.accumulate(found, axis=1)
 
 
 def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, int]:
-    """How many histograms are priced, at how many distances, and at how many at the middle order.
+    """Return how many histograms to compute, at how many distances, and at how many middle ones.
 
-    No distances at the other orders mean that their costs are as far above the quick ones as at the
-    middle one. Time grows with the square of the distances; where there are few votes they are a
-    large part of them, and where there are many they tell little.
+    No distances at the other orders mean that their ratios are those of the middle order. Time
+    grows with the square of the distances. With few votes these distances are a large part of the
+    votes; with many votes they tell little.
     """
     many = votes.most_votes > _MANY_TEACHERS
     if searching:
@@ -475,7 +478,7 @@ def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, 
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:
-    """The places of the weightiest histograms, and of some of the others in equal steps."""
+    """Return the places of the histograms with most weight, and of some others in equal steps."""
     if weights.size <= number:
         return np.arange(weights.size)
     order = np.argsort(-weights)
@@ -485,7 +488,7 @@ def _worth_pricing(weights: Floats, number: int) -> Ints:
 
 
 def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Floats:
-    """Ratios [distances, histograms] by a regression weighted with what the known ones cost."""
+    """Return ratios [distances, histograms] by a regression, weighted by the known costs."""
     found = np.empty((len(ratio), len(features)))
     for distance, each in enumerate(ratio):
         weight = np.sqrt(cost[distance] / cost[distance].max())[:, None]
@@ -495,7 +498,7 @@ def _fitted(ratio: Floats, cost: Floats, known: Floats, features: Floats) -> Flo
 
 
 def _features(votes: VoteModel, settings: Tuning) -> Floats:
-    """The largest count and one that stands for all others, up to squares, [rows, 6]."""
+    """Return the largest count and one that stands for all others, up to squares, [rows, 6]."""
     x, second = votes.largest_two
     y = 0.5 * (second + votes.rival(settings.sigma2)) / votes.most_votes
     x = x / votes.most_votes - 0.5

@@ -1,12 +1,13 @@
 """The public rule, and how settings serve a tested target: settings and rows for it.
 
-Nobody may look at the votes before they choose. So the rule runs the search over made-up ensembles,
-from hard to easy, at quick costs, and takes what serves them all well: the largest geometric mean
-of expected answers, such that the plurality is nearly always the answer and that runs at the middle
-level of agreement pass nine times in ten. Where not even one row does, it says so.
+Nobody may look at the votes before they choose settings. So the rule searches over made-up
+ensembles, from hard to easy, at quick costs. It chooses settings that serve all of them well: the
+largest geometric mean of expected answers, if the plurality is nearly always the answer, and if
+runs at the middle level of agreement pass nine times in ten. If not even one row passes, it says
+so.
 
-Rows are solved inside: of all numbers of rows the one is taken that gives the most expected
-answers. Few numbers are priced, and between them the probability of passing is interpolated.
+For each choice of settings, the rule takes the number of rows with the most expected answers. It
+computes costs for a few numbers of rows, and interpolates the pass probability between them.
 """
 
 from __future__ import annotations
@@ -27,47 +28,47 @@ from pate_cli.planning.search import Candidate, Search, Tuning, most_rows
 from pate_cli.planning.vote_model import VoteModel
 
 MOST_ROWS: Final = 1_000_000
-"""How many queries there are where nobody says."""
+"""How many queries there are if the caller gives no number."""
 
 SEARCHED_ROWS: Final = 450
 """Rows of a made-up model, for a search."""
 
 LEAST_CHANCE: Final = 0.9
-"""Runs of the rule pass with this probability at the middle level of agreement, or more."""
+"""The smallest pass probability of the rule's runs at the middle level of agreement."""
 
-# Settings and rows are sought to pass with more, for costs on the way may be off.
+# The search aims at a higher pass probability, because quick costs may be off.
 _SURE, _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.95, 0.88, 1, 1
-# Where nothing is likely to pass, starts have so many times the noise.
+# If nothing is likely to pass, starts have this multiple of the noise.
 _NOISIER, _USUAL_ROWS = (1.0, 2.0, 4.0, 8.0), 300
-# Numbers of rows that are looked at in the end: all over the range, and around the best.
+# Numbers of rows that are tried at the end: over the whole range, and around the best.
 _COARSE, _FINE, _WITHIN = 40, 17, 1.25
-# The looser bound is tried where there are so many times the rows that the sharper has time for.
+# The looser bound is tried if there are this many times the rows that the sharper one allows.
 _MANY_MORE = 4
-# Numbers of rows that are priced: all over the range, or around a good one; numbers between them.
+# Numbers of rows whose costs are computed: over the whole range, or around a good number.
 _SPAN, _AROUND = 1.7, np.array([0.72, 0.85, 0.94, 1.0, 1.07, 1.2, 1.4])
 _BETWEEN = 24
-# How a shortfall of the chance to pass counts against answers, in logarithms, and what ensembles
-# count that get none.
+# The penalty for a pass probability that is too small, in logarithms of answers, and the weight of
+# ensembles that get no answer.
 _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
-# What agreement counts: little where it is enough, so that of settings that give as much those win
-# that agree more often; else so much that it does not pay to miss the floor, yet the way to the
-# best along it is open.
+# The value of agreement. If it is high enough it counts little, so that it decides only between
+# settings with as many answers. If it is too low it counts so much that missing the floor never
+# pays, while settings just below the floor can still be compared.
 _TIE, _FLOOR = 1e-3, 20.0
-# Settings by which it is told which bound `auto` comes to, as shares of the votes.
+# Settings that are used to find which bound `auto` chooses, as shares of the votes.
 _USUAL = (0.6, 0.4, 0.2)
 
 
 @dataclass(frozen=True)
 class Rule:
-    """Settings and rows on which the rule settles. Public.
+    """The settings and rows that the rule chooses. Public.
 
     Attributes:
         mechanism: the aggregator with its settings.
         rows: how many queries are asked.
         merit: how well they serve the ensembles, or a file; larger is better, in logarithms.
         holds: whether they meet the floors of the goal.
-        chance: pass probability at the middle level of agreement, about.
-        by_level: about the expected answers at each level of agreement; empty for a file.
+        chance: approximate pass probability at the middle level of agreement.
+        by_level: approximate expected answers at each level of agreement; empty for a file.
     """
 
     mechanism: ScoredMechanism
@@ -84,7 +85,7 @@ class Rule:
 
     @property
     def answers(self) -> float:
-        """Return about the expected answers at the middle level of agreement."""
+        """Return the approximate expected answers at the middle level of agreement."""
         return self.by_level[sorted(self.by_level)[len(self.by_level) // 2]]
 
     @property
@@ -95,16 +96,17 @@ class Rule:
 
 @dataclass(eq=False)
 class TestedTarget:
-    """Looks at settings for one target and one vote model.
+    """Evaluates settings for one target and one vote model.
 
     Attributes:
         votes: the votes, without a prior's; for a search a few thousand rows are enough.
-        target: ε, δ, the price of failing and the bound that is asked for.
+        target: ε, δ, the cost of a failed test and the bound that was asked for.
         available: how many rows a run may ask.
-        min_agreement: least share of answers equal to the plurality.
-        asked: how many rows are asked, where that is settled.
-        least_chance: what passes with a smaller probability in the middle is worth little.
-        without_test: whether only rows count that cannot cost more than the target.
+        min_agreement: smallest share of answers equal to the plurality.
+        asked: how many rows are asked, if this number is fixed.
+        least_chance: settings with a smaller pass probability at the middle level have little
+            merit.
+        without_test: whether only rows count whose worst case is within the target.
         above: a known correction of quick costs, by whether there is a test: [distances].
     """
 
@@ -126,7 +128,7 @@ class TestedTarget:
         """Return candidates for settings at quick costs, each with its best number of rows.
 
         Args:
-            settings: to look at.
+            settings: the settings to evaluate.
             near: about the best number of rows, if it is known.
         """
         found: list[Candidate] = []

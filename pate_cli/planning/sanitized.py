@@ -1,26 +1,26 @@
-"""The parameters of a sanitized ε, λ, β and σ_SS: by a public rule, and for votes that are there.
+"""The parameters of a sanitized ε, λ, β and σ_SS: by a public rule, and for given votes.
 
-They must not depend on the votes at hand, and no fixed numbers suit every ensemble, number of
-queries and noise level. So the rule minimises what would be published for a *reference ensemble*:
-histograms drawn from a fixed recipe with a fixed seed, with the file's numbers of teachers and
-classes and the run's own mechanism, scaled to its number of queries. Everything that enters is
-public and fixed before the first vote is read, so the result may be printed; anyone can recompute
-it.
+A private run may not choose these parameters by its votes, and no fixed numbers suit every
+ensemble, number of queries and noise level. So the rule minimises the published ε for a *reference
+ensemble*: histograms drawn from a fixed recipe with a fixed seed, with the file's numbers of
+teachers and classes and the run's own mechanism, scaled to its number of queries. All of this is
+public and fixed before the first vote is read. So the result may be printed, and anyone can
+recompute it.
 
-What is minimised is the published ε two standard deviations above its mean, both over the noise of
-the release. On private votes `best_release` tells a secret; on a reference ensemble it is a plan.
+The rule minimises the mean of the published ε plus two standard deviations, both over the noise of
+the release. On private votes the result of `best_release` is secret; on a reference ensemble it is
+a plan.
 
-The recipe (mean agreement 0.75, spread 0.4) was picked on 48 synthetic ensembles: 50 to 3,000
+The recipe (mean agreement 0.75, spread 0.4) was chosen on 48 synthetic ensembles: 50 to 3,000
 teachers, 2 to 50 classes, 100 to 9,000 queries, mean agreement 0.6 to 0.97, spread 0.1 to 0.6, and
-thresholds and noise levels around the defaults. Against the parameters that are best for each of
-them, which nobody can know without looking at the votes, the rule's published ε (mean plus two
-standard deviations, where it is below 10) was 4% larger on average and 24% at worst.
+thresholds and noise levels around the defaults. The best parameters for each of them cannot be
+known without looking at the votes. Compared with these, the rule's published ε (mean plus two
+standard deviations, if it is below 10) was 4% larger on average, and 24% at worst.
 
-For votes that are there λ, β and σ_SS are chosen with the settings and the rows. Of n rows the
-published ε is n·(f + SS·(κ + 2σ)) + overhead, where f and SS are those of a row on average, so for
-λ, β and σ_SS the rows that ε allows follow at once, and a few rounds settle all of them. Settings
-are looked at on a coarse lattice, at the order that served the best so far, and priced on the
-lattice of a run.
+For given votes λ, β and σ_SS are chosen with the settings and the rows. The published ε of n rows
+is n·(f + SS·(κ + 2σ)) + overhead, where f and SS are the averages of a row. So λ, β and σ_SS give
+the number of rows that ε allows, and a few rounds determine all of them. Settings are evaluated on
+a coarse lattice, at the best order so far. Their exact cost is computed on the lattice of a run.
 """
 
 from __future__ import annotations
@@ -157,18 +157,18 @@ def choose_plan(
     beta: float | None = None,
     sigma: float | None = None,
 ) -> ReleasePlan:
-    """Return release parameters by the public rule; those that are given stay as they are.
+    """Return release parameters by the public rule; given parameters are kept.
 
     Args:
-        kind: what is to be published. Where that is nothing, a ledger kept for later still needs
-            an order and distances.
-        rounds: each round's aggregator with its public parameters, and its k1, the rows fixed in
-            advance.
+        kind: the kind of release. If nothing is published, a ledger for later still needs an order
+            and distances.
+        rounds: each round's aggregator with its public parameters, and its k1, the number of rows
+            that was fixed in advance.
         delta: δ in (0, 1).
-        order, beta, sigma: fix λ, β or σ_SS instead of choosing it.
+        order, beta, sigma: λ, β or σ_SS, if they are given.
 
     Raises:
-        ParameterError: a given number out of range, or an inadmissible pair of λ and β.
+        ParameterError: a given number is out of range, or λ and β are not allowed together.
     """
     check_given(delta=delta, order=order, beta=beta, sigma=sigma)
     if order is None or beta is None or sigma is None:
@@ -186,10 +186,10 @@ def choose_plan(
 def check_given(
     *, delta: float, order: float | None, beta: float | None, sigma: float | None
 ) -> None:
-    """Refuse parameters that are out of range before any work; those left out are fine.
+    """Refuse parameters that are out of range before any work; parameters may be left out.
 
     Raises:
-        ParameterError: a number out of range, or an inadmissible pair of λ and β.
+        ParameterError: a number is out of range, or λ and β are not allowed together.
     """
     at = 1.0001 if order is None else order
     smooth = 1e-9 / max(at, 1.0) if beta is None else beta  # no order is 0: refused below
@@ -199,7 +199,7 @@ def check_given(
 def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
     """Return histograms of the reference ensemble, and the mechanism bound to them.
 
-    A prior agrees with its plurality on 17 queries of 20, and elsewhere with nobody in particular.
+    A prior agrees with its plurality on 17 queries of 20; its other guesses are random.
     """
     teachers, classes = mechanism.teachers, mechanism.classes
     ensemble = SyntheticEnsemble(teachers, classes, _HISTOGRAMS, _AGREEMENT, _SPREAD)
@@ -220,7 +220,7 @@ def _on_reference(
     beta: float | None,
     sigma: float | None,
 ) -> Callable[[float], BestRelease | None]:
-    """The function from an order to the best release there on the reference ensemble."""
+    """Return a function from an order to the best release there on the reference ensemble."""
     scored = []
     for mechanism, queries in rounds:
         counts, bound = reference_histograms(mechanism)
@@ -250,7 +250,7 @@ def _best_order(
     delta: float,
     beta: float | None,
 ) -> float:
-    """A round order near the one at which the published ε is least."""
+    """Return a round order near the one with the smallest published ε."""
     # ε² is about 2 log(1/δ)·μ² for μ-GDP, and the best order about √(2 log(1/δ))/μ.
     mu_squared = sum(mechanism.gaussian_mu(queries=k1, answers=k1) ** 2 for mechanism, k1 in rounds)
     highest = _MOST_ORDER
@@ -269,16 +269,16 @@ def _best_order(
 
 
 def _round_order(order: float) -> float:
-    """An order rounded to steps of about 2%, with at least a quarter above 4."""
+    """Return an order rounded to steps of about 2%, with at least a quarter above 4."""
     if order < 4.0:
         return round(order, 2)
     return round(order * 4.0) / 4.0 if order < 40.0 else float(round(order))
 
 
-# Orders among which the first is chosen, and a step from one to the next.
+# Orders for the first choice, and the factor from one order to the next.
 _FIRST_ORDERS, _STEP = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12
 _LOWEST, _HIGHEST = 1.05, 2000.0
-# How many distances are enough to choose β: while a search is coarse, and at the end.
+# How many distances are enough to choose β: in a coarse search, and at the end.
 _FEW, _MORE = 11, 24
 _ROUNDS, _OUT_OF_REACH, _NEARLY = 6, -9.0, 1.05
 
@@ -299,13 +299,13 @@ class SanitizedVotes(Pricing):
         return [self._looked(each, self._order, near) for each in settings]
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate with the rows and the release that are best on a run's lattice."""
+        """Return a candidate with the best rows and the best release on a run's lattice."""
         steps = (0, 1, -1) if last else (0,)
         found = [self._priced(candidate, self._order_after(step)) for step in steps]
         return max(filter(None, found), key=lambda each: each.merit, default=None)
 
     def learn(self, best: Found) -> None:
-        """Look at the order that is best for the best settings, and at the rows they ask."""
+        """Look at the best order for the best settings, and at the rows that they ask."""
 
         def merit(steps: int) -> float:
             return self._looked(best.settings, self._order_after(steps), best.forecast.rows).merit
@@ -315,11 +315,11 @@ class SanitizedVotes(Pricing):
                 self._order = self._order_after(step)
 
     def _order_after(self, steps: int) -> float:
-        """The order so many steps from the present one."""
+        """Return the order that is `steps` steps from the present one."""
         return three_digits(1.0 + (self._order - 1.0) * _STEP**steps)
 
     def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Settings at one order on the coarse lattice."""
+        """Return settings at one order on the coarse lattice."""
         goal, rows = self.goal, near or self.votes.rows
         out_of_reach = Candidate(settings, _OUT_OF_REACH, 1, holds=False)
         if not _LOWEST <= order <= _HIGHEST:
@@ -342,12 +342,12 @@ class SanitizedVotes(Pricing):
         )
 
     def _settled(self, prices: _Prices, rows: int) -> tuple[BestRelease | None, int]:
-        """The release and the rows that suit each other; no release where none is finite.
+        """Return the release and the rows that suit each other; no release if none is finite.
 
         Args:
-            prices: of the settings at one order.
-            rows: where to begin. Where a number of answers is wanted, the fewest first rows that
-                give it are taken instead, and no release is found where all rows give fewer.
+            prices: the costs of the settings at one order.
+            rows: the first number of rows. If a number of answers is wanted, the fewest first rows
+                that give it are taken instead, and no release is found if all rows give fewer.
         """
         goal, best = self.goal, None
         quantile = shift_quantile(failure_delta(goal.delta))
@@ -369,7 +369,7 @@ class SanitizedVotes(Pricing):
         return best, rows
 
     def _priced(self, candidate: Candidate, order: float) -> Found | None:
-        """A candidate at one order, with its rows, as a run would have it."""
+        """Return a candidate at one order, with its rows, as a run would have it."""
         settings, goal = candidate.settings, self.goal
         if not _LOWEST <= order <= _HIGHEST:
             return None
@@ -389,14 +389,16 @@ class SanitizedVotes(Pricing):
         return None
 
     def _found(self, prices: _Prices, plan: ReleasePlan, rows: int) -> Found:
-        """So many rows as a run would have them, at all distances and by its own routines."""
+        """Return this many rows as a run would have them, at all distances and by its own
+        functions.
+        """
         every = np.arange(distances_for(plan.beta, teachers=self.votes.teachers))
         price = prices.price(rows, every)
         mechanism = self.votes.mechanism(prices.of)
         worst = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws).of_curves.epsilon
         drawn = plan.value(price.rdp, price.smooth(plan.beta), SPREADS)
         epsilon, worst = round_up(min(drawn, worst)), round_up(worst)
-        most = TargetPlan.of(worst, delta=plan.delta)  # whatever the votes, so that nothing fails
+        most = TargetPlan.of(worst, delta=plan.delta)  # the worst case, so that no test fails
         told = forecast(self.votes, mechanism, most, rows=rows, chance=1.0)
         return Found(self.goal, replace(told, epsilon=epsilon, worst_case=worst), drawn=plan)
 
@@ -405,9 +407,9 @@ class _Prices:
     """Costs and sensitivities of the first rows of a file at one order.
 
     Attributes:
-        of: the settings that are priced.
+        of: the settings.
         weight: votes of their prior.
-        worst: what a row costs at most whatever its votes, nats.
+        worst: worst-case cost of a row, nats.
     """
 
     def __init__(
@@ -418,7 +420,7 @@ class _Prices:
         resolution: Resolution,
         available: int,
     ) -> None:
-        """Find the cells of all rows, which stand for so many; no sensitivities yet."""
+        """Compute the cells of all rows, which stand for `available` rows; no sensitivities yet."""
         self.of, self.weight, self._order = settings, settings.prior_weight, order
         votes, mechanism = votes.with_prior_weight(self.weight), votes.mechanism(settings)
         self.worst = float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])
@@ -432,17 +434,17 @@ class _Prices:
         )
 
     def price(self, rows: int, distances: Ints) -> Price:
-        """The price of the first rows, with sensitivities at some distances."""
+        """Return the cost of the first rows, with sensitivities at some distances."""
         seen = max(round(rows * self._share), 1)
         return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
 
     def best(self, rows: int, delta: float) -> tuple[Price, BestRelease | None]:
-        """The price of the first rows, with the release that is best for them."""
+        """Return the cost of the first rows, with the best release for them."""
         price = self.price(rows, self._distances)
         return price, best_release(price, order=self._order, delta=delta)
 
 
 def _plan(best: BestRelease, delta: float) -> ReleasePlan:
-    """The release with its parameters as a command prints them."""
+    """Return the release with its parameters as a command prints them."""
     numbers = map(three_digits, (best.order, best.beta, best.sigma))
     return ReleasePlan(ReleaseKind.UPPER, delta, *numbers)

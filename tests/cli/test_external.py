@@ -103,5 +103,5 @@ def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftover
         assert name in line
     (folder / "low.json").write_text(json.dumps(CURVE | {"orders": [2, 3, 3.5]}))
     line = refused(pate("release", ledger, "--external", "low.json"), 3)
-    assert "says nothing at order 4" in line
+    assert "has no cost at order 4" in line
     assert leftovers() == sorted([*before, "low.json"])

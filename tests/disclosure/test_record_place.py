@@ -129,7 +129,7 @@ def test_two_records_of_the_same_votes_are_joined_by_name():
         Path(f"{name}.csv").rename(f"parts/{name}.csv")
     text = refusal(LedgerError, run, "parts")
     assert "a.json and " in text
-    assert "b.json are two records of these teachers; name the one that goes on" in text
+    assert "b.json are two records of these teachers; name the record to keep" in text
     assert run("parts", record="b.json") == 3
     assert run("parts") == 4
     assert len(pate.spent("b.json").runs) == 4

@@ -80,7 +80,7 @@ def test_what_the_paper_does_not_cover_is_refused_at_once():
         "the published analysis has no smooth sensitivity for lnmax; use `analysis` tight"
     )
     shared = GNMax(20, 3, sigma2=3.0, teachers_per_record=2)
-    assert "knows disjoint teachers only" in refusal(UsageError, PublishedAccount, shared, plan)
+    assert "covers disjoint teachers only" in refusal(UsageError, PublishedAccount, shared, plan)
     assert PAPER.cost.steps(lnmax, COUNTS, np.array([2.0]))["argmax"].shape == (1, 40)
     with pytest.raises(ParameterError, match="needs 1 < order"):
         plan_of(14.0, beta=0.0365)  # λβ ≥ ½, where the exact cost is finite

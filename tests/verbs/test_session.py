@@ -374,7 +374,7 @@ def test_a_session_stays_in_its_process():
     [
         ({"teachers": None}, UsageError, "say `teachers`"),
         ({"classes": None}, UsageError, "say `classes`"),
-        ({"target_epsilon": None}, UsageError, "say `target_epsilon` or `max_queries`"),
+        ({"target_epsilon": None}, UsageError, "give `target_epsilon` or `max_queries`"),
         ({"target_epsilon": 0.01}, UnreachableError, "one query alone costs"),
         ({"target_epsilon": None, "max_queries": 10**6}, UnreachableError, "practically nothing"),
         ({"mechanism": "interactive"}, UsageError, "interactive does not go one by one"),

@@ -158,8 +158,8 @@ def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
     refused(
         pate("cost", votes, "--analysis", "paper", "--teachers-per-record", 2),
         2,
-        "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-        "--analysis tight",
+        "the published analysis covers disjoint teachers only; use --analysis tight with "
+        "--teachers-per-record",
     )
     refused(
         pate("cost", votes, "--mechanism", "interactive"),

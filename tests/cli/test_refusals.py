@@ -17,7 +17,7 @@ def _changed(counts, row, column, value, dtype=None):
 
 
 BAD_ROWS = {
-    "another total": (lambda c: _changed(c, 17, 2, 7777777), "first whose total is not the 40"),
+    "another total": (lambda c: _changed(c, 17, 2, 7777777), "whose total differs from the 40"),
     "negative": (lambda c: _changed(c, 17, 2, -7777777), "has a negative number"),
     "NaN": (lambda c: _changed(c, 17, 2, np.nan, float), "has NaN or infinity"),
     "infinite": (lambda c: _changed(c, 17, 2, np.inf, float), "has NaN or infinity"),

@@ -120,7 +120,7 @@ def test_a_curve_must_reach_the_order_of_the_ledgers():
     curve = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=REPLACE)
     refuse_short([curve], 64.0)
     text = refusal(LedgerError, refuse_short, [curve], 64.5)
-    assert "a curve has no cost at order 64.5, but up to order 64 " in text
+    assert "a curve has no cost at order 64.5, only up to order 64 " in text
     twice = pate.Stated(orders=ORDERS, rdp=ORDERS, adjacency=ADD)
     refuse_short([twice], 32.0)
     assert "up to order 32.252 for" in refusal(LedgerError, refuse_short, [twice], 33.0)

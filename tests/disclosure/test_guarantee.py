@@ -178,7 +178,7 @@ def test_a_quote_says_what_the_report_will():
 @pytest.mark.parametrize("analysis", ["cost", "aggregate"])
 def test_the_published_analysis_knows_no_prior(analysis):
     words = {**reports.SHAPE, "prior": reports.guesses(), "prior_weight": 12}
-    with pytest.raises(UsageError, match="`prior` goes with `analysis` tight"):
+    with pytest.raises(UsageError, match="use `analysis` tight with `prior`"):
         getattr(pate, analysis)(reports.votes(), "gnmax", analysis="paper", **words)
 
 

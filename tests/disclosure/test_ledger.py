@@ -89,7 +89,7 @@ def test_rounds_of_different_records_do_not_add():
         name="b",
     )
     five = replace(make("b"), rounds=(shared,))
-    words = "other `teachers_per_record` or `groups` have no common neighbours"
+    words = "runs with different `teachers_per_record` or `groups` have no common neighbours"
     assert words in refusal(LedgerError, one.__add__, five)
     assert len((five + replace(five, rounds=(replace(shared, id="d"),))).rounds) == 2
 
@@ -208,8 +208,8 @@ def test_a_device_that_never_ends_is_no_ledger():
         ),
         (
             make("b", orders=[2.0, 8.0]),
-            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; keep "
-            "them in runs with the same `order`",
+            "ledgers can be added only with the same orders, got [2.0, 7.5] and [2.0, 8.0]; use "
+            "the same `order` in all runs",
         ),
         (make("a", seed=3), "a round is given twice; give every ledger once"),
     ],

@@ -110,7 +110,7 @@ def test_a_draw_from_rounds_that_nobody_told_of_has_no_total():
         id="d", outcome=Outcome.RELEASED, time=None,
         draw=ReleasePlan(ReleaseKind.UPPER, DELTA, 8.0, 0.01, 20.0), drawn_from=("round x",),
     )  # fmt: skip
-    with pytest.raises(LedgerError, match="does not tell of"):
+    with pytest.raises(LedgerError, match="the record does not contain"):
         total_of([labelled("a"), drawn])
     known = replace(drawn, drawn_from=("round a",))
     assert total_of([labelled("a"), known]).epsilon > 0.0

@@ -86,11 +86,11 @@ def test_out_of_reach():
         (
             {"classes": 3, "teachers": 9, "epsilon": 1.0, "labels": 2},
             UsageError,
-            "several `labels`",
+            "each of the `labels` is yes or no",
         ),
         ({"classes": 2, "teachers": 9, "epsilon": 0.0}, ParameterError, "`target_epsilon`"),
         ({"classes": 2, "teachers": 0, "epsilon": 1.0}, ParameterError, "teachers"),
-        ({"classes": 2, "teachers": 9, "answers": 9, "queries": 5}, UsageError, "of 5 rows"),
+        ({"classes": 2, "teachers": 9, "answers": 9, "queries": 5}, UsageError, "there are 5 rows"),
     ],
 )
 def test_bad_questions_are_refused_in_one_line(given, kind, line):

@@ -114,7 +114,7 @@ def _record(asked: dict[str, Any], view: View) -> RecordPlace:
     """Return the record of the run, which no output may replace, in place of its name."""
     from pate_cli.verbs.promise import record_of
 
-    record = record_of(asked["votes"], asked, seeded="seed" in asked)
+    record = record_of(asked)
     for name in ("ensemble", "accept_lost_record"):
         asked.pop(name, None)
     if record.joined is not None:

@@ -34,9 +34,16 @@ from pate_cli.cli.terminal import (
 )
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import OutputError, PateError, UsageError
-from pate_cli.core.words import GONE
 from pate_cli.files.addresses import public_name
-from pate_cli.verbs.keywords import OFF, Keyword, check_all, keywords_of, nearest_to, with_options
+from pate_cli.verbs.keywords import (
+    GONE,
+    OFF,
+    Keyword,
+    check_all,
+    keywords_of,
+    nearest_to,
+    with_options,
+)
 
 Keywords = Mapping[str, Keyword]
 

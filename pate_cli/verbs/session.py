@@ -300,7 +300,7 @@ class Session:
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]
         said = json.dumps([encoded(settings), epsilon, most, texts], sort_keys=True)
         digest = hashlib.sha256(said.encode()).hexdigest()
-        place = record_of("-", asked, seeded=not self._key.private)
+        place = record_of(asked)
         self._file = file = place.file
         if file is None and asked["record"] is not False and self._key.private:
             raise UsageError(

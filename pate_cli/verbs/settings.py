@@ -22,8 +22,8 @@ from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.keywords import dashed
-from pate_cli.verbs.request import Votes, reading
+from pate_cli.verbs.keywords import Votes, dashed
+from pate_cli.verbs.request import reading
 from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
 from pate_cli.votes.opening import open_votes
@@ -70,10 +70,10 @@ _MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
 _KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
-def tuned(votes: Votes | None, asked: Mapping[str, Any]) -> Tuned:
+def tuned(asked: Mapping[str, Any]) -> Tuned:
     """Return the best settings for a goal; `asked` as `signatures.tune` has it."""
+    votes, release = asked["votes"], asked["release"]
     _check(votes, asked)
-    release = asked["release"]
     mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
     if mechanism not in _MECHANISMS:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -23,6 +23,7 @@ from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_
 from pate_cli.files.addresses import named, public_name, reading
 from pate_cli.files.document import encoded
 from pate_cli.files.results import Result
+from pate_cli.verbs.promise import budget_of
 
 _WORDS = ("run", "time", "votes", "mechanism", "published")
 _NUMBERS = ("epsilon", "delta", "total", "left")
@@ -143,14 +144,9 @@ class RecordCost(Result):
         return f"{runs}, {pair(self.total.epsilon, self.total.delta)} together"
 
 
-def record_cost(
-    record: SpendRecord | str | PathLike[str] | None,
-    *,
-    ensemble: str | None,
-    budget: Budget | None,
-    reports: Sequence[Report | str | PathLike[str]] | None,
-) -> RecordCost:
-    """Return all runs of a record with their total; see `signatures.spent`."""
+def record_cost(asked: Mapping[str, Any]) -> RecordCost:
+    """Return all runs of a record with their total; `asked` as `signatures.spent` has it."""
+    record, ensemble, reports = asked["record"], asked["ensemble"], asked["reports"]
     if (record is None) == (ensemble is None):
         raise UsageError("give a record, or the `ensemble` whose it is")
     name = None
@@ -158,8 +154,8 @@ def record_cost(
         file = _record_at(record, ensemble)
         file.refuse_run()
         record, name = file.record, file.name
-    runs = record.runs
-    budget = budget or next((run.budget for run in runs[::-1] if run.budget is not None), None)
+    runs, budgets = record.runs, (run.budget for run in record.runs[::-1])
+    budget = budget_of(asked) or next(filter(None, budgets), None)
     return RecordCost(
         name,
         runs,

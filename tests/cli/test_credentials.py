@@ -5,6 +5,7 @@ Commands and their options are found in the application: a new one is looked at 
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import traceback
@@ -152,6 +153,8 @@ def files(tmp_path_factory):
     (home / "groups.csv").write_text("group\n" + "a\n" * 40)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
+        # The record of these files is no test's to take over.
+        patch.setenv("XDG_STATE_HOME", os.devnull)
         runner = CliRunner()
         for words in (
             ("-o", "l.csv", "--report", "r.json"),

@@ -87,21 +87,3 @@ def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder
     (earlier,) = again["earlier_draws"]
     assert earlier["beta"] == found["sanitizer"]["beta"]
     assert "1 earlier release" in pate_cli.rdp_curve("again.json").covers
-
-
-def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftovers):
-    (folder / "bad.json").write_text('{"orders": [4], "rdp": [-1], "adjacency": "replace-one"}')
-    before = leftovers()
-    for name, said in (
-        ("bad.json", "every rdp of a curve must be between 0"),
-        ("first.json", "its kind is 'pate-report', this tool reads pate-rdp-curve"),
-        ("ledger", "its kind is 'pate-ledger'"),
-        ("missing.json", "cannot read missing.json"),
-    ):
-        line = refused(pate("release", ledger, "--external", name, "--report", "r.json"), 3)
-        assert said in line
-        assert name in line
-    (folder / "low.json").write_text(json.dumps(CURVE | {"orders": [2, 3, 3.5]}))
-    line = refused(pate("release", ledger, "--external", "low.json"), 3)
-    assert "says nothing at order 4" in line
-    assert leftovers() == sorted([*before, "low.json"])

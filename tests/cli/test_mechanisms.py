@@ -54,22 +54,6 @@ def ran(pate, votes, folder):
     return run
 
 
-def test_sure_students_are_reinforced_and_their_labels_say_so(ran, student, shares):
-    student()
-    report, labels, sources = ran(*STUDENT, "--threshold", 25, "--sigma1", "0.5 votes")
-    told = json.loads(pq.read_schema("l.parquet").metadata[b"pate"])["sources"]
-    assert "student: its own label, reinforced" in told
-    assert set(sources[::2]) == {"student"}
-    np.testing.assert_array_equal(labels[::2], shares[::2].argmax(axis=1))
-    assert "student" not in set(sources[1::2])
-    assert np.all((labels == -1) == (sources == "none"))
-    assert report["answers"] == np.sum(sources == "teachers") > 0
-    assert report["mechanism"]["confidence"] == 0.9
-    # A student is never sure enough for a confidence of 1.
-    _, _, sources = ran(*STUDENT, "--confidence", 1)
-    assert "student" not in set(sources)
-
-
 PREDICTED = "the student's predictions in student.parquet"
 NO_SUM = "has no probabilities that sum to 1 within 1e-6; give a softmax, or predict_proba"
 
@@ -158,24 +142,6 @@ def test_a_stable_epsilon_does_not_look_at_the_votes(pate, ran, counts, tmp_path
         other, _, _ = ran(*words, at=tmp_path / "other.npy")
         assert one["epsilon"] == other["epsilon"]
         assert one["mechanism"] == other["mechanism"]
-
-
-@pytest.mark.parametrize("words", STABLE, ids=lambda words: words[1])
-@pytest.mark.parametrize(
-    ("more", "what"),
-    [
-        (["--release", "upper"], "--release upper"),
-        (["--ledger", "l.json"], "a ledger"),
-        (["--analysis", "paper"], "--analysis paper"),
-    ],
-)
-def test_stable_mechanisms_have_nothing_to_sanitize(
-    pate, refused, votes, leftovers, words, more, what
-):
-    said = f"{what} does not go with {words[1]}, which has no Renyi cost to keep or to sanitize"
-    for dry in ([], ["--dry-run"]):
-        refused(pate("aggregate", votes, *words, *more, *dry), 2, said)
-    assert leftovers() == []
 
 
 # The MNIST row's release, λβ = 0.46: past a quarter the published theorem fails.

@@ -90,16 +90,6 @@ def test_classes_read_off_the_votes_claim_nothing(ran, labels, folder, release):
     claimed(settled)
 
 
-def test_a_dry_run_says_so(ran, pate, labels):
-    words = ["aggregate", "labels.npy", "--layout", "labels", "--dry-run"]
-    result = pate(*words)
-    priced = json.loads(result.stdout)
-    assert priced["sound"] is False
-    assert priced["warnings"] == [CLASSES]
-    assert f"pate: warning: {priced['warnings'][0]}" in result.stderr.splitlines()
-    assert ran(*words, "--classes", 4)["sound"] is True
-
-
 def everyone(queries):
     return [(query, teacher, teacher % 2) for query in queries for teacher in range(TEACHERS)]
 

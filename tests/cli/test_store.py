@@ -224,15 +224,6 @@ def test_a_report_on_a_store_is_explained_and_verified(store, pate):
     assert "sesame" not in told.stderr + found.stdout + found.stderr
 
 
-@pytest.mark.parametrize("scheme", ["s3", "gs"])
-def test_ledgers_are_read_from_disk_alone(scheme, pate):
-    done = pate("release", f"{scheme}://x:sesame@b/a.ledger", "--report", "r.json")
-    assert done.exit_code == 2
-    assert done.stderr.startswith(f"pate: {scheme}://b/a.ledger must be on disk: ")
-    assert "sesame" not in done.stderr
-    assert not Path("r.json").exists()
-
-
 def test_votes_on_a_store_that_change(store, pate, monkeypatch):
     address, client, bucket, _ = store
     monkeypatch.setattr(fold, "_ENTRIES", 10 * CLASSES)

@@ -63,8 +63,6 @@ def aggregate(
     copy = "-" if copies else report if dry_run else None
     summed_up = by_person and "-" not in (report, labels)
     asked["keep_ledger"] = ledger is not None
-    if dry_run and "checkpoint" in asked:
-        raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
     row = reached(asked.get("checkpoint"))
     if row is not None:
         kept = public_name(asked["checkpoint"])

@@ -31,13 +31,7 @@ from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.runs import Outcome, Run, Spent
-from pate_cli.disclosure.verification import (
-    FAILED,
-    PROMISE,
-    checks_of,
-    faults_of_runs,
-    same_cost,
-)
+from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of, faults_of_runs, same_cost
 from pate_cli.files.addresses import (
     LARGEST,
     has_no_name,

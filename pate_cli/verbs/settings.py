@@ -23,10 +23,9 @@ from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
 from pate_cli.run.fold import nothing_seen
 from pate_cli.verbs.keywords import Votes, dashed
-from pate_cli.verbs.request import reading
+from pate_cli.verbs.request import PARAMETERS, reading, requested
 from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
-from pate_cli.votes.opening import open_votes
 
 
 def planned(asked: Mapping[str, Any]) -> Plan:
@@ -78,7 +77,7 @@ def tuned(asked: Mapping[str, Any]) -> Tuned:
     if mechanism not in _MECHANISMS:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
     kinds = _KINDS if release is None else (ReleaseKind(release),)
-    model, basis = _made_up(asked) if votes is None else _model(votes, asked)
+    model, basis = _made_up(asked) if votes is None else _model(asked)
     found = tuned_on(
         model,
         [
@@ -133,17 +132,12 @@ def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     return model, {"votes": "synthetic", **recipe}
 
 
-def _model(votes: Votes, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
-    """The votes of a file, with the guesses of a prior, and in numbers what they are."""
-    with open_votes(votes, **reading(asked)) as file:
-        file.refuse_unlisted("what is asked")
-        file.refuse_unmatched()
-        k = asked["teachers_per_record"]
-        if file.facts.groups:
-            if k != 1:
-                raise UsageError("`teachers_per_record` does not go with `groups`")
-            k = max(group.votes_per_record for group in file.facts.groups)
-        queries = file.rows_for("max_queries", asked["max_queries"])
+def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
+    """Return the votes of a file, with the guesses of a prior, and in numbers what they are."""
+    own = dict.fromkeys((*PARAMETERS, "prior", "prior_weight"))
+    here = {"mechanism": MechanismName.GNMAX, "engine": "local", "workers": 1}
+    with requested({**asked, **own, **here}) as request:
+        file, queries, mechanism = request.file, request.queries, request.mechanism
         prior = None if asked["prior"] is None else prior_of(asked["prior"], file)
         counts, guesses = [], []
         for batch in file.batches(limit=queries):
@@ -153,8 +147,8 @@ def _model(votes: Votes, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str,
         model = VoteModel(
             stacked(counts),
             file.teachers,
-            teachers_per_record=k,
-            votes_together=bool(file.facts.groups) and file.votes_together,
+            teachers_per_record=mechanism.teachers_per_record,
+            votes_together=mechanism.votes_together,
             guesses=np.concatenate(guesses) if guesses else None,
         )
         basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}

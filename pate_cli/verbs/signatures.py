@@ -22,16 +22,7 @@ from pate_cli.core.words import (
     ReleaseKind,
 )
 from pate_cli.verbs.door import like, verb
-from pate_cli.verbs.keywords import (
-    Count,
-    Delta,
-    Epsilon,
-    File,
-    Guesses,
-    Order,
-    Share,
-    Votes,
-)
+from pate_cli.verbs.keywords import Count, Delta, Epsilon, File, Guesses, Order, Share, Votes
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace

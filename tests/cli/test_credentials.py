@@ -5,7 +5,6 @@ Commands and their options are found in the application: a new one is looked at 
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import traceback
@@ -153,8 +152,6 @@ def files(tmp_path_factory):
     (home / "groups.csv").write_text("group\n" + "a\n" * 40)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(home)
-        # The record of these files is no test's to take over.
-        patch.setenv("XDG_STATE_HOME", os.devnull)
         runner = CliRunner()
         for words in (
             ("-o", "l.csv", "--report", "r.json"),
@@ -163,7 +160,8 @@ def files(tmp_path_factory):
             done = runner.invoke(app.app, ["aggregate", "votes.npy", *map(str, SHARES), *words])
             assert done.exit_code == 0, done.stderr
         Path("curve.json").write_text(pate_library.rdp_curve("r.json").to_json())
-    return home
+    # The ledger names the record, which a release may take over: that of the copy stays.
+    return shutil.copytree(home, tmp_path_factory.mktemp("copy"), dirs_exist_ok=True)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ docstrings and the reference page are made from `keywords_of(verb)`.
 
 from __future__ import annotations
 
-import configparser
 import difflib
 import enum
 import inspect
@@ -18,11 +17,11 @@ from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core import words
 from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.said import texts_of
 
 Count: TypeAlias = int
 Epsilon: TypeAlias = float
@@ -98,14 +97,9 @@ class HelpEntry:
     everyday: bool
 
 
-_FILE: Final = configparser.ConfigParser(delimiters="=", interpolation=None)
-_FILE.read_string(Path(__file__).with_name("help.ini").read_text("utf-8"))
+_TEXTS: Final = texts_of(__file__, "help.ini")
 _TABLES: Final = {
-    title.removeprefix(_TABLE): {
-        name: " ".join(text.split()) for name, text in _FILE[title].items()
-    }
-    for title in _FILE.sections()
-    if title.startswith(_TABLE)
+    title.removeprefix(_TABLE): rows for title, rows in _TEXTS.items() if title.startswith(_TABLE)
 }
 OFF: Final = _TABLES["off"]
 """Options that stand for False, by what they switch off."""
@@ -116,13 +110,12 @@ GONE: Final = _TABLES["gone"]
 def _read() -> dict[tuple[str, str], HelpEntry]:
     """Return the entries of help.ini by verb and name; those of all verbs have no verb."""
     found: dict[tuple[str, str], HelpEntry] = {}
-    for title, rows in _FILE.items():
+    for title, texts in _TEXTS.items():
         if not title.startswith(_TABLE):
             told, _, group = title.rpartition(": ")
             verbs = told.replace("--help-all", "").split() or [""]
-            for name, text in rows.items():
-                said = " ".join(text.split()).format_map(vars(words))
-                entry = HelpEntry(said, group, "--help-all" not in told)
+            for name, text in texts.items():
+                entry = HelpEntry(text.format_map(vars(words)), group, "--help-all" not in told)
                 found |= {(verb, name): entry for verb in verbs}
     return found
 

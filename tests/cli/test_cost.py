@@ -8,7 +8,6 @@ from itertools import product
 import numpy as np
 import pytest
 
-from pate_cli.core.words import MechanismName
 from pate_cli.planning.cost import TIGHT_ORDERS
 from slices import some
 
@@ -21,13 +20,6 @@ def priced(pate, votes):
         return json.loads(result.stdout)
 
     return run
-
-
-@pytest.fixture
-def student(folder, counts):
-    random = np.random.default_rng(5)
-    np.save(folder / "student.npy", random.dirichlet(np.full(4, 0.4), size=len(counts)))
-    return folder / "student.npy"
 
 
 MECHANISMS = [[], ["--mechanism", "gnmax"], ["--mechanism", "lnmax"]]
@@ -82,27 +74,3 @@ def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, fol
     assert pate("cost", votes, "--per-query", "rows.npy").exit_code == 2
     assert pate("cost", votes, "--per-query", "rows.txt").exit_code == 2
     assert leftovers() == ["rows.csv"]
-
-
-def test_mechanisms_side_by_side(priced):
-    found = priced("--compare")
-    assert found["releasable"] is False
-    rows = {row["mechanism"]: row for row in found["compare"]}
-    # One needs a student, the other is for names that nobody listed.
-    others = {MechanismName.INTERACTIVE, MechanismName.OPEN_VOCABULARY}
-    assert list(rows) == [name.value for name in MechanismName if name not in others]
-    target = found["matched_answers"]
-    assert target == pytest.approx(priced()["expected_answers"], rel=1e-12)
-    for row in rows.values():
-        if row["note"].endswith("the file ends before so many answers"):
-            assert row["queries"] == 60
-            assert row["expected_answers"] < target
-        else:
-            assert target - 1e-6 <= row["expected_answers"] < target + 1.0
-            assert row["queries"] <= 60
-        assert 0.5 < row["agreement"] <= 1.0
-        assert (row["epsilon"] is None) == (row["mechanism"] in ("stability", "sparse-vector"))
-        assert row["data_independent"] > (row["epsilon"] or 0.0)
-    assert rows["confident"]["queries"] == 60
-    every = {rows[name]["queries"] for name in ("gnmax", "lnmax")}
-    assert every == {int(np.ceil(target))}

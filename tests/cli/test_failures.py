@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import json
 import os
 import re
 import signal
@@ -112,15 +111,6 @@ def test_a_full_stdout_says_what_was_released_before(shell, votes, leftovers):
         "labels.report.json, labels.csv stays"
     )
     assert leftovers() == ["labels.csv", "labels.report.json"]
-
-
-@needs_full
-def test_notes_that_cannot_be_written_do_not_stop_a_run(shell, votes, leftovers):
-    with FULL.open("wb") as full:
-        result = shell("aggregate", votes, stderr=full)
-    assert result.returncode == 0
-    assert json.loads(result.stdout)["queries"] == 60
-    assert leftovers() == ["votes.labels.parquet", "votes.report.json"]
 
 
 def test_a_closed_stdout_is_noticed_before_anything_is_spent(command, votes, leftovers):

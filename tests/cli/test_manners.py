@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.cli.command import COMMANDS, keywords_of_command, load
-from pate_cli.core.stamps import __version__
 from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import source
 from slices import some
@@ -239,15 +238,3 @@ def test_a_wrong_command_is_one_line_too(pate, refused):
     line = "no such command 'agregate'; did you mean 'aggregate'? pate --help tells more"
     refused(pate("agregate", "x.npy"), 2, line)
     refused(pate("--frob"), 2, "no such option: --frob; pate --help tells more")
-
-
-def test_version(pate):
-    for flag in ("--version", "-V"):
-        assert pate(flag).stdout == f"pate {__version__}\n"
-
-
-@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_printed(pate, name):
-    result = pate(env={"_PATE_COMPLETE": f"source_{name}"})
-    assert result.exit_code == 0, result.stderr
-    assert f"_PATE_COMPLETE=complete_{name}" in result.stdout

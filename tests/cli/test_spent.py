@@ -23,14 +23,6 @@ def account(pate, votes):
     return f"{votes}.spent.json"
 
 
-def test_a_table_tells_the_same(pate, account):
-    done = pate("spent", account, "--table", "--budget", 7)
-    assert done.stdout.startswith("2 runs, epsilon ")
-    assert "if you chose later runs after seeing earlier results: epsilon" in done.stdout
-    assert "budget 7 at delta 0.001: " in done.stdout
-    assert "of 20 labels" in done.stdout
-
-
 def test_reports_are_held_against_it(pate, votes, account):
     done = pate("spent", account, "--verify", "0.json", "--verify", "1.json")
     assert done.exit_code == 0

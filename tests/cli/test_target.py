@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +16,6 @@ import record_files
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Outcome
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.document import encoded
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.vote_file import VoteFile
@@ -58,30 +56,6 @@ def spent_of(report):
 
 def names(folder):
     return sorted(path.name for path in folder.iterdir())
-
-
-def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
-    heads(refuse=False)
-    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "-o", "labels.csv")
-    assert done.exit_code == 0, done.stderr
-    report = json.loads(done.stdout)
-    assert (report["epsilon"], report["epsilon_kind"], report["sound"]) == (1.5, "target", True)
-    assert report["rounds"][0]["target"] == {
-        "epsilon": 1.5,
-        "delta": 1e-5,
-        "refusal_epsilon": 0.75,
-        "bound": "two-tail",
-        "test_orders": TargetPlan.of(1.5, delta=1e-5).orders.tolist(),
-    }
-    assert {one["id"] for one in report["statements"] if one["holds"]} == {
-        "all-votes",
-        "refusal",
-    }
-    assert "whatever the votes" in report["summary"]
-    assert spent_of(report) == (1, 1.5, 1e-5)
-    assert (folder / "labels.csv").read_text().count("\n") == 61
-    assert stat.S_IMODE(Path(RECORD).stat().st_mode) == 0o644
-    assert attempts()[0]["outcome"] == "labelled"
 
 
 def test_a_run_that_would_hardly_pass_is_not_started(pate, votes, folder, heads):

@@ -167,16 +167,6 @@ def test_a_misspelt_keyword_gets_the_nearest_right_one(verb, wrong, right):
     assert str(refused.value) == f"{verb.__name__} takes no `{wrong}`; did you mean `{right}`?"
 
 
-def test_a_keyword_near_none_is_refused_as_well():
-    with pytest.raises(UsageError) as refused:
-        pate.aggregate(VOTES, xyzzy=1)
-    assert str(refused.value) == "aggregate takes no `xyzzy`"
-    with pytest.raises(UsageError) as refused:
-        pate.aggregate(VOTES, dry_run=True)
-    told = "aggregate takes no `dry_run`; `quote` with the same keywords spends nothing"
-    assert str(refused.value) == told
-
-
 @pytest.mark.parametrize("name", GONE)
 def test_a_keyword_that_is_gone_says_what_to_use_instead(name):
     for verb in VERBS:

@@ -22,7 +22,7 @@ from pate_cli.core.words import Bound, LabelFormat
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.report import Checked, LabelFile, parse_report
+from pate_cli.disclosure.report import Checked, parse_report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.verification import (
     COUNTS,
@@ -202,12 +202,6 @@ def test_a_report_of_a_session_holds_when_more_was_asked_since(tmp_path):
     assert failed(HERE(late, record=rolled_back)) == {Checked.RECORD}
 
 
-def test_this_run_stands_among_its_runs_as_it_is(kept):
-    data = dataclasses.replace(kept[0], labels=LabelFile(LabelFormat.CSV, 9, "0" * 64)).to_dict()
-    for field, value in (("time", "2020-01-01T00:00:00Z"), ("id", "0" * 32)):
-        assert Checked.COMPUTED in failed(of(put(data, ("spent", "runs", 2, field), value)))
-
-
 # ------------------------------------------------------------------------------------- the labels
 
 FORMATS = list(LabelFormat)
@@ -245,17 +239,6 @@ def test_labels_are_of_the_format_that_the_report_says(said, tmp_path):
     signed = report.with_labels(tmp_path / "labels.parquet")
     told = dataclasses.replace(signed, labels=dataclasses.replace(signed.labels, format=said))
     assert HERE(told, tmp_path / "labels.parquet").holds is (said is LabelFormat.PARQUET)
-
-
-@pytest.mark.parametrize("label_format", FORMATS)
-def test_labels_of_another_run_have_other_counts(label_format, tmp_path):
-    """Even where a hash was made for them."""
-    report, _ = reports.made("stability")
-    _, labels = reports.made("sparse-vector")
-    path = tmp_path / f"labels.{label_format}"
-    labels.save(path)
-    inside = {COUNTS, *([Checked.LABELS] * (label_format in TELLING))}
-    assert failed(HERE(report.with_labels(path), path)) == inside
 
 
 def carried(report, labels, tmp_path):
@@ -308,15 +291,6 @@ def test_labels_stripped_of_their_settings(tmp_path):
         parquet.write_table(table, tmp_path / "l.parquet")
         signed = report.with_labels(tmp_path / "l.parquet")
         assert not HERE(signed, tmp_path / "l.parquet").holds
-
-
-def test_labels_are_those_of_a_later_release_of_their_ledger(tmp_path):
-    """The draw that labels carry stays charged, whatever is drawn later."""
-    report, labels = reports.made("upper")
-    plan = report.rounds[0].sanitizer
-    later = again(report, sanitizer=dataclasses.replace(plan, sigma=50.0))
-    assert later.data_independent.epsilon > report.data_independent.epsilon
-    assert carried(later, labels, tmp_path) == "as the report has them"
 
 
 # ----------------------------------------------------------------------------------- the prior

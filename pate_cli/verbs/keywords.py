@@ -184,9 +184,9 @@ class Keyword:
         own_word = () if self.word is None else (self.word.__name__,)
         self.strict = set(types) <= {*KINDS, *own_word}
         self.range = "".join(kind.range for kind in self.kinds)
-        own = (metavars[each.lower()] for each in (name, *types) if each.lower() in metavars)
-        kind = next((each.metavar for each in self.kinds), "")
-        self.metavar = "" if self.flag else next(own, "|".join(self.choices)) or kind
+        written = [metavars.get(name), *(_TABLES["metavar of type"].get(t.lower()) for t in types)]
+        written += ["|".join(self.choices), *(kind.metavar for kind in self.kinds)]
+        self.metavar = "" if self.flag else next(filter(None, written), "")
 
     def complete(self, incomplete: str) -> list[str]:
         """Return the words that begin so, for the shell."""

@@ -31,7 +31,7 @@ from pate_cli.accounting.sensitivity import (
     smooth_sensitivity,
     widened,
 )
-from pate_cli.core.arrays import Floats, Ints, column_ends, each_once
+from pate_cli.core.arrays import Floats, Ints, each_once
 
 _CHUNK_CELLS = 2_000_000
 
@@ -177,8 +177,8 @@ class TallySum:
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
     """A number for each cell, in the order of cells, and the way back: numbers sort far sooner."""
-    low, high = column_ends(cells)
-    sizes = high - low + 1
+    low = cells.min(axis=0)
+    sizes = cells.max(axis=0) - low + 1
     if math.prod(sizes.tolist()) < np.iinfo(np.int64).max:
         # By hand: `np.ravel_multi_index` takes 64 columns at most, and there may be one a class.
         steps = np.cumprod([1, *sizes[:0:-1]])[::-1]

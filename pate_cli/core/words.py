@@ -1,4 +1,4 @@
-"""The words that options take, their defaults, and what replaced words that are gone.
+"""The words that options take, and their defaults.
 
 It is light, for the command line imports it first.
 """
@@ -41,8 +41,6 @@ class _Word(enum.StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
-        if isinstance(value, str) and value in GONE_WORDS:
-            raise ParameterError(f"`{cls._called}` {value} is gone: {GONE_WORDS[value]}")
         raise ParameterError(f"`{cls._called}` must be one of {', '.join(cls)}, got {value!r}")
 
 
@@ -193,9 +191,3 @@ VOTE_SUFFIXES: Final = {
 
 VOTE_FORMATS: Final = ", ".join(VOTE_SUFFIXES)
 """The formats of votes, for messages and help."""
-
-GONE_WORDS: Final = {
-    "permute-and-flip": "use lnmax, which has the same epsilon an answer",
-    "unbiased": "use upper, which is a bound and not too low about half the time",
-}
-"""What completes "... is gone: ", by a word that a parameter took."""

@@ -18,7 +18,7 @@ from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import Labels
-from pate_cli.run.checkpoint import Checkpoint, reached
+from pate_cli.run.checkpoint import Checkpoint, begun
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import publishing
@@ -59,7 +59,7 @@ class Aggregation:
 def labelled(asked: Mapping[str, Any]) -> Aggregation:
     """Open, price, refuse, enter, draw, settle and write; `asked` as `signatures.aggregate`."""
     began, progress = now(), asked["progress"] or nothing_seen
-    record, resumed = record_of(asked), reached(asked["checkpoint"]) is not None
+    record, resumed = record_of(asked), begun(asked["checkpoint"])
     with (
         publishing(asked["into"], records=record.paths, resumed=resumed) as place,
         requested(asked) as request,

@@ -177,14 +177,6 @@ def test_a_keyword_that_is_gone_says_what_to_use_instead(name):
         assert str(refused.value) == f"`{name}` is gone: {GONE[name]}"
 
 
-def test_a_word_that_is_gone_says_what_to_use_instead():
-    with pytest.raises(ParameterError) as refused:
-        pate.aggregate(VOTES, "permute-and-flip")
-    assert str(refused.value) == (
-        "`mechanism` permute-and-flip is gone: use lnmax, which has the same epsilon an answer"
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [

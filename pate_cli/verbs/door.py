@@ -47,7 +47,8 @@ def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _R
     tells of each parameter.
 
     Args:
-        work: module and name, such as `spent.record_cost`, of a function of all parameters by name.
+        work: module and name of what does the work, such as `reports.record_cost`: a function of
+            all parameters by name.
 
     Raises:
         UsageError: a keyword that the verb does not have; the message names the nearest one.

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from pate_cli.run.publication import Into
     from pate_cli.verbs.aggregate import Aggregation
     from pate_cli.verbs.release import Released
-    from pate_cli.verbs.spent import RecordCost
+    from pate_cli.verbs.reports import RecordCost
     from pate_cli.votes.groups import Groups
     from pate_cli.votes.join import Queries
     from pate_cli.votes.names import Aliases, LabelNames
@@ -406,7 +406,7 @@ def session(
     """Take the settings of a `Session`, whose signature this is."""
 
 
-@verb("spent.record_cost")
+@verb("reports.record_cost")
 def spent(
     record: SpendRecord | File | None = None,
     *,
@@ -432,7 +432,7 @@ def spent(
     """
 
 
-@verb("verify.verified")
+@verb("reports.verified")
 def verify(
     report: Report | File | bytes,
     labels: File | None = None,
@@ -460,7 +460,7 @@ def verify(
     """
 
 
-@verb("verify.explained")
+@verb("reports.explained")
 def explain(report: Report | File) -> Explanation:
     """Say what a report promises, to whom and on what conditions, in plain sentences.
 

@@ -1,4 +1,4 @@
-"""The verb that shows an account: all runs of a record, what they cost, and their reports."""
+"""The verbs that read what was published: spent, of a record; verify and explain, of a report."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.entry import RecordPlace, told_record
+from pate_cli.disclosure.explain import Explanation, explanation_of
 from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
-from pate_cli.disclosure.report import Report, read_report
+from pate_cli.disclosure.report import Report, read_report, report_in
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
-from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
-from pate_cli.files.addresses import named, public_name, reading
+from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, Verification, checks_of
+from pate_cli.files.addresses import has_no_name, named, public_name, reading
 from pate_cli.files.document import encoded
 from pate_cli.files.results import Result
-from pate_cli.verbs.promise import budget_of
 
 _WORDS = ("run", "time", "votes", "mechanism", "published")
 _NUMBERS = ("epsilon", "delta", "total", "left")
@@ -155,7 +155,8 @@ def record_cost(asked: Mapping[str, Any]) -> RecordCost:
         file.refuse_run()
         record, name = file.record, file.name
     runs, budgets = record.runs, (run.budget for run in record.runs[::-1])
-    budget = budget_of(asked) or next(filter(None, budgets), None)
+    stated = Budget.of(asked["budget"], delta=asked["budget_delta"], order=asked["budget_order"])
+    budget = stated or next(filter(None, budgets), None)
     return RecordCost(
         name,
         runs,
@@ -248,3 +249,26 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     told = 0 if report.spent is None else report.spent.count
     found = f"a total of {told} runs, all in the record"
     return Check.of(name, faults, found if own is None else f"run {own.id}, {own.outcome}")
+
+
+def verified(asked: Mapping[str, Any]) -> Verification:
+    """Return all checks of a report; `asked` as `signatures.verify` has it."""
+    labels, prior, record = asked["labels"], asked["prior"], asked["record"]
+    priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
+    for file in (labels, *priors):
+        if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
+            raise UsageError(
+                f"{public_name(file)}: is a pipe, and what goes with a report is read more than "
+                "once; give a file"
+            )
+    found = report_in(asked["report"])
+    known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
+    compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
+    checks = checks_of(found, **compared, library=asked["with_dp_accounting"])
+    return Verification(found.epsilon, found.delta, tuple(checks))
+
+
+def explained(asked: Mapping[str, Any]) -> Explanation:
+    """Return a report in plain sentences; `asked` as `signatures.explain` has it."""
+    found = report_in(asked["report"])
+    return explanation_of(found, list(checks_of(found)))

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import pate_cli as pate_library
-from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import report_schema
 from pate_cli.verbs.signatures import quote
 
@@ -71,25 +70,3 @@ def test_each_group_has_its_epsilon_and_the_headline_is_the_largest(pate, words)
         alone = quote(counts, pate_library.ConfidentGNMax(**mechanism), layout="counts", delta=1e-3)
         assert own["epsilon"] == alone.epsilon
     assert light["epsilon"] < 0.4 * heavy["epsilon"]
-
-
-def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, words, folder):
-    more = ["--mechanism", "lnmax", "--order", 8, "--ledger"]
-    reported(pate("aggregate", *words, *more, "one.ledger", "--release", "none"))
-    reported(pate("aggregate", *words, *more, "two.ledger", "-o", "l.csv", "--release", "none"))
-    ledger = Ledger.read("one.ledger")
-    assert [group.group for group in ledger.rounds[0].groups] == ["open", "strict"]
-    both = reported(pate("release", "one.ledger", "two.ledger", "--release", "none"))
-    one = reported(pate("release", "one.ledger", "--release", "none"))
-    for alone, added in zip(one["groups"], both["groups"], strict=True):
-        assert alone["epsilon"] < added["epsilon"] < 2.0 * alone["epsilon"]
-    drawn = reported(pate("release", "one.ledger", "--release", "upper"))
-    holds = {each["id"]: each["holds"] for each in drawn["statements"]}
-    assert holds["by-group"] is True
-    for sanitized, free in zip(drawn["groups"], one["groups"], strict=True):
-        assert sanitized["epsilon"] <= drawn["epsilon"]
-        # Below the headline only by a worst case in which the draw is counted.
-        assert sanitized["epsilon"] in (
-            drawn["epsilon"],
-            max(sanitized["epsilon"], free["epsilon"]),
-        )

@@ -64,20 +64,6 @@ def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
     assert Path(f"yes.{kind}").read_bytes() == expected
 
 
-def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, monkeypatch):
-    monkeypatch.setattr(fold, "_ENTRIES", 300)
-    line = ["aggregate", votes, *TOLD, "--seed", 5, "-o", "l.csv", "--report", "r.json"]
-    with monkeypatch.context() as broken:
-        broken.setattr("pate_cli.run.publication.Publication.publish", lambda *_: 1 / 0)
-        done = pate(*line, "--workers", 1, "--checkpoint", "kept")
-    assert done.exit_code == 1
-    assert not Path("l.csv").exists()
-    assert Path("kept").exists()
-    run(votes, "-o", "l.csv", "--checkpoint", "kept")
-    run(votes, "-o", "one.csv")
-    assert Path("l.csv").read_text() == Path("one.csv").read_text()
-
-
 def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
     public, _ = run(votes, "-o", "l.jsonl", "--max-queries", 7)
     assert public["queries"] == 21

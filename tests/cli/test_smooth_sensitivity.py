@@ -51,17 +51,6 @@ def test_it_is_the_maximum_of_the_discounted_curve_and_its_ceiling(found, words)
     assert_consistent(found(*words))
 
 
-def test_it_is_what_a_run_keeps_in_its_ledger(pate, votes, folder, found):
-    one = found(*WORDS)
-    words = [*WORDS, "--sigma-release", 9, "--release", "none", "--ledger", "l.json"]
-    assert pate("aggregate", votes, *words).exit_code == 0
-    ledger = json.loads((folder / "l.json").read_text())
-    assert ledger["orders"] == [4.0]
-    np.testing.assert_allclose(ledger["sensitivity"][0], one["local_sensitivity"], rtol=1e-12)
-    assert ledger["ceiling"][0] == pytest.approx(one["ceiling"], rel=1e-12)
-    assert ledger["rdp"][0] == pytest.approx(one["rdp"], rel=1e-12)
-
-
 @pytest.mark.parametrize("command", ["smooth-sensitivity", "aggregate"])
 @pytest.mark.parametrize(
     ("sigma", "order", "which"), [(1.0, 3, "C6"), (3.0, 30, "C6"), (6.4, 14, "C")]

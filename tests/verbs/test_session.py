@@ -196,18 +196,6 @@ def test_what_is_no_id_is_refused(name):
         assert session.asked == 0
 
 
-def test_labels_are_those_that_were_given():
-    with small(label_names=NAMES, classes=None) as session:
-        session.ask(AGREED, id="first")
-        session.ask(AGREED)
-        session.ask([7, 240, 3], id="third")
-        labels = session.labels
-    assert labels.ids.tolist() == ["first", "0", "third"]
-    assert labels.columns()["label"].tolist() == ["cat", "cat", "dog"]
-    with small(label_names=NAMES, classes=None) as again:
-        assert again.labels.labels.tolist() == labels.labels.tolist()
-
-
 # --- the record ----------------------------------------------------------------------------------
 
 

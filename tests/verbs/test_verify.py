@@ -117,15 +117,6 @@ def test_an_honest_report_holds_and_what_nobody_can_check_is_named(kind):
     assert left <= set(data["not_checked"])
 
 
-@pytest.mark.parametrize("kind", reports.NO_PROMISE)
-def test_a_report_that_promises_nothing_does_not_hold(kind):
-    """Its numbers are right all the same."""
-    found = HERE(reports.made(kind)[0].to_json().encode())
-    assert (found.holds, failed(found)) == (False, {PROMISE})
-    assert found.headline() == "does not hold: promise"
-    assert told(found)[PROMISE] == reports.made(kind)[0].summary
-
-
 # ------------------------------------------------------------------- what no run says of itself
 
 

@@ -256,10 +256,10 @@ def keywords_of(
 
 
 def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None:
-    """Check every value, and that no two of them exclude each other.
+    """Check every value, that no two exclude each other, and that none lacks what it goes with.
 
     Raises:
-        UsageError: two of them exclude each other.
+        UsageError: two of them exclude each other, or one is given without what it goes with.
         ParameterError: a value of the wrong type or out of range.
     """
     for name, value in given.items():
@@ -273,6 +273,9 @@ def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None
                     for each in (name, other)
                 )
                 raise UsageError(f"{both} contradict each other; give one of them")
+        partners = [n for n in _TABLES["goes with"].get(name, "").split() if n in keywords]
+        if partners and said.keys().isdisjoint(partners):
+            raise UsageError(f"`{name}` goes with `{partners[0]}`")
 
 
 def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:

@@ -231,12 +231,10 @@ def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
     """Return the votes with those of a prior, if one is given."""
     prior, weight = asked["prior"], asked["prior_weight"]
-    if prior is not None:
-        votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
-        return with_votes_of_prior(file, prior, votes).guessed(queries)
-    if weight is not None:
-        raise UsageError("`prior_weight` goes with `prior`")
-    return file
+    if prior is None:
+        return file
+    votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
+    return with_votes_of_prior(file, prior, votes).guessed(queries)
 
 
 def prior_votes(weight: Amount | float | str, teachers: int) -> int:

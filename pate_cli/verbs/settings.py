@@ -42,8 +42,6 @@ def planned(asked: Mapping[str, Any]) -> Plan:
         shared = max(group.votes_per_record for group in groups.public)
     if (classes is None) == (labels is None):
         raise UsageError("give `classes`, or `labels` where a query has several")
-    if weight is not None and accuracy is None:
-        raise UsageError("`prior_weight` goes with `prior_accuracy`")
     count, agreement = classes or 2, asked["agreement"]
     guessed = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
     return planning.plan(
@@ -114,13 +112,9 @@ def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
         raise UsageError(
             "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
         )
-    if votes is not None and asked["synthetic"] is not None:
-        raise UsageError("`synthetic` looks at no votes; leave out VOTES")
     for name in (*reading(asked), "max_queries", "prior", "public_votes"):
         if votes is None and asked[name] not in (None, False):
             raise UsageError(f"`{name}` needs VOTES; `synthetic` says all of its own")
-    if asked["prior_weight"] is not None and votes is not None and asked["prior"] is None:
-        raise UsageError("`prior_weight` needs `prior`, the guesses that it weighs")
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:

@@ -111,7 +111,7 @@ def _behind_door(
                 asked["progress"] = shown.enter_context(progress(called))
             return function(*args[:methods], **asked)
 
-    own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)] if bound else []
+    own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)] if methods else []
     shown = signature.replace(parameters=[*own, *signature.parameters.values()])
     door.__dict__["__signature__"] = shown
     return door

@@ -41,7 +41,7 @@ def budget_of(asked: Mapping[str, Any]) -> Budget | None:
 
 
 def record_of(asked: Mapping[str, Any]) -> RecordPlace:
-    """Return the record that keywords name, or that the votes have; a session has none of these."""
+    """Return the record that keywords name, or that the votes have; a session has no votes."""
     return RecordPlace.of(
         asked.get("votes"),
         record=asked.get("record"),
@@ -222,14 +222,14 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
         raise UsageError(f"`analysis` {analysis} does not go with `groups`")
     if kind is ReleaseKind.NONE and plain and not ledger:
         return None
-    if request.composed is not None and (not tight or kind is not ReleaseKind.NONE or ledger):
-        raise UsageError(
-            f"{request.composed} has no Renyi cost to keep or to sanitize: `analysis` paper, "
-            "`release` upper and a ledger do not go with it"
-        )
-    if request.composed is not None:
+    if request.composed is None:
+        return plan_of(kind, [(request.scored, request.queries)], asked)
+    if tight and kind is ReleaseKind.NONE and not ledger:
         return None
-    return plan_of(kind, [(request.scored, request.queries)], asked)
+    raise UsageError(
+        f"{request.composed} has no Renyi cost to keep or to sanitize: `analysis` paper, `release` "
+        "upper and a ledger do not go with it"
+    )
 
 
 def refuse_dear(settings: Settings, most: float | None) -> None:

@@ -49,6 +49,7 @@ from pate_cli.verbs.door import brief, opened_by
 from pate_cli.verbs.promise import budget_of, record_of, refuse_dear, run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
+from pate_cli.votes.checks import MOST_TEACHERS
 from pate_cli.votes.facts import Facts, Group, PriorFacts
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import ClassNames, Unmatched
@@ -468,6 +469,8 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
     teachers = _count("teachers", asked["teachers"], groups, "groups")
     if groups is not None:
         teachers = int(groups.total)
+    if teachers > MOST_TEACHERS:
+        raise ParameterError(f"`teachers` must be at most {MOST_TEACHERS}")
     given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
     if mechanism_class(mechanism).listed:
         names = names_of(given, normalise, aliases)

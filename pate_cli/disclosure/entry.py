@@ -44,7 +44,7 @@ from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import locked
 from pate_cli.files.outputs import make_folder, writing
-from pate_cli.files.protected import note, places_of
+from pate_cli.files.protected import places_of
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _BLOCK: Final = 1 << 16
@@ -422,8 +422,7 @@ class Entry:
 
         Raises:
             UnreachableError: earlier runs and this one together cost more than `budget`.
-            UsageError: a budget, and no record that could tell what is spent of it; an output in
-                the place of the record.
+            UsageError: a budget, and no record that could tell what is spent of it.
             LedgerError: runs in the record protect others than this one does, or it goes on in
                 another.
         """
@@ -434,7 +433,6 @@ class Entry:
         self._place, self._budget, self._refuse = place, budget, refuse
         self._run = run and replace(run, budget=budget, votes=place.votes)
         self._beside, self._fresh = beside or SpendRecord(), False
-        note("the record of what was spent", *place.paths)
         self._check()
 
     def enter(self) -> None:

@@ -39,7 +39,6 @@ from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
-from pate_cli.files.protected import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -326,7 +325,6 @@ class Session:
                 Entry(place, new, budget=budget_of(asked), refuse=refuse_known).enter()
             if file is None:
                 return new
-        note("the record of what was spent", file.path)
         with held([file]):
             run = known(file.record)
             if run is None:

@@ -256,7 +256,7 @@ def test_there_are_no_more_than_a_million_teachers():
 HUGE = 10**400
 
 
-@pytest.mark.parametrize("value", [True, HUGE, -HUGE, Fraction(81, 2)])
+@pytest.mark.parametrize("value", [True, HUGE, -HUGE, Fraction(81, 2)], ids=lambda it: f"{it!s:.9}")
 @pytest.mark.parametrize("name", ["sigma2", "target_epsilon", "max_epsilon", "budget", "order"])
 def test_what_is_no_number_is_refused_by_its_name(name, value):
     """True is none, nor is a whole number beyond all real ones; a fraction is made one by hand."""

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.votes.join import names_of
-from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts
+from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts, shown
 from refusals import refusal
 
 NAMES = ("cat", "Guinea pig", "Ärger", "straße", "C.")
@@ -150,11 +150,17 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
         ({"names": ("cat", "\ud800")}, "`label_names`: '"),
         ({"names": ("cat", 3)}, "`label_names`: 3 is empty, or no text"),
         ({"names": ("cat",)}, "`label_names`: at least 2 names are needed, got 1"),
-        ({"aliases": {"a": "bird"}}, "`aliases`: 'a' stands for 'bird', which is none of `label_"),
+        (
+            {"aliases": {"a": "bird"}},
+            "`aliases`: 'a' stands for 'bird', which is none of `label_na",
+        ),
         ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, which is none of `label_names`"),
         ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty, or no text"),
         ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty, or no text"),
-        ({"aliases": {"DOG": "cat"}}, "`aliases`: 'DOG' stands for 'cat', which is not the only"),
+        (
+            {"aliases": {"DOG": "cat"}},
+            "`aliases`: 'DOG' stands for 'cat', which is not the only one",
+        ),
         ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', which is not"),
     ],
 )
@@ -225,3 +231,9 @@ def test_names_travel_and_compare():
     assert (hash(copy), repr(copy)) == (hash(names), repr(names))
     assert copy.places(["katze", None]).tolist() == [0, -1]
     assert repr(names) != repr(ClassNames(NAMES, normalise=True))
+
+
+def test_few_names_are_shown():
+    """A thousand names make no line of a thousand names."""
+    assert shown(["a", "b", "c"]) == "a, b, c"
+    assert shown(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

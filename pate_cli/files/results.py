@@ -32,12 +32,12 @@ class Result(ABC):
 
     @property
     def releasable(self) -> bool:
-        """False for what describes the votes; its files are its owner's alone."""
+        """Return False for what describes the votes; its files are its owner's alone."""
         return False
 
     @property
     def secret(self) -> bool:
-        """True for what is its owner's alone; what is not to be published need not be."""
+        """Return True for what is its owner's alone; what is not to be published need not be."""
         return not self.releasable
 
     @abstractmethod
@@ -141,9 +141,11 @@ def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
             names = parquet.read_schema(file).names
         elif kind is LabelFormat.ARROW:
             names = ipc.open_file(file).schema.names
-        else:
-            line = file.readline(_LONGEST_LINE).decode()
-            names = json.loads(line) if kind is LabelFormat.JSONL else next(csv.reader([line]))
+        elif kind is LabelFormat.JSONL:
+            names = json.loads(file.readline(_LONGEST_LINE))
+        else:  # a name may break the line
+            start = io.StringIO(file.read(_LONGEST_LINE).decode(errors="replace"), newline="")
+            names = next(csv.reader(start))
     return tuple(names)
 
 

@@ -90,6 +90,30 @@ def test_votes_behind_a_descriptor(shell, npy, words):
     assert npy.read_bytes() == before
 
 
+def test_a_record_behind_a_descriptor(shell, pate, npy):
+    """Found by the votes that it belongs to: what is added behind its last line damages it."""
+    made = pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, "--spend", "v.npy.spent.json", *NOISE)
+    assert made.exit_code == 0, made.stderr
+    before = Path("v.npy.spent.json").read_bytes()
+    with Path("v.npy.spent.json").open("ab") as stdout:
+        done = shell("spent", "v.npy", stdout=stdout)
+    assert done.returncode == 2
+    assert b"standard output is the record of what was spent" in done.stderr
+    assert Path("v.npy.spent.json").read_bytes() == before
+
+
+def test_queries_of_a_session_behind_a_descriptor(shell, folder):
+    """An answer to its own answer would never end."""
+    asks = folder / "asks.jsonl"
+    asks.write_text(before := '{"counts": [3, 0]}\n{"counts"}\n')
+    asked = ["--teachers", 3, "--classes", 2, "--max-queries", 2, "--no-record"]
+    with asks.open("rb") as stdin, asks.open("ab") as stdout:
+        done = shell("session", *asked, *NOISE[:-1], stdin=stdin, stdout=stdout)
+    assert done.returncode == 2
+    assert b"standard output is the queries" in done.stderr
+    assert asks.read_text() == before
+
+
 @pytest.mark.parametrize("votes", ["d", "d/*.parquet", "{}/d/", "file://{}/d", "file://{}/d/*"])
 @pytest.mark.parametrize("output", ["d/a.parquet", "link.parquet"])
 def test_a_part_of_the_votes(votes, output, kept, parts, folder):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -119,6 +120,30 @@ def test_a_bad_line_is_answered_and_the_session_goes_on(here):
     assert [each.get("id") for each in answered] == ["a", None, "b"]
 
 
+@pytest.mark.parametrize(
+    ("counts", "asked"),
+    [
+        (["80", 10, 10, 0], "--classes 4"),
+        ([None, None], "--classes 4"),
+        ([], "--label-names ant,bee"),
+        ([80, 10, 10, 0], "--mechanism open-vocabulary"),
+        ([1, 0], "--groups two.csv --classes 2"),
+    ],
+)
+def test_counts_that_are_none_cost_nothing(here, counts, asked):
+    """A line that says counts is no list of what each teacher said, however it looks."""
+    (here.folder / "asks.jsonl").write_text(json.dumps({"counts": counts}) + "\n")
+    (here.folder / "two.csv").write_text("group,weight\na,1\nb,1\n")
+    line = f"session --mechanism gnmax --sigma2 40 --teachers 100 --max-queries 9 {asked} --seed 5"
+    if "open" in asked:
+        line = line.replace("--mechanism gnmax --sigma2 40 ", "")
+    if "groups" in asked:
+        line = line.replace("--teachers 100", "--max-epsilon 9").replace("40", "4")
+    ran = here(f"{line} --no-record", stdin=here.folder / "asks.jsonl")
+    assert ran.code == 0
+    assert "error" in json.loads(ran.stdout)
+
+
 def test_a_session_takes_its_target_by_the_name_that_runs_have():
     with pate.Session(teachers=100, classes=4, target_epsilon=2.0, **TEST) as session:
         assert session.rule.epsilon <= 2.0
@@ -173,6 +198,13 @@ def test_no_output_replaces_votes(here):
     assert (here.folder / "counts.npy").read_bytes() == before
 
 
+def test_labels_make_way_also_where_the_column_of_ids_breaks_the_line(here):
+    FRAME.assign(**{"a\nb": inputs.IDS}).to_parquet(here.folder / "v.parquet")
+    line = "aggregate v.parquet --mechanism gnmax --sigma2 40 --no-record -o l.csv --force"
+    for _ in range(2):
+        assert here([*line.split(), "--id-column", "a\nb"]).code == 0
+
+
 # Targets and plans.
 
 
@@ -217,3 +249,25 @@ def test_false_is_no_name_of_a_record(here):
 def test_there_are_no_more_than_a_million_teachers():
     with pytest.raises(pate.PateError):
         pate.quote(inputs.SAID, **GNMAX, layout="labels", classes=4, teachers=2_000_000)
+    with pytest.raises(pate.PateError):
+        pate.Session(teachers=2_000_000, classes=4, max_queries=9, **TEST)
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize("value", [True, HUGE, -HUGE, Fraction(81, 2)], ids=lambda it: f"{it!s:.9}")
+@pytest.mark.parametrize("name", ["sigma2", "target_epsilon", "max_epsilon", "budget", "order"])
+def test_what_is_no_number_is_refused_by_its_name(name, value):
+    """True is none, nor is a whole number beyond all real ones; a fraction is made one by hand."""
+    if name == "sigma2" and isinstance(value, Fraction):
+        value = "40.5.1"
+    with pytest.raises(pate.PateError, match=name):
+        pate.quote(inputs.COUNTS, **{**GNMAX, name: value})
+
+
+@pytest.mark.parametrize("name", ["max_queries", "teachers"])
+def test_a_session_of_too_many_is_refused(name):
+    given = {"teachers": 100, "classes": 4, "max_queries": 9, **TEST}
+    with pytest.raises(pate.PateError, match=name):
+        pate.Session(**{**given, name: HUGE})

@@ -191,7 +191,7 @@ def draw_sensitivity(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_report(found: Any, axes: Any = None) -> Any:
-    """Draw the ε that a Report states, its worst case and the textbook's, one bar each; public."""
+    """Draw three public bars: the ε that a Report states, the worst case, the textbook ε."""
     title = f"{found.answers} of {found.queries} {found.rows} answered"
     if not found.claimed:
         title += "; nothing is promised"

@@ -347,7 +347,7 @@ class Report(ReportFacts, Result):
         return [Pairs(told)]
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw the stated ε beside the worst case and the textbook's on matplotlib Axes. Public.
+        """Draw the stated ε beside the worst case and the textbook ε on matplotlib Axes. Public.
 
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.

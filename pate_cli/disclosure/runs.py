@@ -358,7 +358,7 @@ class Spent(Figure):
 
 
 def total_of(runs: Sequence[Run]) -> Figure:
-    """Return the total cost of runs if they were chosen beforehand; a single run by itself.
+    """Return the total cost of runs that were chosen beforehand. A single run has its own cost.
 
     Raises:
         LedgerError: there is no run, or a draw from rounds whose cost is unknown.

@@ -437,9 +437,9 @@ class ScoredMechanism(Mechanism):
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse sizes for which `state_costs` lacks memory, from public numbers alone.
+        """Refuse sizes for which `state_costs` needs too much memory. All numbers are public.
 
-        If it does not refuse, `state_costs` has enough memory for all votes.
+        Sizes that are not refused have enough memory, whatever the votes.
 
         Args:
             rows: the largest number of states in one call.

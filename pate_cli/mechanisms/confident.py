@@ -237,7 +237,7 @@ class ConfidentGNMax(ScoredMechanism):
             raise ParameterError(f"threshold must be finite, got {self.threshold}")
         if abs(self.threshold) > LARGEST:
             raise ParameterError(
-                f"threshold must be at most {LARGEST} either way, got {self.threshold}"
+                f"threshold must be between -{LARGEST} and {LARGEST}, got {self.threshold}"
             )
 
     @classmethod
@@ -388,7 +388,7 @@ class ConfidentGNMax(ScoredMechanism):
         return found
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse sizes for which the argmax, or its tie to the test, lacks memory."""
+        """Refuse sizes for which the cost of the two noisy steps needs too much memory."""
         self.argmax.check_states(rows, order=order, furthest=furthest)
         if self.slow_states:
             from pate_cli.accounting.gaussian.tied import check_tied_size

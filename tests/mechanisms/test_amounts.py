@@ -33,7 +33,7 @@ def test_what_could_be_a_share_is_refused_with_both_readings(value):
 
 @pytest.mark.parametrize("text", ["", "abc", "80 percent", "%", "8 0", None, [3], "1,5"])
 def test_what_is_no_number(text):
-    with pytest.raises(ParameterError, match="`sigma2` is a number of votes or a share"):
+    with pytest.raises(ParameterError, match="`sigma2` must be a number of votes, or a share"):
         Amount.of("sigma2", text)
 
 

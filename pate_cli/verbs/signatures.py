@@ -503,12 +503,12 @@ def verify(
         UsageError: the library is asked for and not installed; labels or a prior that come by a
             pipe, for they are read more than once.
         VoteError: the labels or the prior cannot be read.
-        LedgerError: the record cannot be read.
+        LedgerError: the record is not there, or cannot be read.
     """
-    from pate_cli.disclosure.record import SpendRecord
     from pate_cli.disclosure.report import report_in
     from pate_cli.disclosure.verification import Verification, checks_of
     from pate_cli.files.addresses import has_no_name, public_name
+    from pate_cli.verbs.spent import record_at
 
     priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
     for file in (labels, *priors):
@@ -518,7 +518,7 @@ def verify(
                 "once; give a file"
             )
     found = report_in(report)
-    known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
+    known = record_at(record).record if isinstance(record, str | PathLike) else record
     compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
     checks = checks_of(found, **compared, library=with_dp_accounting)
     return Verification(found.epsilon, found.delta, tuple(checks))

@@ -155,7 +155,7 @@ def record_cost(
         raise UsageError("give a record, or the `ensemble` whose it is")
     name = None
     if not isinstance(record, SpendRecord):
-        file = _record_at(record, ensemble)
+        file = record_at(record, ensemble)
         file.refuse_run()
         record, name = file.record, file.name
     runs = record.runs
@@ -220,7 +220,7 @@ def _down(left: float) -> str:
     return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
 
 
-def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> RecordFile:
+def record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
     """Return the record, which is there: a file of its own, or the one that votes have."""
     path = told_record(record, ensemble) or Path()
     with named(path):

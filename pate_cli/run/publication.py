@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from os import PathLike, fspath
+from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
@@ -17,7 +18,7 @@ from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import LabelFile, Report
 from pate_cli.files.addresses import public_name, report_beside
 from pate_cli.files.outputs import Outputs
-from pate_cli.files.protected import REPORT, current, watched
+from pate_cli.files.protected import REPORT, current, note, watched
 from pate_cli.labels.forms import FORMATS, labels_in, refuse_names
 from pate_cli.labels.labels import (
     NOTHING,
@@ -161,13 +162,16 @@ Into: TypeAlias = str | PathLike[str] | Destination | Publication | None
 
 
 @contextlib.contextmanager
-def publishing(into: Into, *, resumed: bool = False) -> Iterator[Publication]:
+def publishing(
+    into: Into, *, records: Sequence[Path] = (), resumed: bool = False
+) -> Iterator[Publication]:
     """Promise the outputs, which `Publication.publish` puts in place.
 
     What is a Publication already is left to whoever made it.
 
     Args:
         into: where to.
+        records: files that no output may replace.
         resumed: whether the run was cut short before, perhaps while it put outputs in place.
 
     Raises:
@@ -184,6 +188,7 @@ def publishing(into: Into, *, resumed: bool = False) -> Iterator[Publication]:
     to = into if isinstance(into, Destination) else Destination(into)
     # What is read in the block is known to the outputs, which replace none of it.
     with watched(), Outputs(force=to.force) as out:
+        note("the record of what was spent", *records)
         yield to.reserve(out, resumed=resumed)
 
 

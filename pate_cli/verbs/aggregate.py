@@ -70,7 +70,7 @@ def labelled(votes: Votes, asked: Mapping[str, Any]) -> Aggregation:
     budget, record = budget_of(asked), record_of(votes, asked, seeded=seed is not None)
     resumed = begun(asked["checkpoint"])
     with (
-        publishing(into, resumed=resumed) as place,
+        publishing(into, records=record.paths, resumed=resumed) as place,
         priced(votes, asked, budget, record, place.ledger) as (request, settings, account),
     ):
         # Refuse what could not end well, as far as public numbers tell.

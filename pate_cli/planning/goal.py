@@ -196,6 +196,8 @@ _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
 # So many rows of a file, evenly spaced, are looked at while a search is coarse.
 _ROWS = 4000
+# So much more agreement is asked for on the way: what is found keeps its floor once its rows settle.
+_MORE_AGREEMENT = 1e-4
 # Rows for a number of answers, in units of those that give it if they are always released.
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
 # Targets among which the first is sought, and those among which the least may be.
@@ -243,7 +245,8 @@ class TestedVotes(Pricing):
         return self._looks.look(settings, near)
 
     def _looked(self) -> TestedTarget:
-        shape = self.few, self._target, self.available, self.goal.min_agreement
+        floor = self.goal.min_agreement + _MORE_AGREEMENT
+        shape = self.few, self._target, self.available, floor
         return TestedTarget(*shape, above=self._above)
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:

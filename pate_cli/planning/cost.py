@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,13 +27,14 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
-from pate_cli.core.words import Analysis, Bound
+from pate_cli.core.words import Analysis
 from pate_cli.disclosure.cost import Cost, Figure, Rows
-from pate_cli.disclosure.target import TargetPlan, coin_orders, settled_bound, states_for
+from pate_cli.disclosure.target import TargetPlan, coin_orders, states_for
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism, plurality
 from pate_cli.planning import words
 from pate_cli.planning.forecast import worst_case_epsilon
+from pate_cli.planning.query_costs import QueryCosts
 from pate_cli.planning.search import least, most_rows
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.names import Unmatched
@@ -156,7 +157,7 @@ class VoteCost(Result):
         by_orders: ε at each order, [orders], nats.
         queries: every query at the best order, as `queries_at` has them.
         worst_case: the ε of the labels alone that holds whatever the votes.
-        target: how a target fares, if one was stated.
+        target: how a target fares, if one was stated; see `measure_target`.
         prior: whether a prior votes, too.
         unmatched: which votes are texts and no names; None where votes are no texts.
     """
@@ -170,7 +171,7 @@ class VoteCost(Result):
     by_orders: Floats
     queries: Columns
     worst_case: Figure
-    target: TargetOnVotes | None = None
+    target: Mapping[str, Any] | None = None
     prior: bool = False
     unmatched: Unmatched | None = None
 
@@ -270,7 +271,7 @@ class VoteCost(Result):
                 "by_plurality": self.histogram(),
                 **({"by_prior": self.by_prior()} if self.prior else {}),
             },
-            **({} if self.target is None else {"target": self.target.to_dict()}),
+            **({} if self.target is None else {"target": dict(self.target)}),
             **({} if self.unmatched is None else {"unmatched_votes": self.unmatched.to_dict()}),
         }
 
@@ -308,7 +309,7 @@ def measure_cost(
     delta: float,
     max_answers: int | None = None,
     analysis: CostAnalysis = TIGHT,
-    target: TargetOnVotes | None = None,
+    target: Mapping[str, Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
     """Price votes at some orders in total, and every query at the best of them. SECRET.
@@ -345,46 +346,6 @@ def measure_cost(
     )
 
 
-@dataclass(frozen=True)
-class TargetOnVotes:
-    """How a target fares. SECRET.
-
-    Attributes:
-        plan: the target and what is fixed with it.
-        bound: how the cost of the votes is bounded.
-        queries: rows that a run asks.
-        pass_probability: of these rows.
-        smallest_epsilon: by pass probability the least target, η in proportion; nats.
-        passing_queries: how many of the first rows pass with probability `LIKELY`; at most
-            `looked_at`.
-        looked_at: rows that were looked at.
-        orders: Rényi orders of the test.
-    """
-
-    plan: TargetPlan
-    bound: Bound
-    queries: int
-    pass_probability: float
-    smallest_epsilon: dict[float, float]
-    passing_queries: int
-    looked_at: int
-    orders: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, JSON-ready."""
-        plan, found = self.plan, dict(vars(self))
-        del found["plan"]
-        return {
-            "epsilon": plan.epsilon,
-            "delta": plan.delta,
-            "refusal_epsilon": plan.refusal_epsilon,
-            **found,
-            "bound": self.bound.value,
-            "smallest_epsilon": {f"{each:g}": at for each, at in self.smallest_epsilon.items()},
-            "orders": list(self.orders),
-        }
-
-
 def measure_target(
     votes: AskedRows,
     mechanism: ScoredMechanism,
@@ -392,22 +353,26 @@ def measure_target(
     *,
     queries: int,
     max_answers: int,
-) -> TargetOnVotes:
+) -> dict[str, Any]:
     """Return how a target fares on votes of which the first so many are asked. SECRET.
 
     Args:
         votes: over at least the queries that are asked.
         mechanism: the aggregator.
-        plan: the target.
+        plan: the target, whose bound is settled.
         queries, max_answers: k1 and k2 of the run.
+
+    Returns:
+        The target and the pass probability of these rows; `smallest_epsilon`, by probabilities in
+        `CHANCES` the least target, η in proportion, nats; and `passing_queries`, how many of the
+        rows that were looked at pass with probability `LIKELY`. Ready for JSON.
 
     Raises:
         UnreachableError: a target so far off that no other within reason would do.
     """
-    bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
     # Higher orders go with smaller targets.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
-    states = states_for(bound, mechanism, highest_order=highest)
+    states = states_for(plan.bound, mechanism, highest_order=highest)
     looked, places = Tally.with_places(
         np.concatenate([*votes.over(mechanism, OnCounts(states.of))])
     )
@@ -419,24 +384,25 @@ def measure_target(
         starts = range(0, len(looked.cells), _AT_ONCE)
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
-    def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
-        """Costs of the first rows by order and distance, and the orders of a target."""
-        orders = coin_orders(bound, mechanism, at.orders)
-        ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
-        times = np.bincount(places[:rows], minlength=looked.weights.size)
-        found = np.stack([by_state(order) @ times for order in orders.tolist()])
-        return np.minimum(found, ceiling[:, None]), orders
+    def known(at: TargetPlan) -> QueryCosts:
+        """Costs at the orders of a target."""
+        orders = coin_orders(plan.bound, mechanism, at.orders)
+        costs = np.stack([by_state(order) for order in orders.tolist()])
+        worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
+        return QueryCosts(orders, costs, worst, None, places, looked.queries)
 
-    def chance(at: TargetPlan, rows: int) -> float:
-        return float(at.chances(*costs(at, rows)))
+    def chance(at: TargetPlan, rows: int, costs: QueryCosts | None = None) -> float:
+        costs = costs or known(at)
+        most = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=costs.orders)
+        return float(costs.pass_probability(at, np.array([rows]), ceiling=most[None])[0, 0])
 
     def smallest(wanted: float) -> float:
         found = min(plan.epsilon, always)
         # The orders follow from the target: bisect with those of the last guess until it stays.
         for _ in range(_TRIES):
-            near = costs(plan.at(found), queries)
+            costs = known(plan.at(found))
             found = least(
-                lambda epsilon: bool(plan.at(epsilon).chances(*near) >= wanted),  # noqa: B023
+                lambda epsilon: chance(plan.at(epsilon), queries, costs) >= wanted,  # noqa: B023
                 start=found,
                 within=(found / _WIDEST, _WIDEST * found),
                 precision=_PRECISION,
@@ -447,51 +413,34 @@ def measure_target(
             found = min(round_up(found * _STEP), always)
         return found
 
-    return TargetOnVotes(
-        plan=plan,
-        bound=bound,
-        queries=queries,
-        pass_probability=1.0 if always <= plan.epsilon else chance(plan, queries),
-        smallest_epsilon={wanted: smallest(wanted) for wanted in CHANCES},
-        passing_queries=most_rows(
-            lambda rows: chance(plan, rows) >= LIKELY, available=looked.queries
+    costs = known(plan)
+    return {
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "refusal_epsilon": plan.refusal_epsilon,
+        "bound": plan.bound.value,
+        "queries": queries,
+        "pass_probability": 1.0 if always <= plan.epsilon else chance(plan, queries, costs),
+        "smallest_epsilon": {f"{wanted:g}": smallest(wanted) for wanted in CHANCES},
+        "passing_queries": most_rows(
+            lambda rows: chance(plan, rows, costs) >= LIKELY, available=looked.queries
         ),
-        looked_at=looked.queries,
-        orders=tuple(coin_orders(bound, mechanism, plan.orders).tolist()),
-    )
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One mechanism at the matched number of answers.
-
-    Attributes:
-        mechanism: its name.
-        queries: rows that had to be asked, from the first on.
-        expected_answers: of these rows; below the matched number where the file ends first.
-        agreement: expected share of the answers that equal the plurality.
-        epsilon: ε for these votes (tight analysis, best order), None where there is none.
-        order: the order of that ε.
-        data_independent: ε whatever the votes, with the matched number, rounded up, as public cap
-            on answers; below that of a run over the same queries without a cap.
-        note: what a reader should know.
-    """
-
-    mechanism: str
-    queries: int
-    expected_answers: float
-    agreement: float
-    epsilon: float | None
-    order: float | None
-    data_independent: float
-    note: str = ""
+        "looked_at": looked.queries,
+        "orders": costs.orders.tolist(),
+    }
 
 
 @dataclass(frozen=True, repr=False)
 class Compared(Result):
-    """Mechanisms at a matched number of expected answers. SECRET."""
+    """Mechanisms at a matched number of expected answers. SECRET.
 
-    rows: tuple[Comparison, ...]
+    Attributes:
+        rows: one entry a mechanism, see `compare_at`.
+        matched_answers: how many answers are expected of each.
+        delta: δ.
+    """
+
+    rows: tuple[dict[str, Any], ...]
     matched_answers: float
     delta: float
 
@@ -503,15 +452,14 @@ class Compared(Result):
             "matched_answers": self.matched_answers,
             "max_answers": math.ceil(self.matched_answers),
             "delta": self.delta,
-            "compare": [asdict(row) for row in self.rows],
+            "compare": list(self.rows),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
         """Return one row a mechanism; NaN where there is no ε for these votes."""
-        rows = [asdict(row) for row in self.rows]
         return {
-            name: np.array([np.nan if row[name] is None else row[name] for row in rows])
-            for name in rows[0]
+            name: np.array([np.nan if row[name] is None else row[name] for row in self.rows])
+            for name in self.rows[0]
         }
 
     def said(self) -> Said:
@@ -525,7 +473,7 @@ class Compared(Result):
 
 def compare_at(
     votes: AskedRows, build: Callable[[int], Mechanism], *, answers: float, delta: float
-) -> Comparison:
+) -> dict[str, Any]:
     """Ask a mechanism row by row until it is expected to have answered so often.
 
     Args:
@@ -533,6 +481,12 @@ def compare_at(
         build: makes the mechanism for a number of refusals to be afforded, if it counts them.
         answers: the number of answers to be matched.
         delta: δ in (0, 1).
+
+    Returns:
+        The rows that had to be asked, from the first on, and their expected answers, fewer where
+        the file ends first; the expected share of these that equal the plurality; ε for these votes
+        and its order, None where there are none; `data_independent`, ε whatever the votes with the
+        matched number, rounded up, as public cap on answers; and what a reader should know.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
@@ -556,16 +510,16 @@ def compare_at(
         most = worst.epsilon
     elif isinstance(mechanism, ComposedMechanism):
         most = mechanism.privacy(max(asked, 1), delta).epsilon
-    return Comparison(
-        mechanism=mechanism.name,
-        queries=asked,
-        expected_answers=expected,
-        agreement=agreeing / max(expected, 1e-12),
-        epsilon=epsilon,
-        order=order,
-        data_independent=round_up(most),
-        note="; ".join(notes),
-    )
+    return {
+        "mechanism": mechanism.name,
+        "queries": asked,
+        "expected_answers": expected,
+        "agreement": agreeing / max(expected, 1e-12),
+        "epsilon": epsilon,
+        "order": order,
+        "data_independent": round_up(most),
+        "note": "; ".join(notes),
+    }
 
 
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:

@@ -193,8 +193,6 @@ _LEAST_ABOVE, _MORE_ABOVE, _FROM_SHARE, _TO_SHARE = 1.01, 0.75, 0.1, 0.6
 _WORST_OF_TWO, _WORST_OF_MORE, _WORST_OF_FEW = 1.1, 1.22, 10.0
 # Under the two-tail bound, where a record moves one vote of a query and where it moves several.
 _TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
-# The distance whose cost stands for the others in R.
-_REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
@@ -207,8 +205,8 @@ class QueryCosts:
 
     Attributes:
         orders: λ, [orders].
-        distances: ascending from 0; costs between them are on straight lines, [distances].
-        costs: [orders, distances, states], nats.
+        costs: [orders, distances, states], nats, at all distances or at those of a search, between
+            which they are on straight lines.
         worst: what a row costs at most whatever its votes, [orders], nats.
         weights: how likely a run draws each state in each ensemble, [ensembles, states]; None for
             a file.
@@ -217,7 +215,6 @@ class QueryCosts:
     """
 
     orders: Floats
-    distances: Floats
     costs: Floats
     worst: Floats
     weights: Floats | None
@@ -238,8 +235,9 @@ class QueryCosts:
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
 
         def chances(profiles: Floats) -> Floats:
-            every = np.maximum(profiles @ to_every_distance(self.distances), 0.0)
-            return target.chances(np.minimum(every, most[..., None]), self.orders)
+            if profiles.shape[-1] < DISTANCES:
+                profiles = profiles @ to_every_distance(_LOOKED)
+            return target.chances(np.clip(profiles, 0.0, most[..., None]), self.orders)
 
         if self.weights is None:
             return chances(self._of_first(rows))[None]
@@ -273,7 +271,7 @@ class QueryCosts:
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
         """Profiles [values of R, ensembles, rows, orders, distances] along one line."""
         mean = np.moveaxis(self.costs @ weights.T, -1, 0)[:, None]
-        near = min(int(np.searchsorted(self.distances, _REFERENCE_DISTANCE)), mean.shape[-1] - 1)
+        near = 4 if mean.shape[-1] == DISTANCES else int(np.searchsorted(_LOOKED, 4))
         reference = self.costs[self.orders.size // 2, near]
         reference = reference / max(float(reference.max()), 1e-100)
         centred = reference - (weights @ reference)[:, None]
@@ -329,9 +327,7 @@ def quick_costs(
                 cost[:, _LOOKED >= _FARTHEST] = np.inf
             cost = np.minimum(cost, worst[:, None, None])
         found.append(
-            QueryCosts(
-                orders, _EVERY[_LOOKED], cost, worst, votes.weights, places, available or votes.rows
-            )
+            QueryCosts(orders, cost, worst, votes.weights, places, available or votes.rows)
         )
     return found
 
@@ -398,7 +394,7 @@ def exact_costs(
         costs = np.minimum(costs, worst[:, None, None])
     else:
         costs = np.stack([states.costs(order, found) for order in orders.tolist()])
-    return QueryCosts(orders, _EVERY, costs, worst, weights, places, votes.rows)
+    return QueryCosts(orders, costs, worst, weights, places, votes.rows)
 
 
 def _corrected(

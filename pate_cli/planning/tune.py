@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.said import Said
-from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
+from pate_cli.core.words import MechanismName, ReleaseKind
 from pate_cli.files.results import Result
 from pate_cli.planning import words
-from pate_cli.planning.goal import DRAWN, CappedVotes, Found, Goal, Pricing, TestedVotes
+from pate_cli.planning.goal import CappedVotes, Found, Goal, Pricing, TestedVotes
 from pate_cli.planning.sanitized import SanitizedVotes
 from pate_cli.planning.search import Candidate, Search, Tuning, keywords_of, line_of
 from pate_cli.planning.vote_model import VoteModel
@@ -70,22 +70,12 @@ class Tuned(Result):
     @property
     def settings(self) -> dict[str, Any]:
         """Return the best settings as keywords of `aggregate`."""
-        found, told, goal, row = self.best, self.best.forecast, self.best.goal, self.best.to_dict()
-        each, most, more = self.basis.get("rows_per_query", 1), told.worst_case, dict[str, Any]()
-        if found.max_answers is not None:
-            more["max_answers"] = max(found.max_answers // each, 1)
-        if found.target is None:
-            more["release"] = goal.release.value
-        else:
-            most, plan = found.target.epsilon, found.target
-            more |= {"target_epsilon": most, "refusal_epsilon": plan.refusal_epsilon}
-            more["bound"] = goal.bound.value
-        if found.drawn is not None:
-            more |= {name: row[name] for name in DRAWN}
-        elif most > CEILING:
-            more["max_epsilon"] = most
+        told, each = self.best.forecast, self.basis.get("rows_per_query", 1)
+        stated = dict(self.best.stated)
+        if "max_answers" in stated:
+            stated["max_answers"] = max(stated["max_answers"] // each, 1)
         rows = max(told.rows // each, 1)
-        return keywords_of(told.mechanism, queries=rows, delta=told.delta, **more)
+        return keywords_of(told.mechanism, queries=rows, delta=told.delta, **stated)
 
     @property
     def command(self) -> str:
@@ -212,8 +202,6 @@ class _Rounds:
                 break
             last = best.merit
             self._pricing.learn(best)
-        for best in self.best:
-            self._price([Candidate(best.settings, best.merit, best.forecast.rows)], last=True)
 
     def salvage(self) -> None:
         """Price the best of what was looked at before an interruption, if nothing is priced."""
@@ -226,9 +214,9 @@ class _Rounds:
         ranked = sorted(self._found.values(), key=lambda each: each.rank)
         return list({each.settings.mechanism_name: each for each in ranked}.values())
 
-    def _price(self, candidates: Sequence[Candidate], *, last: bool = False) -> None:
+    def _price(self, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
-            found = self._pricing.price(candidate, last=last)
+            found = self._pricing.price(candidate)
             if found is not None:
                 self._found[candidate.settings] = found
 

@@ -83,11 +83,6 @@ def test_out_of_reach():
     [
         ({"classes": 2}, UsageError, "are left out; a plan finds one of them"),
         ({"classes": 1, "teachers": 9, "epsilon": 1.0}, ParameterError, "`classes` must be at"),
-        (
-            {"classes": 3, "teachers": 9, "epsilon": 1.0, "labels": 2},
-            UsageError,
-            "several `labels`",
-        ),
         ({"classes": 2, "teachers": 9, "epsilon": 0.0}, ParameterError, "`target_epsilon`"),
         ({"classes": 2, "teachers": 0, "epsilon": 1.0}, ParameterError, "teachers"),
         ({"classes": 2, "teachers": 9, "answers": 9, "queries": 5}, UsageError, "of 5 rows"),

@@ -358,7 +358,6 @@ def exact_costs(
     *,
     rows: int,
     rough: bool = False,
-    searching: bool = False,
 ) -> QueryCosts:
     """Return the accountant's costs, at the orders and by the bound of a run.
 
@@ -368,7 +367,6 @@ def exact_costs(
         target: ε, δ, the price of failing and the bound that is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
         rough: whether less care will do, where each histogram takes long.
-        searching: whether still less will do, of made-up votes, for a choice among settings.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -389,7 +387,7 @@ def exact_costs(
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
     if bound is Bound.CONDITIONAL and dear and settings is not None:
         times = np.bincount(places, votes.row_weights.mean(axis=0)).astype(np.float64)
-        care = _care(votes, rough=rough, searching=searching)
+        care = _care(votes, rough=rough)
         costs = _corrected(votes.some(first), settings, orders, found, times, care)
         costs = np.minimum(costs, worst[:, None, None])
     else:
@@ -453,7 +451,7 @@ def _corrected(
     return np.maximum.accumulate(found, axis=1)
 
 
-def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, int]:
+def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
     """How many histograms are priced, at how many distances, and at how many at the middle order.
 
     No distances at the other orders mean that their costs are as far above the quick ones as at the
@@ -461,13 +459,11 @@ def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, 
     large part of them, and where there are many they tell little.
     """
     many = votes.most_votes > _MANY_TEACHERS
-    if searching:
-        return (40, 0, 12) if many else (40, 0, 16)
     if not rough:
         return (120, 12, 12) if many else (120, 24, _FARTHEST)
-    if many:
-        return (120, 0, 6) if votes.is_file else (120, 12, 12)
-    return 120, 12, 24
+    if votes.is_file:
+        return (120, 0, 6) if many else (120, 12, 24)
+    return 80, 0, 12
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:

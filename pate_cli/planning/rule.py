@@ -304,5 +304,5 @@ def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int, quick: boo
     votes, target, settings = goal.votes, goal.target, Tuning.of(mechanism)
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     if not quick or settings is None or votes.most_votes < FEW_VOTES or bound is Bound.TWO_TAIL:
-        return exact_costs(votes, mechanism, target, rows=rows, searching=True)
+        return exact_costs(votes, mechanism, target, rows=rows, rough=True)
     return quick_costs(votes, [settings], target, bound=bound)[0].with_worst_of(mechanism)

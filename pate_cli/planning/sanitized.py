@@ -79,16 +79,16 @@ class BestRelease:
     Attributes:
         mean: mean of the published ε over the draw, nats.
         sd: its standard deviation, nats.
-        order, beta, sigma: λ, β and σ_SS.
-        smooth: SS_β, nats.
+        order, beta, sigma_release: λ, β and σ_SS.
+        smooth_sensitivity: SS_β, nats.
     """
 
     mean: float
     sd: float
     order: float
     beta: float
-    sigma: float
-    smooth: float
+    sigma_release: float
+    smooth_sensitivity: float
 
     @property
     def value(self) -> float:
@@ -142,8 +142,8 @@ def best_release(
         sd=float(sd[at]),
         order=order,
         beta=float(betas[at[0]]),
-        sigma=float(sigmas[0, at[1]]),
-        smooth=float(smooth[at[0], 0]),
+        sigma_release=float(sigmas[0, at[1]]),
+        smooth_sensitivity=float(smooth[at[0], 0]),
     )
 
 
@@ -169,7 +169,10 @@ def choose_plan(
     Raises:
         ParameterError: a given number out of range, or an inadmissible pair of λ and β.
     """
-    check_given(delta=delta, order=order, beta=beta, sigma=sigma)
+    # What is given is refused before any work; nothing else is out of range.
+    at = 1.0001 if order is None else order
+    smooth = 1e-9 / max(at, 1.0) if beta is None else beta
+    ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
     if order is None or beta is None or sigma is None:
         best_at = _on_reference(rounds, delta=delta, beta=beta, sigma=sigma)
         if order is None:
@@ -178,21 +181,8 @@ def choose_plan(
         if best is None:
             raise ParameterError(f"no release at order {order:g} has a finite cost; lower `beta`")
         beta = float(f"{best.beta:.3g}") if beta is None else beta
-        sigma = float(f"{best.sigma:.3g}") if sigma is None else sigma
+        sigma = float(f"{best.sigma_release:.3g}") if sigma is None else sigma
     return ReleasePlan(kind, delta, order, beta, sigma)
-
-
-def check_given(
-    *, delta: float, order: float | None, beta: float | None, sigma: float | None
-) -> None:
-    """Refuse parameters that are out of range before any work; those left out are fine.
-
-    Raises:
-        ParameterError: a number out of range, or an inadmissible pair of λ and β.
-    """
-    at = 1.0001 if order is None else order
-    smooth = 1e-9 / max(at, 1.0) if beta is None else beta  # no order is 0: refused below
-    ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
 
 
 def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
@@ -369,7 +359,7 @@ class SanitizedVotes(Pricing):
         for _ in range(_ROUNDS):
             before, best = rows, priced.best(rows, delta=goal.delta, distances=distances)
             if best is not None:
-                numbers = map(three_digits, (best.order, best.beta, best.sigma))
+                numbers = map(three_digits, (best.order, best.beta, best.sigma_release))
                 plan = ReleasePlan(ReleaseKind.UPPER, goal.delta, *numbers)
                 found = best, plan, rows
             if goal.epsilon is None:

@@ -16,10 +16,10 @@ from typer.testing import CliRunner
 
 from pate_cli.cli.app import app
 from pate_cli.cli.terminal import stoppable
-from pate_cli.files import outputs
+from pate_cli.files import journal, outputs
 from pate_cli.files.journal import locked
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.run import checkpoint, engine
+from pate_cli.run import checkpoint
 from pate_cli.run.engine import Processes
 from tasks import squared
 
@@ -106,8 +106,25 @@ def test_one_at_a_time_where_there_are_locks_and_at_once_elsewhere(tmp_path, mon
     with locked([tmp_path / "one.json", tmp_path / "two.json"]):
         assert taken == [fcntl.LOCK_EX]
     monkeypatch.setitem(sys.modules, "fcntl", None)
-    with locked([tmp_path / "one.json"]):
+    journal._say_once.cache_clear()
+    with pytest.warns(UserWarning, match="no locks on files"), locked([tmp_path / "one.json"]):
         assert taken == [fcntl.LOCK_EX]
+
+
+@pytest.mark.usefixtures("elsewhere")
+def test_that_there_are_no_locks_is_said_once_before_anything_is_spent(votes, monkeypatch):
+    journal._say_once.cache_clear()
+    append, spent_before = journal.Journal.append, []
+
+    def appended(self, *lines):
+        spent_before.append(journal._say_once.cache_info().currsize)
+        append(self, *lines)
+
+    monkeypatch.setattr(journal.Journal, "append", appended)
+    result = done("aggregate", votes, "-o", "labels.csv", "--mechanism", "gnmax",
+                  "--sigma2", 20, "--max-queries", 3, "--spend", "r.json")  # fmt: skip
+    assert result.stderr.count("this system has no locks on files") == 1
+    assert spent_before[0] == 1
 
 
 @pytest.mark.usefixtures("elsewhere")
@@ -146,9 +163,3 @@ def test_processes_where_nothing_can_be_forked(monkeypatch):
     )
     assert [square for square, _ in Processes(2)(squared, range(4))] == [0, 1, 4, 9]
     assert asked == [None]  # the system's own
-
-
-def test_no_more_processes_than_windows_waits_for(monkeypatch):
-    monkeypatch.setattr(engine.sys, "platform", "win32")
-    assert Processes(200)._workers == 61
-    assert Processes(3)._workers == 3

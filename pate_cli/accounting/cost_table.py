@@ -1,17 +1,18 @@
-"""RDP cost of a tally of queries, and how far its neighbours could move it: one routine for all.
+"""RDP cost of a tally of queries, and how far neighbours could move this cost, for all mechanisms.
 
-A mechanism's cost is a function of a score, and one neighbour can move the score by a known amount
-at most. Scores live on a lattice: a row v (whole votes for the plurality, or cells of a real score;
-always 0 for mechanisms that do not look at it) and a column k on a `ScoreGrid`. Where the two are
-tied, what is within reach is looked for on another lattice (`RivalColumns`).
+A mechanism's cost is a function of a score, and one neighbour moves the score by at most a known
+amount. Scores lie on a lattice. The row v is the number of votes for the plurality, or a cell of a
+real score, or 0 for mechanisms that do not use it. The column k is a cell of a `ScoreGrid`. If v
+and the score are tied to each other, neighbours are sought on a second lattice (`RivalColumns`).
 
-**Within a distance** (`costs_within`), the profile of a release test. One vote moves a cell by at
-most one row and K columns, and the cost ρ(v, k) is non-decreasing in k. So
+**Within a distance** (`costs_within`): this is the profile of a release test. One vote moves a cell
+by at most one row and K columns, and the cost ρ(v, k) is non-decreasing in k. So
 
   u_d = Σ over queries of max over |v' − v| ≤ d of ρ(v', min(k + dK, last))
 
-bounds the cost at every vote file within d votes, and u_d(D') ≤ u_{d+1}(D) one vote apart, since
-the window at D' lies in the next one at D. Windows are of cells, not of blocks.
+bounds the cost at every vote file within d votes. For neighbours D, D' it satisfies u_d(D') ≤
+u_{d+1}(D), because the d-window at D' lies in the (d+1)-window at D. These windows consist of
+cells, not of blocks.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from pate_cli.accounting.sensitivity import (
     smooth_sensitivity,
     widened,
 )
-from pate_cli.core.arrays import Floats, Ints, column_ends, each_once
+from pate_cli.core.arrays import Floats, Ints, each_once
 
 _CHUNK_CELLS = 2_000_000
 
@@ -41,13 +42,13 @@ CostCells = Callable[[int, int, Ints], Floats]
 def costs_within(
     cost_cells: CostCells, *, rows: int, grid: ScoreGrid, cells: Ints, distances: Ints
 ) -> Floats:
-    """The most that queries in given cells could cost within given distances.
+    """Return the largest cost of queries in given cells within given distances.
 
     Args:
         cost_cells: cost_cells(a, b, columns) returns ρ for rows a ≤ v < b and these columns,
             [b − a, columns], nats.
         rows: number of rows of the lattice.
-        grid: its columns.
+        grid: the columns of the lattice.
         cells: (v, k), [cells, 2].
         distances: d ≥ 0 in ascending order, [distances].
 
@@ -57,8 +58,9 @@ def costs_within(
     found = np.zeros((distances.size, len(cells)))
     if found.size == 0:
         return found
-    # Rows that no window reaches are left out. Where a window goes over the end of the lattice,
-    # empty rows stand there: cut short, it would not lie in the next one of every neighbour.
+    # Rows that no window reaches are left out. If a window reaches beyond the end of the lattice,
+    # empty rows stand there: a shortened window would not lie in the next window of every
+    # neighbour.
     reach = int(distances[-1])
     lowest, highest = int(cells[:, 0].min()) - reach, int(cells[:, 0].max()) + reach + 1
     low, high = max(lowest, 0), min(highest, rows)
@@ -77,7 +79,7 @@ def costs_within(
             width = widened(window, width, 2 * distance + 1)
             chosen = np.flatnonzero(within[index])
             column = place[index, chosen] - start
-            # Two overlapping stretches cover the rows from row − d to row + d.
+            # Two overlapping windows cover the rows from row − d to row + d.
             first = row[chosen] - distance
             second = row[chosen] + distance + 1 - width
             found[index, chosen] = np.maximum(window[first, column], window[second, column])
@@ -85,22 +87,22 @@ def costs_within(
 
 
 _EVERY = slice(None)
-# Costs of cells at distances that are held at once.
+# The number of costs (cells times distances) that are in memory at once.
 _MOST_COSTS = 4_000_000
-# Nodes that are priced at once, until their cost has reached its cap.
+# Nodes whose cost is computed at once, until the cost has reached its cap.
 _NODES = 256
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How many queries fell into each lattice cell: all the accountant keeps of the votes. SECRET.
+    """How many queries fell into each lattice cell: this is all that the accountant keeps. SECRET.
 
-    A commutative monoid under `+` with exact integer sums, so batches, workers and their order
-    make no difference.
+    Tallies form a commutative monoid under `+` with exact integer sums. So the result does not
+    depend on batches, workers or their order.
 
     Attributes:
-        cells: distinct (v, k), [occupied, 2], or other numbers, sorted.
-        weights: queries in each, [occupied].
+        cells: distinct (v, k), [occupied, 2], or cells of other numbers, sorted.
+        weights: how many queries are in each cell, [occupied].
     """
 
     cells: Ints
@@ -108,12 +110,12 @@ class Tally:
 
     @classmethod
     def empty(cls, numbers: int = 2) -> Tally:
-        """No queries, whose cells would have so many numbers."""
+        """Return a tally without queries, whose cells have this many numbers."""
         return cls(np.zeros((0, numbers), dtype=np.int64), np.zeros(0, dtype=np.int64))
 
     @classmethod
     def of(cls, cells: Ints, weights: Ints | None = None) -> Tally:
-        """Count cells given one a query, or with weights."""
+        """Count cells, one per query, or with a weight for each."""
         if not len(cells):
             return cls(cells, np.zeros(0, dtype=np.int64))
         keys, cells_of = _keyed(cells)
@@ -128,7 +130,7 @@ class Tally:
 
     @classmethod
     def with_places(cls, cells: Ints) -> tuple[Tally, Ints]:
-        """Also which of the distinct cells each query is in, [queries]."""
+        """Return the tally, and for each query the place of its cell in the tally, [queries]."""
         if not len(cells):
             return cls.of(cells), np.zeros(0, dtype=np.int64)
         keys, cells_of = _keyed(cells)
@@ -137,7 +139,7 @@ class Tally:
 
     @classmethod
     def total(cls, parts: Sequence[Tally]) -> Tally:
-        """All of one or more together."""
+        """Return the sum of one or more tallies."""
         return cls.of(
             np.concatenate([part.cells for part in parts]),
             np.concatenate([part.weights for part in parts]),
@@ -148,22 +150,22 @@ class Tally:
 
     @property
     def queries(self) -> int:
-        """Number of queries counted."""
+        """The number of queries that were counted."""
         return int(self.weights.sum())
 
 
 class TallySum:
-    """Tallies added up, but not one by one. SECRET.
+    """A sum of tallies that adds several at a time. SECRET.
 
-    They wait until they hold as many cells as the sum so far.
+    New tallies wait until they hold as many cells as the sum so far.
     """
 
     def __init__(self) -> None:
-        """No queries."""
+        """Begin with no queries."""
         self._parts: list[Tally] = []
 
     def add(self, tally: Tally) -> None:
-        """Add the queries of another, whose cells have as many numbers."""
+        """Add a tally whose cells have as many numbers."""
         self._parts.append(tally)
         first, *waiting = (len(each.cells) for each in self._parts)
         if sum(waiting) >= first:
@@ -171,16 +173,18 @@ class TallySum:
 
     @property
     def total(self) -> Tally:
-        """All that were added."""
+        """Return the sum of all tallies that were added."""
         return Tally.total(self._parts or [Tally.empty()])
 
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
-    """A number for each cell, in the order of cells, and the way back: numbers sort far sooner."""
-    low, high = column_ends(cells)
-    sizes = high - low + 1
+    """Return a number for each cell, in the order of cells, and the inverse: numbers sort
+    faster.
+    """
+    low = cells.min(axis=0)
+    sizes = cells.max(axis=0) - low + 1
     if math.prod(sizes.tolist()) < np.iinfo(np.int64).max:
-        # By hand: `np.ravel_multi_index` takes 64 columns at most, and there may be one a class.
+        # `np.ravel_multi_index` takes at most 64 columns, and there may be one column per class.
         steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
         return (cells - low) @ steps, lambda found: found[:, None] // steps % sizes + low
     distinct, places = np.unique(cells, axis=0, return_inverse=True)
@@ -192,10 +196,10 @@ class Price:
     """RDP cost of queries at one order, and its local sensitivity by distance. SECRET.
 
     Attributes:
-        rdp: total cost, nats.
+        rdp: total RDP cost, nats.
         distances: ascending d ≥ 0, [distances].
         curve: LS_d summed over queries at these distances, nats.
-        ceiling: the vote-independent bound that stands for all farther distances, nats.
+        ceiling: a data-independent bound on LS_d at all larger distances, nats.
     """
 
     rdp: float
@@ -204,19 +208,21 @@ class Price:
     ceiling: float
 
     def smooth(self, beta: float) -> float:
-        """SS_β, nats; the distances must be 0, 1, …, D0 − 1."""
+        """Return SS_β, nats; the distances must be 0, 1, …, D0 − 1."""
         return smooth_sensitivity(self.curve, ceiling=self.ceiling, beta=beta)
 
     def discounted(self, beta: float) -> Floats:
-        """e^{−βd} LS_d per distance, whose maximum (with the ceiling's) is SS_β."""
+        """Return e^{−βd} LS_d for each distance; SS_β is the maximum of these and of the
+        ceiling's.
+        """
         return self.curve * np.exp(-beta * self.distances)
 
     def scaled(self, factor: float) -> Price:
-        """The price of so many times the queries."""
+        """Return the cost of `factor` times as many queries."""
         return Price(self.rdp * factor, self.distances, self.curve * factor, self.ceiling * factor)
 
     def __add__(self, other: Price) -> Price:
-        """The price of both, known at the same distances."""
+        """Return the cost of both sets of queries; both have the same distances."""
         return Price(
             self.rdp + other.rdp,
             self.distances,
@@ -226,11 +232,11 @@ class Price:
 
 
 class CostTable(ABC):
-    """A mechanism's cost on its lattice at one order. Public: it has seen no votes.
+    """A mechanism's cost on its lattice at one order. It is public, because it depends on no votes.
 
     Attributes:
         order: the Rényi order λ.
-        grid: columns of the scores that cells are of.
+        grid: the columns of scores.
     """
 
     order: float
@@ -238,38 +244,42 @@ class CostTable(ABC):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """Columns of the lattice, of which a neighbour moves a query by at most the stride."""
+        """The columns of the lattice; a neighbour moves a query by at most the stride."""
         return self.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Places of cells (v, k) on the lattice, (row, column), [cells, 2]."""
+        """Return the places (row, column) on the lattice of cells (v, k), [cells, 2]."""
         return cells
 
     @property
     @abstractmethod
     def lattice_rows(self) -> int:
-        """Rows of the lattice."""
+        """The number of rows of the lattice."""
 
     @property
     @abstractmethod
     def rows_per_block(self) -> int:
-        """Rows per block of sensitivities."""
+        """The number of rows in a block of sensitivities."""
 
     @abstractmethod
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """Cost on the lattice where start ≤ v < stop, [stop − start, columns], nats."""
+        """Return the cost on the lattice for start ≤ v < stop, [stop − start, columns], nats."""
 
     @abstractmethod
     def cost(self, cells: Ints) -> Floats:
-        """Cost of given cells (v, k), [cells], nats."""
+        """Return the cost of given cells (v, k), [cells], nats."""
 
     @abstractmethod
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Cost of cells by step of the mechanism, from the costs of their columns, [cells] each."""
+        """Return the cost of cells by step of the mechanism, given their columns' cost,
+        [cells] each.
+        """
 
     @property
     def sampled(self) -> bool:
-        """Whether sensitivities are for a choice only, from some rows of the lattice."""
+        """Whether sensitivities come from some rows only, and so serve for a choice, not as
+        bounds.
+        """
         return False
 
     @cached_property
@@ -284,7 +294,7 @@ class CostTable(ABC):
         )
 
     def price(self, tally: Tally, distances: Ints) -> Price:
-        """RDP cost of the tallied queries, and LS_d at ascending distances."""
+        """Return the RDP cost of the tallied queries, and LS_d at ascending distances."""
         return Price(
             rdp=float(self.cost(tally.cells) @ tally.weights),
             distances=distances,
@@ -300,7 +310,9 @@ class CostTable(ABC):
         )
 
     def within(self, cells: Ints, distances: Ints) -> Floats:
-        """The most that queries in these cells could cost at each distance, [distances, cells]."""
+        """Return the largest cost of queries in these cells within each distance,
+        [distances, cells].
+        """
         return costs_within(
             self.rows,
             rows=self.lattice_rows,
@@ -310,7 +322,7 @@ class CostTable(ABC):
         )
 
     def profile(self, tally: Tally, distances: Ints) -> Floats:
-        """u_d of the tallied queries at ascending distances, [distances], nats. SECRET."""
+        """Return u_d of the tallied queries at ascending distances, [distances], nats. SECRET."""
         total = np.zeros(distances.size)
         step = max(1, _MOST_COSTS // distances.size)
         for start in range(0, len(tally.cells), step):
@@ -320,15 +332,15 @@ class CostTable(ABC):
 
 
 def priced_to(cap: Floats, scores: Floats, bounds: Callable[[Floats, Ints], Floats]) -> Floats:
-    """F at ascending scores, made non-decreasing, [orders, scores], nats.
+    """Return the cost F at ascending scores, made non-decreasing, [orders, scores], nats.
 
-    Above the first score that costs as much as any votes do, none costs anything else, and none is
-    priced.
+    Above the first score whose cost reaches the cap, every score costs the cap, and F is not
+    computed.
 
     Args:
-        cap: what no score costs more than, [orders].
-        scores: [scores].
-        bounds: F at some scores for some of the orders, given by their places.
+        cap: the largest cost of any score, [orders].
+        scores: ascending scores, [scores].
+        bounds: returns F at some scores, for the orders with the given places.
     """
     costs = np.repeat(cap[:, None], scores.size, axis=1)
     left = np.arange(cap.size)
@@ -343,12 +355,12 @@ def priced_to(cap: Floats, scores: Floats, bounds: Callable[[Floats, Ints], Floa
 
 @dataclass(frozen=True, eq=False)
 class ScoreTable(CostTable):
-    """F̃, a function of one score alone: non-decreasing, rounded up to the nodes of its grid.
+    """A cost F̃ of one score alone: non-decreasing, and rounded up to the nodes of its grid.
 
     Attributes:
-        bound: F at scores [scores], nats; monotone but for the slack of a search, which the running
-            maximum absorbs.
-        cap: what `bound` is nowhere above, asked for with the values, nats.
+        bound: returns F at scores [scores], nats; a search makes F slightly non-monotone, and the
+            running maximum repairs this.
+        cap: returns the largest value of `bound`, nats.
     """
 
     order: float
@@ -358,12 +370,12 @@ class ScoreTable(CostTable):
 
     @property
     def lattice_rows(self) -> int:
-        """One."""
+        """The lattice has one row."""
         return 1
 
     @property
     def rows_per_block(self) -> int:
-        """One."""
+        """A block has one row."""
         return 1
 
     @cached_property
@@ -373,13 +385,13 @@ class ScoreTable(CostTable):
         return priced_to(cap, self.grid.nodes(), lambda scores, _: self.bound(scores)[None])[0]
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """The values, once per row."""
+        """Return the values, repeated for each row."""
         return np.repeat(self.values[columns][None, :], stop - start, axis=0)
 
     def cost(self, cells: Ints) -> Floats:
-        """F̃ at cells (·, k)."""
+        """Return F̃ at cells (·, k)."""
         return self.values[cells[:, 1]]
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """The one step there is."""
+        """Return the cost of the only step."""
         return {"argmax": column_rdp}

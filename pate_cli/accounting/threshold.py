@@ -1,22 +1,23 @@
 """The threshold step: is max_j n_j + N(0, σ1²) ≥ T?
 
-The output is one coin with p(v) = Φ((v − T)/σ1), v = max_j n_j, and one vote moves v by at most 1.
-A coin's Rényi divergence is convex in the other coin's p' and vanishes at p' = p, so the worst
-neighbour is v' = v ± 1 whether or not v is whole; both are kept at v = 0 and v = τ. The cost is
-exact: about 2/π of the λ/(2σ1²) that the paper charges, far from T much less.
+The output is one biased coin with p(v) = Φ((v − T)/σ1), where v = max_j n_j, and one vote moves v
+by at most 1. A coin's Rényi divergence is convex in the other coin's p' and vanishes at p' = p. So
+the worst neighbour is v' = v ± 1, whether or not v is whole. The code keeps both v' at v = 0 and v
+= τ. The cost is exact: near T it is about 2/π of the paper's λ/(2σ1²), and far from T it is much
+less.
 
-**A whole Confident query**: the test, then an argmax if it passed. The query's output is "no
-answer" or a label. By the chain rule, exact in the first step,
+**A whole Confident query** is the test, then an argmax if the test passes. The output of the query
+is "no answer" or a label. By the chain rule, which is exact in the first step,
 
   ρ = max over v' = v ± 1 and both directions of
       1/(λ−1) · log[(1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} e^{(λ−1) F(z)}],
 
-with F the cost of the argmax. ρ depends on the votes alone and not on the coin, so the sum over
-*all rows fixed in advance* is an RDP bound by ordinary composition; rows that a cap on answers
-left unread are charged like the others (charging up to the stop is not RDP).
+where F is the cost of the argmax. ρ depends on the votes alone, not on the result of the test. So
+ordinary composition makes the sum over *all rows fixed in advance* an RDP bound. Rows that a cap on
+answers left unread are charged like the others, because a sum up to the stop would be no RDP bound.
 
-DEPARTURE. The paper charges the threshold on every query and the argmax on those answered, and
-reports the expectation: a Jensen gap away from a Rényi divergence, and below it.
+DEPARTURE. The paper charges the threshold on every query and the argmax on answered queries, and
+reports the expectation. By Jensen's inequality this expectation is below the Rényi divergence.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from scipy.special import log_ndtr
 from pate_cli.accounting.divergence import bernoulli_excess
 from pate_cli.core.arrays import Floats
 
-# e^{(λ−1)F} is carried through logs beyond this exponent.
+# Above this exponent, e^{(λ−1)F} is computed through logarithms.
 _LARGE = 500.0
 
 
 @dataclass(frozen=True)
 class PassMoments:
-    """Part of the threshold in the cost of a whole query, per neighbour and direction.
+    """The threshold's part in the cost of a whole query, per neighbour and direction.
 
     Attributes:
         excess: J − 1 of the coin alone, [4, *v.shape] (v' = v − 1 and v + 1, forward and reverse).
-        log_weight: log of the answering branch's p^λ p'^{1−λ} (or p'^λ p^{1−λ}), same shape.
+        log_weight: log of p^λ p'^{1−λ} (or p'^λ p^{1−λ}) of an answer, of the same shape.
         order: the Rényi order λ.
     """
 
@@ -49,14 +50,14 @@ class PassMoments:
     order: float
 
     def take(self, index: NDArray[np.int64]) -> PassMoments:
-        """The moments of some scores of a vector of them."""
+        """Return the moments of the scores with these indices."""
         return PassMoments(self.excess[:, index], self.log_weight[:, index], self.order)
 
 
 def pass_moments(
     v: Floats, *, threshold: float, sigma: float, order: float, moved: int = 1
 ) -> PassMoments:
-    """The four (neighbour, direction) cases of one threshold test at scores v, any shape.
+    """Return the four (neighbour, direction) cases of one threshold test at scores v, any shape.
 
     A neighbour moves v by at most `moved` ≥ 1 votes.
     """
@@ -76,14 +77,14 @@ def pass_moments(
 def cell_moments(
     low: Floats, *, width: float, threshold: float, sigma: float, order: float, moved: int = 1
 ) -> PassMoments:
-    """Upper bounds on `pass_moments` over whole cells low ≤ v ≤ low + width of real scores.
+    """Return upper bounds on `pass_moments` over whole cells low ≤ v ≤ low + width of real scores.
 
-    Whole scores alone understate real ones (T = 8, σ1 = 1, λ = 3: the largest cost is 1.0783, at
-    whole v only 1.0605). Each cell is cut into pieces of length h. A function whose derivative
-    stays in [D⁻, D⁺] on a piece is at most the larger of its ends plus h(D⁺ − D⁻)/4 there. The
-    branches of a moment are e^A with A = λ log Φ(±x) − (λ−1) log Φ(±x'), and since the hazard
-    φ/Φ decreases, the derivatives of A, and so those of e^A and of their sum, have bounds from the
-    piece's ends.
+    The maximum over whole scores is too small for real scores (for T = 8, σ1 = 1, λ = 3 the largest
+    cost is 1.0783, but at whole v it is 1.0605). So each cell is cut into pieces of length h. If
+    the derivative of a function stays in [D⁻, D⁺] on a piece, the function is at most the larger of
+    its two end values plus h(D⁺ − D⁻)/4. The parts of a moment are e^A with A = λ log Φ(±x) − (λ−1)
+    log Φ(±x'). Because the hazard φ/Φ decreases, the ends of a piece bound the derivatives of A,
+    and so the derivatives of e^A and of the sum of the parts.
     """
     if width == 0.0:
         return pass_moments(low, threshold=threshold, sigma=sigma, order=order, moved=moved)
@@ -113,13 +114,14 @@ def cell_moments(
 def _branch(
     first: Floats, second: Floats, *, sign: float, order: float, sigma: float, step: float
 ) -> tuple[Floats, Floats, Floats]:
-    """A bound on log e^A, and bounds on the derivative of e^A in v, per piece, [..., pieces].
+    """Return a bound on log e^A, and bounds on the derivative of e^A in v, per piece, [...,
+    pieces].
 
-    Here sign·x is the margin of the answer or of the refusal.
+    sign·x is the margin by which the query is answered (sign 1) or not answered (sign −1).
     """
     c = order - 1.0
     value = order * log_ndtr(sign * first) - c * log_ndtr(sign * second)
-    # sign·φ/Φ(sign·x) decreases along x for either sign.
+    # For either sign, sign·φ/Φ(sign·x) decreases along x.
     mine, other = sign * _hazard(sign * first), sign * _hazard(sign * second)
     low = (order * mine[..., 1:] - c * other[..., :-1]) / sigma
     high = (order * mine[..., :-1] - c * other[..., 1:]) / sigma
@@ -138,7 +140,7 @@ def _larger_end(values: Floats) -> Floats:
 
 
 def _hazard(x: Floats) -> Floats:
-    """φ/Φ, through logs."""
+    """Return φ/Φ, computed through logarithms."""
     return np.exp(-0.5 * x * x - 0.5 * np.log(2.0 * np.pi) - log_ndtr(x))
 
 
@@ -151,10 +153,10 @@ def worst_threshold_rdp(
     real: bool = False,
     moved: int = 1,
 ) -> Floats:
-    """w1(λ): the largest f1, data-independent, [orders], nats.
+    """Return w1(λ), the largest cost f1 of the test at any votes, [orders], nats.
 
-    Over whole v = 0, …, τ; or with `real` over all real −τ ≤ v ≤ τ, for scores that are no counts.
-    A neighbour moves v by at most `moved` ≥ 1 votes.
+    The maximum is over whole v = 0, …, τ. With `real` it is over all real −τ ≤ v ≤ τ, for scores
+    that are no counts. A neighbour moves v by at most `moved` ≥ 1 votes.
     """
     low = np.arange(-teachers if real else 0, teachers + 1, dtype=np.float64)
     worst, width = np.empty(orders.size), 1.0 if real else 0.0
@@ -167,14 +169,15 @@ def worst_threshold_rdp(
 
 
 def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats:
-    """ρ from the four cases of the threshold test and the argmax's cost, broadcast, nats.
+    """Return ρ from the four cases of the threshold test and the cost of the argmax, broadcast,
+    nats.
 
-    Non-decreasing in argmax_rdp.
+    The result is non-decreasing in argmax_rdp.
 
     Args:
-        moments: of the test, on exact scores or as suprema over cells of them.
+        moments: moments of the test, at exact scores or as suprema over cells of scores.
         argmax_rdp: F(z) ≥ 0, nats.
-        cap: what the noisy score costs seen in full; ρ is at most this plus F.
+        cap: the cost of publishing the noisy score; ρ is at most this plus F.
     """
     order = moments.order
     exponent = (order - 1.0) * argmax_rdp

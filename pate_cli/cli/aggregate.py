@@ -45,7 +45,7 @@ def aggregate(
     """
     from pate_cli.disclosure.report import RefusedError
     from pate_cli.files.protected import REPORT
-    from pate_cli.run.checkpoint import reached
+    from pate_cli.run.checkpoint import begun
     from pate_cli.run.publication import Destination
 
     votes = asked["votes"]
@@ -65,16 +65,15 @@ def aggregate(
     asked["keep_ledger"] = ledger is not None
     if dry_run and "checkpoint" in asked:
         raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
-    row = reached(asked.get("checkpoint"))
-    if row is not None:
-        kept = public_name(asked["checkpoint"])
-        view.note(f"goes on with the run in {kept}, which had come to row {row}")
+    going_on = begun(asked.get("checkpoint"))
+    if going_on:
+        view.note(f"goes on with the run in {public_name(asked['checkpoint'])}")
     asked["record"] = record = _record(asked, view)
     with terminal.outputs(force=force) as files:
         if copy is not None:
             files.reserve(copy, replaces=REPORT)
         # A dry run minds no output that is there.
-        resumed = row is not None or dry_run
+        resumed = going_on or dry_run
         publication = to.reserve(files, keeps_report=not dry_run, resumed=resumed)
         with opened(asked, view) as file:
             publication.check(file)

@@ -34,7 +34,6 @@ from pate_cli.cli.terminal import (
 )
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import OutputError, PateError, UsageError
-from pate_cli.core.words import GONE
 from pate_cli.files.addresses import public_name
 from pate_cli.verbs.keywords import OFF, Keyword, check_all, keywords_of, nearest_to, with_options
 
@@ -281,8 +280,6 @@ def _misuse(error: Any, path: str, keywords: Keywords) -> str:
     if type(error).__name__ == "NoSuchOption" and keywords:
         option = str(error.option_name)
         name = option.lstrip("-").replace("-", "_")
-        if name in GONE:
-            return f"{option} is gone: {GONE[name]}"
         near = nearest_to(name, [each for each in keywords.values() if not each.argument])
         text = f"no option {option}" + ("" if near is None else f"; did you mean {near.option}?")
     for pattern, words in _HOUSE_STYLE:

@@ -46,10 +46,6 @@ The number of classes is public, so it may decide how noise is drawn; the votes 
 """
 
 
-# Numpy's own reductions take several times as long over so short a last axis, or along rows.
-_SHORT: Final = 32
-
-
 def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Number]:
     """Each value, or each slice along an axis, once and ascending.
 
@@ -57,24 +53,6 @@ def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Num
     imports what takes a twentieth of a short run.
     """
     return np.unique(values, return_counts=True, axis=axis)[0]
-
-
-def row_max(values: Ints) -> Ints:
-    """The largest of each row, [rows]; there is at least one column."""
-    if values.shape[1] > _SHORT:
-        return np.asarray(values.max(axis=1))
-    most = values[:, 0].copy()
-    for column in values.T[1:]:
-        np.maximum(most, column, out=most)
-    return most
-
-
-def column_ends(values: Ints) -> tuple[Ints, Ints]:
-    """The smallest and the largest of each column, [columns] each; there is at least one row."""
-    if values.shape[1] > _SHORT:
-        return values.min(axis=0), values.max(axis=0)
-    low, high = zip(*((column.min(), column.max()) for column in values.T), strict=True)
-    return np.array(low), np.array(high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,9 +225,6 @@ def winners(histograms: Histograms) -> Ints:
     return np.where(histograms.voted > 0, found, 0)
 
 
-UNDECIDED: Final = -1
-"""A label of a query about which nothing is said."""
-
 CLASSES: Final = 2
 """The classes of a label: 0 where it is not given to the query, and 1 where it is."""
 
@@ -278,24 +253,9 @@ class LabelSet:
                 f"{len(self.names)} names for {self.count} labels: each label needs one of its own"
             )
 
-    @property
-    def titles(self) -> list[str] | list[int]:
-        """The names of the labels, or their numbers."""
-        return list(range(self.count)) if self.names is None else list(self.names)
-
     def decided(self, labels: NDArray[Any]) -> NDArray[np.int8]:
-        """Return 1 for a label that is given, 0 for one that is not, or -1; [queries, count].
-
-        ParameterError where the rows are not those of whole queries, or a label is no class.
-        """
-        rows = np.asarray(labels)
-        if rows.size % self.count:
-            raise ParameterError(
-                f"{rows.size} rows are no whole queries of {self.count} labels each"
-            )
-        if rows.size and rows.max() >= CLASSES:
-            raise ParameterError(f"row {int(np.argmax(rows >= CLASSES))}: is neither 0 nor 1")
-        return np.maximum(rows, UNDECIDED).reshape(-1, self.count).astype(np.int8)
+        """Return labels of whole queries by query: 1, 0 or NO_LABEL; [queries, count]."""
+        return labels.reshape(-1, self.count).astype(np.int8)
 
 
 def rows_of(label_set: LabelSet | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import configparser
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from pate_cli.core.errors import printable
@@ -64,6 +66,16 @@ class Grid:
 
 
 Said: TypeAlias = Iterable[Line | Pairs | Grid]
+
+
+def texts_of(module: str, name: str) -> dict[str, dict[str, str]]:
+    """Return the texts in a file beside a module, by heading and name; each is one paragraph."""
+    parser = configparser.ConfigParser(delimiters="=", interpolation=None)
+    parser.read_string(Path(module).with_name(name).read_text("utf-8"))
+    return {
+        title: {name: " ".join(text.split()) for name, text in parser[title].items()}
+        for title in parser.sections()
+    }
 
 
 def on_terminal(console: Console, said: Said) -> None:

@@ -29,6 +29,7 @@ from pate_cli.disclosure.guarantee import (
     by_record,
     everything,
     premise_of,
+    sentence,
     teachers_reached,
 )
 from pate_cli.disclosure.report import Report
@@ -171,54 +172,53 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
 
 
 def _forged(failed: Sequence[str]) -> Iterator[str]:
-    yield (
-        f"This report does not hold: {', '.join(failed)}. What it says does not follow from its "
-        "own settings: somebody changed it, or it was not written by pate."
-    )
-    yield "Do not rely on any number or sentence in it. pate verify shows what is wrong."
+    yield sentence("forged", failed=", ".join(failed))
+    yield sentence("forged-beware")
 
 
 def _nothing(report: Report) -> Iterator[str]:
     yield report.summary
-    yield "Publish neither the labels nor this report as anything private."
+    yield sentence("nothing-beware")
 
 
 def _promised(report: Report) -> Iterator[str]:
     epsilon, delta, kind = everything(report)
     spent, often = report.spent, in_a_thousand(epsilon, delta)
     yield report.summary
-    who = "All runs together give" if kind == TOTAL else "This gives"
-    yield f"{who} {verdict(epsilon, delta, kind)}."
+    gives = "gives-total" if kind == TOTAL else "gives"
+    yield sentence(gives, verdict=verdict(epsilon, delta, kind))
     if kind in ("worst-case", "target") and often is not None:
         one = "training record" if by_record(report) else "teacher's data"
-        yield f"What is 1 in 1,000 without one {one} is at most {often} in 1,000 with it."
+        yield sentence("thousand", one=one, often=often)
     for group in report.groups:
-        stated = pair(group.epsilon, group.delta)
-        yield f"For training records of group {quoted(group.group)}: {stated}."
+        said = pair(group.epsilon, group.delta)
+        yield sentence("by-group", group=quoted(group.group), said=said)
     if report.epsilon_kind == "upper":
         worst = shown(report.data_independent.epsilon)
-        yield f"Whatever the votes, epsilon is at most {worst}{premise_of(report)}."
-    yield f"It covers {report.covers}."
+        yield sentence("upper", worst=worst, premise=premise_of(report))
+    yield sentence("covers", covers=report.covers)
     if spent is not None and report.claims("sum"):
-        sums = f"epsilon {shown(spent.sum_epsilon)} at delta {shown(spent.sum_delta)}"
-        yield f"However the runs were chosen, together they cost {sums}."
+        sums = {"epsilon": shown(spent.sum_epsilon), "delta": shown(spent.sum_delta)}
+        yield sentence("however", **sums)
     if report.crosscheck is not None and not report.refused:
         numbers = vars(report.crosscheck).values()
         ways = [f"{shown(one)} ({way})" for way, one in zip(_WAYS, numbers, strict=True) if one]
         if ways:
-            yield f"For the labels alone, a textbook accountant gives epsilon {' and '.join(ways)}."
+            yield sentence("textbook", ways=" and ".join(ways))
 
 
 def _done(report: Report) -> Iterator[str]:
     began = "" if report.time is None else f", begun {report.time}"
-    name = "" if report.run is None else f" (run {report.run}{began})"
-    yield f"{report.answers} of {report.queries} {report.rows} were labelled{name}."
+    told = {"answers": report.answers, "queries": report.queries, "rows": report.rows}
+    run = "" if report.run is None else f" (run {report.run}{began})"
+    yield sentence("labelled", run=run, **told)
     for number, done in enumerate(report.rounds, 1):
-        yield _round(done, report.rows, "" if len(report.rounds) == 1 else f"Round {number}: ")
-    yield f"Written by pate {report.tool}."
+        who = "Teachers" if len(report.rounds) == 1 else f"Round {number}: teachers"
+        yield _round(done, report.rows, who)
+    yield sentence("tool", tool=report.tool)
 
 
-def _round(done: Settings, rows: str, head: str) -> str:
+def _round(done: Settings, rows: str, who: str) -> str:
     """Return what was asked, of how many votes and with what noise."""
     mechanism, prior, rule = done.mechanism, done.prior, done.rule
     noise = ", ".join(
@@ -228,68 +228,45 @@ def _round(done: Settings, rows: str, head: str) -> str:
     )
     classes = mechanism.get("classes")
     among = "for names that nobody had listed" if classes is None else f"among {classes} classes"
-    text = (
-        f"{head}teachers had up to {mechanism['teachers']} votes {among} on each of {done.queries} "
-        f"{rows}. The mechanism {mechanism['name']} added noise ({noise})."
-    )
+    told = {"teachers": mechanism["teachers"], "mechanism": mechanism["name"], "noise": noise}
+    found = [sentence("round", who=who, among=among, queries=done.queries, rows=rows, **told)]
     if prior is not None:
-        text += (
-            f" A public prior had {prior.weight} votes for each of {prior.guesses} guesses, whose "
-            f"SHA-256 is {prior.sha256}."
-        )
+        found.append(sentence("round-prior", **vars(prior)))
     if rule is not None:
         more = f", up to {rule.most} if few are answered" if rule.most > rule.asks else ""
-        text += (
-            f" Queries were asked one by one: {rule.asks} may be asked in any case{more}. Epsilon "
-            "pays for all of them, asked or not."
-        )
-    return text[0].upper() + text[1:]
+        found.append(sentence("round-session", asks=rule.asks, more=more))
+    return " ".join(found)
 
 
 def _protected(report: Report) -> Iterator[str]:
     unit = "each training record" if by_record(report) else "all that one teacher was trained on"
     yield report.adjacency
-    yield f"So the release protects {unit}, against whoever sees it, whatever else they know."
+    yield sentence("unit", unit=unit)
 
 
 def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_reached(report), report.rounds, report.spent
-    if report.groups:
-        yield "Each training record reached one group alone, and no more of it than groups states."
-    else:
-        yield f"No training record reached more than {most} teacher{'s' * (most > 1)}."
-    yield "Each teacher was trained on its own data, and on no other private data."
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
-    yield (
-        f"No private data shaped the queries{classes} or the number of teachers, except through "
-        "answers that are paid for."
-    )
-    yield (
-        "The settings were fixed before anybody looked at the votes, and no other result of these "
-        "votes decided whether or how this run was made."
-    )
-    if spent is not None and spent.count > 1:
-        yield (
-            "For the total: no run and no setting was chosen after seeing earlier results, and the "
-            "record lists every run."
-        )
-    if any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds):
-        yield "The student's predictions are public, or made from labels that are paid for."
-    yield "The noise came from the system's random numbers, and nobody saw it."
-    yield (
-        "Whoever runs pate sees all votes, and whoever trains a teacher sees its data. Both are "
-        "trusted, and kept the votes and the ledger secret."
-    )
+    student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
+    for name, there in (
+        ("groups" if report.groups else "teachers", True),
+        ("own-data", True),
+        ("queries", True),
+        ("settings", True),
+        ("total", spent is not None and spent.count > 1),
+        ("student", student),
+        ("noise", True),
+        ("trust", True),
+    ):
+        if there:
+            yield sentence(f"rests-{name}", most=most, s="s" * (most > 1), classes=classes)
 
 
 def _not_covered(report: Report) -> Iterator[str]:
     if report.spent is None:
-        yield "Earlier runs on these teachers: no record was kept."
-    yield (
-        "Runs that are not in the total, on these teachers or on others with the same records: "
-        "each costs its own epsilon and delta."
-    )
-    yield "Anything else that shows the votes: counts, costs, a plot, the ledger, the noise."
+        yield sentence("not-earlier")
+    yield sentence("not-others")
+    yield sentence("not-else")
 
 
 def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
@@ -297,21 +274,21 @@ def _not_checked(report: Report, checks: Sequence[Check]) -> Iterator[str]:
         if each.outcome == OPEN:
             yield f"{each.name[:1].upper()}{each.name[1:]}: {each.detail}."
     if not report.refused:
-        yield "The labels: whether they are those of this report, and were made with its settings."
-    yield "pate verify compares labels, guesses and record with the report."
+        yield sentence("unchecked-labels")
+    yield sentence("unchecked-verify")
 
 
 def _publishable(report: Report) -> Iterator[str]:
     # As the file of the report has it.
-    yield f"This report, SHA-256 {hashlib.sha256(report.to_json().encode()).hexdigest()}."
-    labels = report.labels
-    if labels is not None:
-        yield f"Its labels: {labels.bytes} bytes of {labels.format}, SHA-256 {labels.sha256}."
+    yield sentence("publish-report", sha256=hashlib.sha256(report.to_json().encode()).hexdigest())
+    if report.labels is not None:
+        yield sentence("publish-labels", **vars(report.labels))
     elif not report.refused:
-        yield "The labels that it pays for."
-    yield "Never the votes, the ledger, or what pate cost and pate smooth-sensitivity print."
+        yield sentence("publish-others")
+    yield sentence("publish-never")
 
 
 def _exactly(report: Report) -> Iterator[str]:
     for reading in report.statements:
-        yield f"Statement {reading.id}{'' if reading.holds else ', not claimed'}: {reading.text}"
+        name = "exactly" if reading.holds else "exactly-unclaimed"
+        yield sentence(name, id=reading.id, text=reading.text)

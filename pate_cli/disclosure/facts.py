@@ -21,7 +21,7 @@ from pate_cli.core.said import Pairs, Said
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import pair, shown, verdict
-from pate_cli.disclosure.guarantee import DRAWS, INPUTS, TOTAL, guesses_of, worded
+from pate_cli.disclosure.guarantee import TOTAL, guesses_of, worded
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
@@ -169,12 +169,12 @@ def _crosscheck(rounds: Sequence[Settings], delta: float) -> Textbook:
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:
-    """Yield the words of `GAPS` for why nothing can be promised."""
+    """Yield the words for why nothing can be promised; sentences.ini has a gap-… of each."""
     yield from (fact for fact in PublicFact if any(fact in done.read_off for done in facts.rounds))
     if not facts.recorded:
-        yield DRAWS
+        yield "draws"
     if facts.total and facts.spent is not None and not all(r.claimed for r in facts.spent.runs):
-        yield INPUTS
+        yield "inputs"
 
 
 def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:

@@ -1,7 +1,7 @@
 """The guarantee in words: who is protected, what is promised, and which readings of ε are true.
 
 All sentences of a report follow from its facts and numbers, both when it is written and when it is
-read: nobody can put other words to the same numbers.
+read: nobody can put other words to the same numbers. They stand in sentences.ini.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
-from pate_cli.core.said import Pairs
+from pate_cli.core.said import Pairs, texts_of
 from pate_cli.core.words import CEILING
 from pate_cli.disclosure.figures import nats, pair, shown, verdict
 from pate_cli.disclosure.report import Report, ReportFacts, Statement
@@ -20,85 +20,20 @@ from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 
 TOTAL: Final = "total"
 """The kind of a headline ε that covers all runs of a record."""
-DRAWS: Final = "draws"
-"""Stands in `Report.unsettled` if earlier draws may not be charged."""
-INPUTS: Final = "inputs"
-"""Stands in `Report.unsettled` if something in a total does not verify."""
 
-_NOTHING: Final = "Nothing is promised:"
-GAPS: Final = {
-    "classes": f"{_NOTHING} the number of classes was read from the votes, and one vote can add a "
-    "class. Give --classes N.",
-    "queries": f"{_NOTHING} the list of queries was read from the votes, and one vote can make a "
-    "query appear. Give --queries FILE.",
-    DRAWS: f"{_NOTHING} no record of earlier draws from these rounds was kept, so they may not be "
-    "charged. Leave out --no-record.",
-    INPUTS: f"{_NOTHING} the total includes something that does not verify, or that promises "
-    "nothing itself, and was taken all the same (--unverified).",
+_SENTENCES: Final = {
+    name: text
+    for texts in texts_of(__file__, "sentences.ini").values()
+    for name, text in texts.items()
 }
-"""Why a report promises nothing, by the word in `Report.unsettled`."""
-NOT_PRIVATE: Final = (
-    f"{_NOTHING} the noise came from a fixed seed, and whoever knows or guesses the seed "
-    "can undo it. Use this for tests and papers only."
-)
-PAPER: Final = (
-    "The published analysis charges the expected cost over the aggregator's coins, which is below "
-    "a Renyi divergence; the sanitized epsilon is for comparison with the paper, not a bound."
-)
-"""Warning of a data-dependent ε of the published analysis."""
-
-FIXED: Final = "if the mechanisms, queries and caps of all rounds were fixed beforehand"
-"""Premise of the worst case of several rounds: no earlier label has shaped any setting."""
-CHOSEN: Final = "if no run and no setting was chosen after seeing earlier results"
-"""Premise of the total of several runs."""
-PRESUPPOSED: Final = (
-    "The guesses of the prior must be public: neither the votes nor any training record may have "
-    "shaped them, except through labels that were released and paid for before. Otherwise nothing "
-    "holds."
-)
-WHATEVER: Final = "it holds whatever the votes were"
-_KINDS: Final = {
-    "worst-case": f"; {WHATEVER}",
-    "target": f", as asked; {WHATEVER}",
-    "refusal": f", what the failed release test costs; {WHATEVER}",
-    "upper": ", a sanitized bound for these votes, as statement released-epsilon says",
-    TOTAL: f", all runs together; {WHATEVER}",
-}
-
-# An ε holds together with what was released at so small an ε.
-_EX_POST: Final = (
-    "For all neighbouring vote files D, D', every event S and every number e: "
-    "Pr_D[S and {0} <= e] <= exp(e) * Pr_D'[S and {0} <= e] + {1}"
-)
-# Readings of the numbers of a report (accounting/THEORY.md, sections 7, 10, 17 and 20).
-_STATEMENTS: Final = {
-    "tested": "What is released, labels or the refusal, is (target.epsilon, delta)-differentially "
-    "private, whatever the votes, where target stands in rounds.",
-    "refusal": "For all neighbouring vote files D, D': Pr_D[refused] <= "
-    "exp(target.refusal_epsilon) * Pr_D'[refused]. If what follows a refusal is (e, d)-"
-    "differentially private, all of it together is (max(target.epsilon, target.refusal_epsilon + "
-    "e), delta + d)-differentially private.",
-    "all-votes": "Everything released is (data_independent.epsilon, delta)-differentially private, "
-    "whatever the votes",
-    "released-epsilon": f"{_EX_POST.format('sanitized', 'delta')}. Rounds may have been "
-    "chosen after seeing earlier labels.",
-    "by-group": "For vote files that differ in a record of a group, with g its epsilon in groups. "
-    + _EX_POST.format("g", "delta"),
-    "external": "The numbers include the external parts as their files state them. This "
-    "presupposes that each part protects every training record of the teachers, at the "
-    "stated cost; that its noise is independent of all other noise; and, for all-votes, that its "
-    "cost was fixed beforehand. What it does may depend on whatever was released before it.",
-    "total": f"{_EX_POST.format('spent.epsilon', 'spent.delta')}, where S is an event of all that "
-    "the runs in spent.runs released. If no refusal lowers spent.epsilon, this is (spent.epsilon, "
-    "spent.delta)-differential privacy. It presupposes that no run and no setting followed from "
-    "what earlier runs released.",
-    "sum": f"{_EX_POST.format('spent.sum_epsilon', 'd')}, however the runs were chosen, where d is "
-    "a bound on spent.sum_delta that was fixed beforehand.",
-}
-
 _OVERRULED: Final = 0.9
 # Good settings may leave three unanimous queries of four without an answer, but not nearly all.
 _ANSWERED: Final = 0.1
+
+
+def sentence(name: str, **told: Any) -> str:
+    """Return the sentence of this name in sentences.ini, with what is told in its braces."""
+    return _SENTENCES[name].format(**told)
 
 
 # --- who is protected ----------------------------------------------------------------------------
@@ -117,36 +52,21 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     elif any("classes" in each.mechanism for each in rounds):
         public.append("the classes")
     public.append("the number of teachers")
-    mechanism, who = first.aggregator, "one teacher"
-    k = mechanism.teachers_per_record
+    mechanism, who = first.aggregator, "who-one"
     if first.groups:
         public.append("their groups and weights")
-        who = (
-            "the teachers of one training record, all of one group and no more than its "
-            "teachers_per_record"
-        )
-    elif mechanism.votes_together:
-        who = f"one teacher, whose vote counts up to {k} times"
-    elif k > 1:
-        who = f"{k} teachers, because one training record may have reached so many"
+        who = "who-grouped"
+    elif mechanism.teachers_per_record > 1:
+        who = "who-together" if mechanism.votes_together else "who-several"
     if any(each.prior for each in rounds):
         public.append("the guesses of the prior and their votes")
-    text = (
-        f"Two vote files are neighbours if they differ in the votes of at most {who}: on every "
-        "query these may be others, or missing. Public, and the same in both, are "
-        f"{', '.join(public[:-1])} and {public[-1]}."
-    )
-    if any(each.rule for each in rounds):
-        text += (
-            " Queries came one by one, each of them the same for both after the same answers. It "
-            "may have followed from these; when asking stops was fixed beforehand."
-        )
-    if external:
-        text += (
-            " With the external parts, one training record is protected: another takes its place, "
-            "and the two vote files are then neighbours or the same."
-        )
-    return text
+    told = {
+        "who": sentence(who, k=mechanism.teachers_per_record),
+        "public": f"{', '.join(public[:-1])} and {public[-1]}",
+    }
+    further = (("session", any(each.rule for each in rounds)), ("external", external))
+    names = ["neighbours", *(f"neighbours-{name}" for name, there in further if there)]
+    return " ".join(sentence(name, **told) for name in names)
 
 
 def teachers_reached(facts: ReportFacts) -> int:
@@ -169,10 +89,11 @@ def by_record(facts: ReportFacts) -> bool:
 
 def worded(report: Report) -> Report:
     """Return a report with all sentences that follow from its facts and numbers."""
+    told = covers(report)
     report = replace(
         report,
         adjacency=adjacency(report.rounds, external=bool(report.external)),
-        covers=covers(report) + ("; earlier runs are not tracked" if report.spent is None else ""),
+        covers=sentence("covers-untracked", covers=told) if report.spent is None else told,
         statements=tuple(_statements(report)),
         warnings=tuple(dict.fromkeys(_warnings(report))),
     )
@@ -182,16 +103,15 @@ def worded(report: Report) -> Report:
 def covers(facts: ReportFacts) -> str:
     """Return all that the headline ε accounts for."""
     if facts.passed is not None:
-        return "all labels, and the fact that they were released" if facts.passed else "the refusal"
+        return sentence("covers-passed" if facts.passed else "covers-refused")
     own = int(facts.plan is not None)
-    earlier, external = len(facts.draws) - own, len(facts.external)
-    parts = ["all labels", *["the sanitized epsilon"] * own]
-    for count, part in (
-        (earlier, "earlier release{} from the same votes"),
-        (external, "external part{} on the same data"),
-    ):
-        parts += [f"{count} {part.format('s' * (count > 1))}"] * bool(count)
-    return " and ".join(parts)
+    counts = {"labels": 1, "draw": own, "earlier": len(facts.draws) - own}
+    counts["external"] = len(facts.external)
+    return " and ".join(
+        sentence(f"covers-{part}", count=count, s="s" * (count > 1))
+        for part, count in counts.items()
+        if count
+    )
 
 
 def premise_of(facts: ReportFacts) -> str:
@@ -199,7 +119,7 @@ def premise_of(facts: ReportFacts) -> str:
 
     With several parts, a later one may have been shaped by the labels of an earlier one.
     """
-    return f", {FIXED}" if len(facts.rounds) + len(facts.external) > 1 else ""
+    return f", {sentence('fixed')}" if len(facts.rounds) + len(facts.external) > 1 else ""
 
 
 def promise(report: Report) -> str:
@@ -208,9 +128,9 @@ def promise(report: Report) -> str:
     if report.passed is not None:  # a target as it was stated
         said = f"epsilon {shown(report.epsilon)} at delta {shown(report.delta)}"
     if not report.claimed:
-        return f"{said}; nothing is promised"
-    premise = {"worst-case": premise_of(report), TOTAL: f", {CHOSEN}"}.get(kind, "")
-    return f"{said}{_KINDS[kind]}{premise}"
+        return sentence("kind-none", said=said)
+    premise = {"worst-case": premise_of(report), TOTAL: f", {sentence('chosen')}"}.get(kind, "")
+    return sentence(f"kind-{kind}", said=said) + premise
 
 
 def everything(report: Report) -> tuple[float, float, str]:
@@ -224,43 +144,47 @@ def everything(report: Report) -> tuple[float, float, str]:
 def _summary(report: Report) -> str:
     """Return the promise of a report in a few sentences, or why there is none."""
     if not report.private:
-        return NOT_PRIVATE
+        return sentence("gap-seed")
     if report.unsettled:
-        return " ".join(GAPS[word] for word in report.unsettled)
+        return " ".join(sentence(f"gap-{word}") for word in report.unsettled)
     if not report.sound:
-        said = pair(report.epsilon, report.delta)
-        return f"{said} repeats the published analysis and is not a bound (see warnings)."
-    text, spent = f"{promise(report)}.", report.spent
+        return sentence("no-bound", said=pair(report.epsilon, report.delta))
+    found, spent = [f"{promise(report)}."], report.spent
     if report.target is not None:
-        target, passed = shown(report.target.epsilon), report.passed
-        came = "passed" if passed else "are not released: they failed"
-        text += (
-            f" It meets the target {target} without a test."
-            if passed is None
-            else f" The labels {came} the release test of the target {target}."
-        )
+        came = {None: "untested", True: "passed", False: "refused"}[report.passed]
+        found.append(sentence(f"met-{came}", target=shown(report.target.epsilon)))
     if spent is not None and report.claims(TOTAL) and not report.total:
-        together = pair(spent.epsilon, spent.delta)
-        text += f" All {spent.count} runs in its record together cost {together}, {CHOSEN}."
-    return f"{text} {PRESUPPOSED}" if any(done.prior for done in report.rounds) else text
+        said = pair(spent.epsilon, spent.delta)
+        found.append(sentence("together", count=spent.count, said=said, chosen=sentence("chosen")))
+    if any(done.prior for done in report.rounds):
+        found.append(sentence("presupposed"))
+    return " ".join(found)
 
 
 def _statements(report: Report) -> Iterator[Statement]:
     """Yield the readings of the numbers, and which of them hold."""
-    tested, spent, premise = report.passed is not None, report.spent, f"{premise_of(report)}."
-    every = _STATEMENTS["tested"] if tested else _STATEMENTS["all-votes"] + premise
-    yield Statement("all-votes", report.claimed, every)
-    for name, there, end in (
-        ("refusal", tested, ""),
-        ("released-epsilon", report.plan is not None, ""),
-        ("by-group", bool(report.groups) and not tested, premise),
-        ("external", bool(report.external), ""),
-    ):
-        if there:
-            yield Statement(name, report.claimed, _STATEMENTS[name] + end)
-    if spent is not None and (spent.count > 1 or report.total):
-        holds = report.claimed and all(run.claimed for run in spent.runs)
-        yield from (Statement(name, holds, _STATEMENTS[name]) for name in (TOTAL, "sum"))
+    tested, spent = report.passed is not None, report.spent
+    names = {
+        "all-votes": True,
+        "refusal": tested,
+        "released-epsilon": report.plan is not None,
+        "by-group": bool(report.groups) and not tested,
+        "external": bool(report.external),
+        TOTAL: spent is not None and (spent.count > 1 or report.total),
+    }
+    names["sum"] = names[TOTAL]
+    every = spent is not None and all(run.claimed for run in spent.runs)
+    bounds = {"by-group": ("g", "delta"), TOTAL: ("spent.epsilon", "spent.delta")}
+    bounds |= {"released-epsilon": ("sanitized", "delta"), "sum": ("spent.sum_epsilon", "d")}
+    for name in (name for name, there in names.items() if there):
+        epsilon, delta = bounds.get(name, ("", ""))
+        holds = report.claimed and (every or name not in (TOTAL, "sum"))
+        text = sentence(
+            f"statement-{'tested' if tested and name == 'all-votes' else name}",
+            ex_post=sentence("ex-post", epsilon=epsilon, delta=delta),
+            premise=premise_of(report),
+        )
+        yield Statement(name, holds, text)
 
 
 # --- the summary for a person ------------------------------------------------------------------
@@ -313,7 +237,7 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
     yield "epsilon", promise(report).removeprefix("epsilon ")
     if report.epsilon_kind == "upper" and report.claimed:
         worst = nats(report.data_independent.epsilon)
-        yield "worst case", f"{worst}; {WHATEVER}{premise_of(report)}"
+        yield "worst case", f"{worst}; {sentence('whatever')}{premise_of(report)}"
     if len({own.epsilon for own in report.groups}) > 1:
         least, *_, most = sorted(report.groups, key=lambda own: own.epsilon)
         ends = (f"{nats(own.epsilon)} for {own.group}" for own in (least, most))
@@ -325,7 +249,8 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
     epsilon, delta, kind = everything(report)
     if report.spent is not None and kind != report.epsilon_kind:
         runs = f"the {report.spent.count} runs in the record"
-        yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {WHATEVER}"
+        whatever = sentence("whatever")
+        yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {whatever}"
     yield "privacy", verdict(epsilon, delta, kind)
 
 
@@ -345,17 +270,13 @@ def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
 
 def _warnings(report: Report) -> Iterator[str]:
     """Yield what a reader should know: gaps, labels that are useless, an ε or δ that is none."""
-    yield from (GAPS[word] for word in report.unsettled)
+    yield from (sentence(f"gap-{word}") for word in report.unsettled)
     if report.plan is not None and report.analysis == "paper":
-        yield PAPER
+        yield sentence("paper")
     for done in report.rounds:
         yield from cautions(done.aggregator, delta=report.delta)
     if report.epsilon > CEILING:
-        yield (
-            "This epsilon promises practically nothing: someone guessing whether one training "
-            "record was used, 50:50 beforehand, can be right more than 99.99% of the time. Ask "
-            "fewer queries, find settings with pate plan, or train more teachers."
-        )
+        yield sentence("ceiling")
 
 
 def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
@@ -372,30 +293,15 @@ def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     reached, certain = answered >= _ANSWERED, right >= (1.0 + 1.0 / classes) / 2.0
     if not reached:
         composed = isinstance(mechanism, ComposedMechanism)
-        yield (
-            f"The threshold is out of reach: if all {every} agree, a query is answered with "
-            f"probability {answered:.2g} only. "
-            f"{'Raise --query-epsilon' if composed else 'Lower --threshold'}, or train more "
-            "teachers."
-        )
+        remedy = "Raise --query-epsilon" if composed else "Lower --threshold"
+        yield sentence("threshold", votes=every, answered=answered, remedy=remedy)
     if not certain:
-        yield (
-            f"Labels are noise: if all {every} agree, an answer is right with probability "
-            f"{right:.2g} only ({1.0 / classes:.2g} by guessing). Take less noise on fewer "
-            "queries, as pate plan finds it, or train more teachers."
-        )
+        yield sentence("noise", votes=every, right=right, guess=1.0 / classes)
     confirmed, overruled = mechanism.overruled() if weight else (1.0, 1.0)
     # The teachers' own noise is told above.
     silenced, outvoted = reached and confirmed < _ANSWERED, certain and overruled < _OVERRULED
     if weight > votes or silenced or outvoted:
-        yield (
-            f"Guesses of the prior are hard to overrule: if all {votes} votes of the teachers are "
-            f"against a guess of {weight} votes, a query is answered with probability "
-            f"{confirmed:.2g}, and an answer is theirs with probability {overruled:.2g}. Lower "
-            "--prior-weight, take less noise, or train more teachers."
-        )
+        chances = {"confirmed": confirmed, "overruled": overruled}
+        yield sentence("prior", votes=votes, weight=weight, **chances)
     if delta * votes > 1.0:
-        yield (
-            f"delta {delta:g} is above 1 / {votes} votes, so it allows a mechanism that gives some "
-            "training record away. Take one far below 1 over the number of training records."
-        )
+        yield sentence("delta", delta=delta, votes=votes)

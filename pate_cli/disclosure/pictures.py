@@ -198,7 +198,7 @@ def draw_report(found: Any, axes: Any = None) -> Any:
         title += "; nothing is promised"
     axes = axes or new_axes(title)[0]
     bars = {f"stated ({found.epsilon_kind})": found.epsilon}
-    bars |= {f"group {group.name}": group.epsilon for group in found.groups}
+    bars |= {f"group {group.group}": group.epsilon for group in found.groups}
     bars["worst case, untested"] = found.data_independent.epsilon
     if found.crosscheck is not None and found.crosscheck.exact_epsilon is not None:
         bars["textbook accountant"] = found.crosscheck.exact_epsilon

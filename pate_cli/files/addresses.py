@@ -69,8 +69,6 @@ def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
 
     try:
         yield
-    except pa.ArrowInvalid:
-        raise kind(f"{name}: no filesystem is known for this address") from None
     except FileNotFoundError:
         raise kind(f"{name}: no such file or folder") from None
     except (OSError, pa.ArrowException) as error:

@@ -22,7 +22,7 @@ import math
 import types
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, is_dataclass
-from typing import Any, Final, NoReturn, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -36,14 +36,18 @@ _SPARING: Final = "sparing"
 SPARING: Final = {_SPARING: True}
 """Metadata of a field that stands in a document only where it differs from its default."""
 
-LARGEST_WHOLE: Final = 2**63 - 1
 _NAME: Final = "name"
 _CHECKSUM: Final = "checksum"
-_NUMBERS: Final = {int, float}
-_PLAIN: Final = {
-    str: ("a text", "string"), int: ("a whole number", "integer"),
+_WORDS: Final[dict[Any, tuple[str, str]]] = {
+    str: ("a text", "string"),
+    int: ("a whole number", "integer"),
     bool: ("true or false", "boolean"),
-}  # fmt: skip
+    float: ("a finite number", "number"),
+    tuple: ("a list", "array"),
+    np.ndarray: ("a list of finite numbers, or of such lists", "array"),
+    types.NoneType: ("null", "null"),
+}
+"""What messages and what JSON Schema call a value, by its class; any other is an object."""
 
 
 def called(name: str) -> dict[str, Any]:
@@ -149,8 +153,7 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
     """
 
     def whole(digits: str) -> int:
-        # Of thousands of digits Python would not say which number they are.
-        if len(digits) > 20 or abs(int(digits)) > LARGEST_WHOLE:
+        if abs(int(digits)) >= 2**63:
             raise refusal.of("it holds a whole number that is too large")
         return int(digits)
 
@@ -168,14 +171,9 @@ def parsed(text: str | bytes, refusal: Refusal, *, most: int = LARGEST) -> Any:
 
     if len(text) > most:
         raise refusal.of(f"it has over {most >> 20} MB, more than any file of its kind")
+    hooks: dict[str, Any] = {"parse_int": whole, "parse_float": finite, "parse_constant": finite}
     try:
-        data = json.loads(
-            text,
-            parse_int=whole,
-            parse_float=finite,
-            parse_constant=finite,
-            object_pairs_hook=said_once,
-        )
+        data = json.loads(text, object_pairs_hook=said_once, **hooks)
         json.dumps(data, ensure_ascii=False).encode()  # no half of a surrogate pair
     except (ValueError, RecursionError):
         raise refusal.of("it is not valid JSON") from None
@@ -187,30 +185,30 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
     A dataclass brings its docstring along, which says what its fields mean.
     """
-    origin, inner = get_origin(kind), get_args(kind)
-    if origin is types.UnionType:
+    base, inner = _base(kind), get_args(kind)
+    if base is types.UnionType:
         return {"anyOf": [schema_of(each) for each in inner]}
-    if origin is tuple:
+    if base is tuple:
         return {"type": "array", "items": schema_of(inner[0])}
-    if is_dataclass(kind):
-        return _object_schema(kind)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return {"enum": [word.value for word in kind]}
-    if kind in _PLAIN:
-        return {"type": _PLAIN[kind][1]}
-    others: dict[Any, str] = {float: "number", types.NoneType: "null"}
-    return {} if kind is Any else {"type": others.get(kind, "object")}
+    if is_dataclass(base):
+        known, hints = _names(kind), _hints(kind)
+        return {
+            "description": inspect.getdoc(kind),
+            "type": "object",
+            "properties": {name: schema_of(hints[each.name]) for name, each in known.items()},
+            "required": [name for name, each in known.items() if _SPARING not in each.metadata],
+            "additionalProperties": False,
+        }
+    if issubclass(base, enum.Enum):
+        return {"enum": [word.value for word in base]}
+    return {} if kind is Any else {"type": _WORDS.get(base, ("", "object"))[1]}
 
 
-def _object_schema(kind: Any) -> dict[str, Any]:
-    known = _names(kind)
-    return {
-        "description": inspect.getdoc(kind),
-        "type": "object",
-        "properties": {name: schema_of(_hints(kind)[each.name]) for name, each in known.items()},
-        "required": [name for name, each in known.items() if _SPARING not in each.metadata],
-        "additionalProperties": False,
-    }
+def _base(kind: Any) -> Any:
+    """Return the class of the values of an annotation."""
+    base = get_origin(kind) or kind
+    # numpy calls its arrays by an alias since Python has such.
+    return get_origin(getattr(base, "__value__", None)) or base
 
 
 @functools.cache
@@ -232,50 +230,39 @@ def decoded(kind: type[_T], data: Any, refusal: Refusal) -> _T:
     return found
 
 
-def _decoded(kind: Any, data: Any, refusal: Refusal, at: str = "", or_null: str = "") -> Any:
+def _decoded(kind: Any, data: Any, refusal: Refusal, at: str = "") -> Any:
     """Return the value of an annotation, of those that documents here have."""
-
-    def refuse(wanted: str) -> NoReturn:
-        raise refusal.of(f"{at or 'it'} must be {wanted}{or_null}")
-
-    origin = get_origin(kind)
-    # numpy calls its arrays by an alias since Python has such.
-    origin = get_origin(getattr(origin, "__value__", None)) or origin
-    if kind is Any:
+    base, inner = _base(kind), get_args(kind)
+    if base is types.UnionType:
+        (one,) = (each for each in inner if each is not types.NoneType)
+        return None if data is None else _decoded(one, data, refusal, at)
+    if kind is Any or (base in (str, int, bool) and type(data) is base):
         return data
-    if origin is types.UnionType:
-        (inner,) = (each for each in get_args(kind) if each is not types.NoneType)
-        return None if data is None else _decoded(inner, data, refusal, at, ", or null")
-    if kind in _PLAIN:
-        return data if type(data) is kind else refuse(_PLAIN[kind][0])
-    if kind is float:
-        number = _reals(data) if type(data) in _NUMBERS else None
-        return refuse("a finite number") if number is None else float(number)
-    if origin is np.ndarray:
-        numbers = _reals(data) if isinstance(data, list) else None
-        return refuse("a list of finite numbers, or of such lists") if numbers is None else numbers
-    if origin is tuple:
-        items = enumerate(data if isinstance(data, list) else refuse("a list"))
-        each = get_args(kind)[0]
-        return tuple(_decoded(each, item, refusal, f"{at}.{place}") for place, item in items)
-    if origin is None and issubclass(kind, enum.Enum):
-        known = {word.value: word for word in kind}
-        fits = isinstance(data, str) and data in known
-        return known[data] if fits else refuse(f"one of {', '.join(known)}")
-    if not isinstance(data, dict):
-        refuse("an object")
-    return _built(kind, data, refusal, at) if is_dataclass(kind) else data
+    numbers = _reals(data) if base in (float, np.ndarray) else None
+    if numbers is not None and isinstance(data, list) == (base is np.ndarray):
+        return numbers if numbers.ndim else float(numbers)
+    if base is tuple and isinstance(data, list):
+        items = enumerate(data)
+        return tuple(_decoded(inner[0], item, refusal, f"{at}.{place}") for place, item in items)
+    wanted = _WORDS.get(base, ("an object", ""))[0]
+    if issubclass(base, enum.Enum):
+        known = {word.value: word for word in base}
+        if isinstance(data, str) and data in known:
+            return known[data]
+        wanted = f"one of {', '.join(known)}"
+    elif isinstance(data, dict) and base not in _WORDS:
+        return _built(base, data, refusal, at) if is_dataclass(base) else data
+    raise refusal.of(f"{at or 'it'} must be {wanted}")
 
 
 def _reals(data: Any) -> Floats | None:
     """Return a number, a list of them, or lists of one length, as float64; None for all else."""
-    nested = isinstance(data, list) and data and all(isinstance(row, list) for row in data)
-    for row in data if nested else [data]:
-        if not {type(item) for item in (row if isinstance(row, list) else [row])} <= _NUMBERS:
-            return None
+    cells = np.array(data, dtype=object)  # in which lists of different lengths stay lists
+    if cells.ndim > 2 or not {*map(type, cells.flat)} <= {int, float}:
+        return None
     try:
-        found = np.array(data, dtype=np.float64)
-    except (ValueError, OverflowError):  # lists of different lengths; too large
+        found = cells.astype(np.float64)
+    except OverflowError:
         return None
     return found if np.isfinite(found).all() else None
 

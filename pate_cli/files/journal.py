@@ -9,9 +9,11 @@ file; and so is a file that lost lines which this process has seen.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 import os
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -53,10 +55,11 @@ class Journal:
         self._chains: list[str] = []
         try:
             self.path = Path(os.path.realpath(path))
-            if self.path.exists() and not self.path.is_file():
-                raise LedgerError(f"{self.name} is no regular file, so it cannot keep a record")
+            regular = self.path.is_file() or not self.path.exists()
         except (OSError, ValueError):  # too long; a null
             raise LedgerError("the record has a name that no file can have") from None
+        if not regular:
+            raise LedgerError(f"{self.name} is no regular file, so it cannot keep a record")
         self.refresh()
 
     @property
@@ -120,9 +123,8 @@ class Journal:
 
     def _write(self, content: bytes, at: int, *, cut: bool = False) -> None:
         """Write it there and see that it is on disk; `cut` what stands there, and what failed."""
-        with writing(self.name), contextlib.ExitStack() as held:
-            descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY | os.O_CLOEXEC, 0o644)
-            held.callback(os.close, descriptor)
+        with writing(self.name):
+            descriptor = os.open(self.path, os.O_CREAT | os.O_WRONLY, 0o644)
             try:
                 if cut:
                     os.ftruncate(descriptor, at)
@@ -139,6 +141,8 @@ class Journal:
                     with contextlib.suppress(OSError):
                         os.ftruncate(descriptor, at)
                 raise
+            finally:
+                os.close(descriptor)
 
     def _taken(self, content: bytes) -> bytes:
         """Read whole lines, each of which must follow from the one before, and return them."""
@@ -164,22 +168,24 @@ class Journal:
 def locked(records: Sequence[Path]) -> Iterator[None]:
     """Hold the records' folders, so that two runs at once cannot both find them unspent.
 
+    Where a system has no such locks, one line says so, before anything is added to a record.
+
     Raises:
         OutputError: a folder cannot be held, as on some network file systems.
     """
     try:
         import fcntl
-    except ImportError:  # no such locks on this system; the check itself still stands
+    except ImportError:
+        _say_once(
+            "this system has no locks on files, by which runs take turns at a record: start "
+            "one run after the other, or both may spend what is left"
+        )
         yield
         return
-    # In one order everywhere, so that two runs never wait for each other.
-    folders = {
-        (at.st_dev, at.st_ino): path.parent
-        for path in records
-        if path.parent.is_dir()
-        for at in [path.parent.stat()]
-    }
+    parents = [path.parent for path in records if path.parent.is_dir()]
+    folders = {(folder.stat().st_dev, folder.stat().st_ino): folder for folder in parents}
     with contextlib.ExitStack() as held:
+        # In one order everywhere, so that two runs never wait for each other.
         for _, folder in sorted(folders.items()):
             opened = os.open(folder, os.O_RDONLY)
             held.callback(os.close, opened)
@@ -192,6 +198,12 @@ def locked(records: Sequence[Path]) -> Iterator[None]:
                     "another folder, with `record` or `ensemble`"
                 ) from None
         yield
+
+
+@functools.cache
+def _say_once(line: str) -> None:
+    """Warn of something that does not change while this process lives."""
+    warnings.warn(line, stacklevel=2)
 
 
 def _line(content: Mapping[str, Any], before: str) -> tuple[bytes, str]:

@@ -3,7 +3,7 @@
 Every output is begun before anything is spent, so that whatever would keep it from its place is
 told in time. Each is written whole before any gets its name: a process that is killed leaves
 nothing half-written. Then they appear in the order in which they were reserved, so that a report is
-there before its labels; what goes to a stream follows, standard output last.
+there before its labels; what goes to a stream follows.
 
 A draft on a disk is a file without a name, which vanishes with the process. Only a file system
 without such files gets one under a random hidden name, which a killed process may leave.
@@ -22,11 +22,11 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, Any, Final, Self
 
 from pate_cli.core.errors import OutputError, PateError, UsageError
+from pate_cli.files import protected
 from pate_cli.files.addresses import (
     Digest,
     filesystem_of,
@@ -35,16 +35,7 @@ from pate_cli.files.addresses import (
     reachable,
     refuse_address,
 )
-from pate_cli.files.protected import (
-    NOTHING,
-    Place,
-    Replaces,
-    current,
-    kept,
-    places_of,
-    repeats,
-    stored_place,
-)
+from pate_cli.files.protected import NOTHING, Place, Replaces
 
 _ROOM: Final = 1 << 16
 """Bytes that every output finds room for before anything is spent."""
@@ -68,7 +59,7 @@ class Outputs:
         """`force` allows files to be replaced that begin as the new ones do."""
         self._force = force
         self._outputs: dict[str, Output] = {}
-        self._inputs = current()
+        self._inputs = protected.current()
 
     def __enter__(self) -> Self:
         return self
@@ -122,12 +113,8 @@ class Outputs:
         self._outputs.pop(name, output).close()  # the null device may be named twice
         # Known before it is begun, so that an interruption leaves no file behind.
         self._outputs[name] = output
-        try:
-            with writing(output.name):
-                output.begin()
-        except BaseException:
-            self._outputs.pop(name).close()
-            raise
+        with writing(output.name):
+            output.begin()
 
     def try_out(self, sizes: Mapping[str, int] | None = None) -> None:
         """Try all outputs, as the last thing before anything is spent.
@@ -154,26 +141,21 @@ class Outputs:
     def open(self, path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         """Yield a binary file that takes the whole content of a reserved output, once.
 
-        It is on disk when the block is left. Any error that leaves the block undoes the
-        transaction at once.
+        It is on disk when the block is left.
 
         Raises:
             OutputError: the disk is full or fails.
         """
         output = self._outputs[os.fspath(path)]
-        if output.draft.closed:
-            raise OutputError(f"cannot write {output.name}: an output failed before")
         try:
-            try:
-                yield output.draft
-            except OSError as error:  # which may be one of whatever makes the content
-                with self._telling(output) if error.errno in NO_ROOM else contextlib.nullcontext():
-                    raise
+            yield output.draft
+        except OSError as error:
+            if error.errno not in NO_ROOM:  # whatever makes the content failed
+                raise
             with self._telling(output):
-                output.finish()
-        except BaseException:
-            self.discard()
-            raise
+                raise
+        with self._telling(output):
+            output.finish()
 
     def digest(self, path: str | os.PathLike[str]) -> Digest:
         """Return the hash of an output that is written and has no place yet."""
@@ -215,15 +197,12 @@ def after(left: Sequence[str]) -> str:
     return f"what went to {', '.join(left)} stays" if left else "nothing was released"
 
 
-_STDOUT: Final = 1
 _STANDARD: Final = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 _CHUNK: Final = 1 << 20
 NO_ROOM: Final = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NO_FOLDER_SYNC: Final = {errno.EINVAL, errno.ENOTSUP, errno.EACCES, errno.EPERM, errno.EBADF}
 NEW: Final = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
 _NAMELESS: Final = getattr(os, "O_TMPFILE", 0) if Path("/proc/self/fd").is_dir() else 0
-_FLAT: Final = {"s3", "gcs", "abfs"}
-"""Stores where a move replaces what is there."""
 
 
 class Output(ABC):
@@ -232,7 +211,7 @@ class Output(ABC):
     Attributes:
         name: the place, as messages show it.
         path: where it is on a disk, without links; None elsewhere.
-        turn: files and objects appear first (0), then streams (1), standard output last (2).
+        turn: files and objects appear first (0), then streams (1).
         draft: the content so far; an empty file before `begin`.
         force: whether a file that lies there makes way for one that begins alike.
         replaces: tells whether a file begins so; see `protected`.
@@ -244,6 +223,8 @@ class Output(ABC):
     turn = 0
     path: Path | None = None
     force = resumed = written = left = False
+    _hidden = ""
+    """The hidden name of the draft, or none."""
 
     def __init__(self, name: str) -> None:
         """Only name the place; nothing is looked at before `begin`."""
@@ -256,16 +237,16 @@ class Output(ABC):
         """Return the place as `protected` knows it, by all its names; none of the null device."""
 
     @abstractmethod
-    def begin(self) -> None:
-        """Begin the draft; OutputError or OSError for whatever would keep it from its place."""
-
-    @abstractmethod
     def deliver(self) -> None:
         """Give the draft its place; OSError when that fails; `left` says how far it got."""
 
-    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+    def begin(self) -> None:
+        """Begin the draft; OutputError or OSError for whatever would keep it from its place."""
+        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
+
+    def there(self) -> IO[bytes] | None:
         """Open what lies in the place; None where nothing does."""
-        return contextlib.nullcontext()
+        return None
 
     def refuse_there(self) -> bool:
         """Return whether something lies in the place that makes way for the draft.
@@ -276,13 +257,17 @@ class Output(ABC):
             OutputError: something lies there, and nobody said `force`.
             UsageError: it is not to be replaced, whoever says `force`.
         """
-        with self.there() as file:
-            if file is None:
-                return False
-            if self.resumed and (not self.written or repeats(b"".join(self.chunks()), file.read())):
+        file = self.there()
+        if file is None:
+            return False
+        with file:
+            if self.resumed and not self.written:
+                return True
+            if self.resumed and protected.repeats(b"".join(self.chunks()), file.read()):
                 return True
             file.seek(0)
-            what, other = kept(file, self.replaces, self.path), "give the output another name"
+            what = protected.kept(file, self.replaces, self.path)
+        other = "give the output another name"
         if not self.force:
             remedy = other if what else "use `force` to replace it"
             raise OutputError(f"{self.name} exists already; {remedy}")
@@ -312,25 +297,45 @@ class Output(ABC):
             yield chunk
 
     def close(self) -> None:
-        """Let go of the draft; what has its place stays."""
+        """Let go of the draft, which is nobody's if that fails; what has its place stays."""
         self.written = False
-        with contextlib.suppress(OSError):  # of what is not to be kept
+        with contextlib.suppress(OSError):
             self.draft.close()
+        if self._hidden:
+            with contextlib.suppress(OSError):
+                self.remove(self._hidden)
+            self._hidden = ""
 
-    def _refuse_folder(self, *, there: bool) -> None:
+    def remove(self, hidden: str) -> None:
+        """Remove a file under a hidden name."""
+        os.unlink(hidden)  # noqa: PTH108 - it is a text, as on a store
+
+    def hide(self, path: str) -> str:
+        """Choose a hidden name beside a path, which `close` frees again."""
+        folder, slash, _ = path.rpartition("/")
+        self._hidden = f"{folder}{slash}.pate-unfinished-{secrets.token_hex(8)}.tmp"
+        return self._hidden
+
+    @contextlib.contextmanager
+    def leaving(self) -> Iterator[None]:
+        """Take it that the output leaves in this block, unless an OSError says otherwise."""
+        before, self.left = self.left, True
+        try:
+            yield
+        except OSError:
+            self.left = before
+            raise
+
+    def refuse_folder(self, *, there: bool) -> None:
+        """OutputError where a folder is there, or the name is that of one."""
         if there or self.name.endswith(("/", os.sep)):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
-
-    def _spool(self) -> None:
-        """Begin the draft in the folder for temporary files."""
-        self.draft = tempfile.TemporaryFile(prefix="pate-")  # noqa: SIM115 - `close` lets go of it
 
 
 class File(Output):
     """A regular file, which appears under its name when it is whole."""
 
     path: Path
-    _hidden: Path | None = None
 
     def __init__(self, name: str, path: Path, mode: int) -> None:
         """`path` is without links; the file will have `mode` less the umask."""
@@ -340,20 +345,26 @@ class File(Output):
     @property
     def places(self) -> set[Place]:
         """Return what lies under the name now, and the name itself."""
-        return places_of(self.path)
+        return protected.places_of(self.path)
 
-    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+    def there(self) -> IO[bytes] | None:
         """Open the file that has the name; None where none has."""
-        return self.path.open("rb") if self.path.exists() else contextlib.nullcontext()
+        return self.path.open("rb") if self.path.exists() else None
 
     def begin(self) -> None:
         """Begin the draft in the folder of the file; errors as `Output.begin`."""
         folder = self.path.parent
-        self._refuse_folder(there=self.path.is_dir())
+        self.refuse_folder(there=self.path.is_dir())
         if not folder.is_dir():
             raise OutputError(f"cannot write {self.name}: there is no folder {public_name(folder)}")
         self.refuse_there()
-        self.draft = os.fdopen(self._begun(folder), "w+b")
+        if _NAMELESS:
+            # What else keeps a file from being made keeps the one with a name from it, too.
+            with contextlib.suppress(OSError):
+                nameless = os.open(folder, _NAMELESS | os.O_RDWR, self._mode)
+                self.draft = os.fdopen(nameless, "w+b")
+                return
+        self.draft = os.fdopen(os.open(self.hide(str(self.path)), NEW, self._mode), "w+b")
 
     def finish(self) -> None:
         """Put the draft on disk; errors as `Output.finish`."""
@@ -362,76 +373,50 @@ class File(Output):
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
-        there, self.left = self.refuse_there(), True
-        try:
-            if self._hidden is None and not there:
-                self._link(self.path)
-            else:
-                hidden = self._hidden or self._link(self._hide())
-                super().close()  # some systems rename no open file
-                hidden.replace(self.path)
-        except OSError:
-            self.left = False
-            raise
+        there = self.refuse_there()
+        with self.leaving():
+            if not self._hidden:
+                descriptor = self.draft.fileno()
+                name = self.hide(str(self.path)) if there else self.path
+                # With a descriptor, which an absolute path does not use, Python follows the link.
+                os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
+            if self._hidden:
+                self.draft.close()  # some systems rename no open file
+                Path(self._hidden).replace(self.path)
         sync_folder(self.path.parent)
-
-    def close(self) -> None:
-        """Let go of the draft; errors are passed over, as what lies there is nobody's."""
-        super().close()
-        if self._hidden is not None:
-            with contextlib.suppress(OSError):
-                self._hidden.unlink(missing_ok=True)
-
-    def _begun(self, folder: Path) -> int:
-        if _NAMELESS:
-            # What else keeps a file from being made keeps the one with a name from it, too.
-            with contextlib.suppress(OSError):
-                return os.open(folder, _NAMELESS | os.O_RDWR, self._mode)
-        return os.open(self._hide(), NEW, self._mode)
-
-    def _hide(self) -> Path:
-        """Choose a hidden name beside the file, which `close` frees again."""
-        self._hidden = self.path.with_name(f".pate-unfinished-{secrets.token_hex(8)}.tmp")
-        return self._hidden
-
-    def _link(self, name: Path) -> Path:
-        descriptor = self.draft.fileno()
-        # With a descriptor, which an absolute path does not use, Python follows the link in /proc.
-        os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=descriptor)
-        return name
 
 
 class Stream(Output):
     """Standard output, a pipe or a device, which gets its content once that is whole."""
 
+    turn = 1
+
     def __init__(self, path: str) -> None:
         """`path` is opened when the draft is whole; standard output has four names."""
-        self.turn = 2 if path in _STANDARD else 1
-        super().__init__("standard output" if self.turn == 2 else path)
-        self._path = path
+        self._standard, self._path = path in _STANDARD, path
+        super().__init__("standard output" if self._standard else path)
 
     @property
     def places(self) -> set[Place]:
         """Return its name, and the file that standard output may be."""
-        if self.turn == 2:
-            return {"standard output"} | places_of(_STDOUT)
+        if self._standard:
+            return {"standard output"} | protected.places_of(1)
         path = os.path.realpath(self._path)
         return set() if path == os.devnull else {f"local {path}"}
 
     def begin(self) -> None:
         """Begin the draft in the folder for temporary files; errors as `Output.begin`."""
-        if self.turn == 2:
-            if sys.stdout is None or sys.stdout.closed:
-                # By now its descriptor is something else, or nothing.
-                raise OutputError("cannot write standard output: it is closed")
-        elif not os.access(self._path, os.W_OK):
+        if self._standard and (sys.stdout is None or sys.stdout.closed):
+            # By now its descriptor is something else, or nothing.
+            raise OutputError("cannot write standard output: it is closed")
+        if not self._standard and not os.access(self._path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-        self._spool()
+        super().begin()
 
     def deliver(self) -> None:
         """Send the draft; errors as `Output.deliver`."""
         target: int | str = self._path
-        if self.turn == 2:
+        if self._standard:
             sys.stdout.flush()
             try:
                 target = sys.stdout.fileno()
@@ -439,19 +424,15 @@ class Stream(Output):
                 self._send(sys.stdout.buffer)
                 return
         # Past Python's buffer: what a full disk refused must not be tried again at exit.
-        with open(target, "wb", buffering=0, closefd=self.turn == 1) as file:
+        with open(target, "wb", buffering=0, closefd=not self._standard) as file:
             self._send(file)
 
     def _send(self, file: Any) -> None:
         for chunk in self.chunks():
             view = memoryview(chunk)
             while view:
-                before, self.left = self.left, True
-                try:
+                with self.leaving():
                     view = view[file.write(view) :]
-                except OSError:
-                    self.left = before
-                    raise
 
 
 class StoredFile(Output):
@@ -462,36 +443,38 @@ class StoredFile(Output):
     secret never goes here.
     """
 
-    _hidden: str | None = None
-
     def __init__(self, name: str, filesystem: Any, path: str) -> None:
         """`name` is for messages, without what may be credentials."""
         super().__init__(name)
         self._filesystem, self._path = filesystem, path
 
+    def remove(self, hidden: str) -> None:
+        """Delete an object."""
+        self._filesystem.delete_file(hidden)
+
     @property
     def places(self) -> set[Place]:
         """Return the key, which is all that a store knows of a file."""
-        return stored_place(self._filesystem, self._path)
+        return protected.stored_place(self._filesystem, self._path)
 
-    def there(self) -> AbstractContextManager[IO[bytes] | None]:
+    def there(self) -> IO[bytes] | None:
         """Open the object that has the key; None where none has."""
         if self._kind() == "NotFound":
-            return contextlib.nullcontext()
+            return None
         return io.BufferedReader(self._filesystem.open_input_file(self._path))
 
     def begin(self) -> None:
         """Look what lies there; errors as `Output.begin`."""
         with reachable(self.name, OutputError):
-            self._refuse_folder(there=self._kind() == "Directory")
+            self.refuse_folder(there=self._kind() == "Directory")
         self.refuse_there()
-        self._spool()
+        super().begin()
 
     def try_room(self, size: int) -> None:
         """Put a trial object beside the file and delete it; errors as `Output.try_room`."""
         super().try_room(size)
-        self._filesystem.delete_file(self._put([b"pate looks whether it can write here\n"]))
-        self._hidden = None
+        self._put([b"pate looks whether it can write here\n"])
+        self.remove(self._hidden)
 
     def finish(self) -> None:
         """Put the draft on the store; errors as `Output.finish`."""
@@ -500,31 +483,20 @@ class StoredFile(Output):
 
     def deliver(self) -> None:
         """Give the draft its name; errors as `Output.deliver`."""
-        there, self.left = self.refuse_there(), True
-        if there and self._filesystem.type_name not in _FLAT:
-            self._filesystem.delete_file(self._path)
-        self._filesystem.move(self._hidden, self._path)
-        self._hidden = None
-
-    def close(self) -> None:
-        """Let go of the draft, also on the store; errors there are passed over."""
-        super().close()
-        if self._hidden is not None:
-            with contextlib.suppress(OSError):
-                self._filesystem.delete_file(self._hidden)
-            self._hidden = None
+        there = self.refuse_there()
+        with self.leaving():
+            if there:  # not every store moves over what is there
+                self.remove(self._path)
+            self._filesystem.move(self._hidden, self._path)
 
     def _kind(self) -> str:
         return str(self._filesystem.get_file_info(self._path).type.name)
 
-    def _put(self, chunks: Iterable[bytes]) -> str:
+    def _put(self, chunks: Iterable[bytes]) -> None:
         """Put an object under a hidden name, which `close` frees again."""
-        folder, _, own = self._path.rpartition("/")
-        self._hidden = f"{folder}/.pate-unfinished-{own}-{secrets.token_hex(8)}"
-        with self._filesystem.open_output_stream(self._hidden) as stream:
+        with self._filesystem.open_output_stream(self.hide(self._path)) as stream:
             for chunk in chunks:
                 stream.write(chunk)
-        return self._hidden
 
 
 def output_at(name: str, mode: int) -> Output:

@@ -42,18 +42,16 @@ class Inputs:
 
     def add(self, read: Mapping[Place, str]) -> None:
         """Note files that are read; UsageError if one is an output."""
-        for place, what in read.items():
-            self.read.setdefault(place, what)
-            self._check(place)
+        self.read = {**read, **self.read}  # under the name that each had first
+        self._check()
 
     def claim(self, name: str, places: Iterable[Place]) -> None:
         """Note an output by all its places; UsageError if it is a file that is read."""
-        for place in places:
-            self.claimed[place] = name
-            self._check(place)
+        self.claimed |= dict.fromkeys(places, name)
+        self._check()
 
-    def _check(self, place: Place) -> None:
-        if place in self.read and place in self.claimed:
+    def _check(self) -> None:
+        for place in self.read.keys() & self.claimed.keys():
             raise UsageError(
                 f"{self.claimed[place]} is {self.read[place]}; give the output another name"
             )
@@ -66,13 +64,9 @@ _INPUTS: ContextVar[Inputs | None] = ContextVar("inputs", default=None)
 def watched() -> Iterator[Inputs]:
     """Remember until the block is left every file that is read, as a block around it does."""
     around = _INPUTS.get()
-    if around is not None:
-        yield around
-        return
-    inputs = Inputs()
-    token = _INPUTS.set(inputs)
+    token = _INPUTS.set(around or Inputs())
     try:
-        yield inputs
+        yield current()
     finally:
         _INPUTS.reset(token)
 
@@ -110,14 +104,11 @@ def places_of(file: str | os.PathLike[str] | int) -> set[Place]:
     It is named by its path or by an open descriptor.
     """
     places: set[Place] = set()
-    with contextlib.suppress(OSError, ValueError):  # a null in the name
+    with contextlib.suppress(OSError, ValueError):  # no such file, a null in the name
+        if not isinstance(file, int):
+            places.add(f"local {os.path.realpath(file)}")
         found = os.stat(file)  # noqa: PTH116 - it takes descriptors, too
-        if not stat.S_ISREG(found.st_mode):
-            return places
-        places.add((found.st_dev, found.st_ino))
-    if not isinstance(file, int):
-        with contextlib.suppress(OSError, RuntimeError, ValueError):
-            places.add(f"local {Path(file).resolve()}")
+        return places | {(found.st_dev, found.st_ino)} if stat.S_ISREG(found.st_mode) else set()
     return places
 
 

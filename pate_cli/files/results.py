@@ -1,11 +1,11 @@
 """Results of the verbs: frozen values with a table, a file and a few words on themselves.
 
-To add a format of tables, write how its columns are named and how a table is encoded, and add one
-line to `TABLES`. NPY has no line, for it holds numbers without names.
+Tables have every format that labels have but NPY, which holds numbers without names.
 """
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import importlib
 import io
@@ -13,9 +13,9 @@ import json
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -131,79 +131,20 @@ class Result(ABC):
 _LONGEST_LINE: Final = 1 << 16
 
 
-class TableFormat(NamedTuple):
-    """How files of one format hold a table.
-
-    Attributes:
-        names: returns the names of the columns of an open file, or raises anything at all.
-        encode: writes a pyarrow.Table to a binary file.
-    """
-
-    names: Callable[[IO[bytes]], Iterable[str]]
-    encode: Callable[[Any, IO[bytes]], None]
-
-
-def _first_line(file: IO[bytes]) -> str:
-    return file.readline(_LONGEST_LINE).decode()
-
-
-def _csv_names(file: IO[bytes]) -> Iterable[str]:
-    return next(csv.reader(io.StringIO(_first_line(file), newline="")))
-
-
-def _csv(table: Any, file: IO[bytes]) -> None:
-    from pyarrow import csv as arrow_csv
-
-    arrow_csv.write_csv(table, file)
-
-
-def _json_lines(table: Any, file: IO[bytes]) -> None:
-    rows = table.to_pylist()
-    file.write("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode())
-
-
-def _parquet_names(file: IO[bytes]) -> Iterable[str]:
-    from pyarrow import parquet
-
-    names: list[str] = parquet.read_schema(file).names
-    return names
-
-
-def _parquet(table: Any, file: IO[bytes]) -> None:
-    from pyarrow import parquet
-
-    parquet.write_table(table, file, write_page_checksum=True)
-
-
-def _arrow_names(file: IO[bytes]) -> Iterable[str]:
-    from pyarrow import ipc
-
-    names: list[str] = ipc.open_file(file).schema.names
-    return names
-
-
-def _arrow(table: Any, file: IO[bytes]) -> None:
-    from pyarrow import ipc
-
-    with ipc.new_file(file, table.schema) as writer:
-        writer.write_table(table)
-
-
-TABLES: Final[dict[LabelFormat, TableFormat]] = {
-    LabelFormat.PARQUET: TableFormat(_parquet_names, _parquet),
-    LabelFormat.ARROW: TableFormat(_arrow_names, _arrow),
-    LabelFormat.CSV: TableFormat(_csv_names, _csv),
-    LabelFormat.JSONL: TableFormat(lambda file: json.loads(_first_line(file)), _json_lines),
-}
-"""The formats that hold named columns."""
-
-
 def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
     """Return the names of the columns of an open table; none of a file of another format."""
-    try:
-        return tuple(TABLES[kind].names(file))
-    except Exception:  # whatever a library raises of a file of another kind
-        return ()
+    from pyarrow import ipc, parquet
+
+    names: Iterable[str] = ()
+    with contextlib.suppress(Exception):  # whatever a library raises of a file of another kind
+        if kind is LabelFormat.PARQUET:
+            names = parquet.read_schema(file).names
+        elif kind is LabelFormat.ARROW:
+            names = ipc.open_file(file).schema.names
+        else:
+            line = file.readline(_LONGEST_LINE).decode()
+            names = json.loads(line) if kind is LabelFormat.JSONL else next(csv.reader([line]))
+    return tuple(names)
 
 
 def columns_in(kind: LabelFormat, *columns: str) -> Replaces:
@@ -216,10 +157,22 @@ def encoded_table(table: Any, kind: LabelFormat) -> bytes:
 
     UsageError for a format that cannot hold named columns, as NPY.
     """
-    if kind not in TABLES:
-        *some, last = (f".{each}" for each in TABLES)
-        formats = f"{', '.join(some)} or {last}"
-        raise UsageError(f"a table with named columns cannot be {kind}; use {formats}")
+    from pyarrow import csv as arrow_csv
+    from pyarrow import ipc, parquet
+
     sink = io.BytesIO()
-    TABLES[kind].encode(table, sink)
+    if kind is LabelFormat.PARQUET:
+        parquet.write_table(table, sink, write_page_checksum=True)
+    elif kind is LabelFormat.ARROW:
+        with ipc.new_file(sink, table.schema) as writer:
+            writer.write_table(table)
+    elif kind is LabelFormat.CSV:
+        arrow_csv.write_csv(table, sink)
+    elif kind is LabelFormat.JSONL:
+        rows = table.to_pylist()
+        sink.write("".join(json.dumps(row, allow_nan=False) + "\n" for row in rows).encode())
+    else:
+        raise UsageError(
+            f"a table with named columns cannot be {kind}; use .parquet, .csv, .jsonl or .arrow"
+        )
     return sink.getvalue()

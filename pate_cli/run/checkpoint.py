@@ -136,17 +136,9 @@ class Checkpoint:
         return hmac.digest(self.key.secret, f"pate piece {start} ".encode() + content, "sha256")
 
 
-def reached(folder: str | os.PathLike[str] | None) -> int | None:
-    """Return the last row that is kept of the run in a folder; None where none is."""
-    if folder is None:
-        return None
-    place = Path(folder)
-    try:
-        if not (place / _RUN).exists():
-            return None
-        return max((int(each.stem[6:]) for each in place.glob("piece-*.bin")), default=0)
-    except (OSError, ValueError):  # whoever opens the checkpoint says so
-        return None
+def begun(folder: str | os.PathLike[str] | None) -> bool:
+    """Return whether a folder has a run that was begun and has not ended."""
+    return folder is not None and os.path.exists(os.path.join(folder, _RUN))  # noqa: PTH110, PTH118
 
 
 @dataclass(frozen=True)

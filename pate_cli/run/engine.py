@@ -40,8 +40,6 @@ Engine: TypeAlias = Callable[[Task, Sequence[Any]], Iterator[Any]]
 
 _AHEAD: Final = 2
 """Items per process that are sent before results are taken."""
-_MOST_ON_WINDOWS: Final = 61
-"""Processes that Python can wait for there; labels do not depend on how many there are."""
 _PATIENCE: Final = 20
 """Seconds within which a scheduler must answer and have a worker."""
 _RETRIES: Final = 3
@@ -111,7 +109,7 @@ class Processes:
     """
 
     def __init__(self, workers: int) -> None:
-        self._workers = min(workers, _MOST_ON_WINDOWS) if sys.platform == "win32" else workers
+        self._workers = workers
 
     def __call__(self, task: Task, items: Sequence[Any]) -> Iterator[Any]:
         """Yield the results in the order of the items."""

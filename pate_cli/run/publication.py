@@ -57,12 +57,11 @@ class Destination:
     force: bool = False
 
     def __post_init__(self) -> None:
-        labels = fspath(self.labels)
         _ = self.kind
-        if labels == "-" and self.report in (None, "-"):
+        if self.labels == "-" and self.report in (None, "-"):
             raise UsageError("labels and report cannot both go to stdout; give `report` FILE")
         if self.report is None:
-            object.__setattr__(self, "report", report_beside(labels, "votes"))
+            object.__setattr__(self, "report", report_beside(fspath(self.labels), "votes"))
 
     def __repr__(self) -> str:
         # A notebook is kept and passed on: no password of an address stays in it.
@@ -71,8 +70,7 @@ class Destination:
     @property
     def kind(self) -> LabelFormat:
         """The format of the file of labels."""
-        told = self.label_format or LabelFormat.from_path(public_name(fspath(self.labels)))
-        return LabelFormat(told)
+        return LabelFormat(self.label_format or LabelFormat.from_path(public_name(self.labels)))
 
     def reserve(
         self, out: Outputs, *, keeps_report: bool = True, resumed: bool = False
@@ -99,51 +97,50 @@ class Publication:
     """Labels, report and ledger of one run on their way to their places; or labels in memory.
 
     Attributes:
-        ledger: where the ledger goes; None where none is wanted.
         labels: the labels, where they go to no file.
         written: the file of labels as a report tells of it, once it is whole.
     """
 
-    ledger: str | PathLike[str] | None = None
     labels = NOTHING
     written: LabelFile | None = None
-    _report: str | PathLike[str] | None = None
-    _file = ""
-    _kind = LabelFormat.PARQUET
     # What the classes are called, where nobody listed them. SECRET.
     _vocabulary: ClassNames | None = None
 
     def __init__(self, to: Destination | None = None, out: Outputs | None = None) -> None:
         """Take outputs that are reserved already; without any, labels stay in memory."""
-        self._out = out or Outputs()
-        if to is not None:
-            self.ledger, self._report, self._file = to.ledger, to.report, fspath(to.labels)
-            self._kind = to.kind
+        self._to, self._out = to, out or Outputs()
+
+    @property
+    def ledger(self) -> str | PathLike[str] | None:
+        """Return where the ledger goes; None where none is wanted."""
+        return None if self._to is None else self._to.ledger
 
     def check(self, file: VoteFile) -> None:
         """UsageError or ParameterError where it does not go with these votes or replaces them."""
         check_id_column(file.facts.id_column or QUERY_ID)
-        if file.unlisted:
-            self._vocabulary = file.names
-            refuse_names(self._kind)
-        if self._file:
+        self._vocabulary = file.names if file.unlisted else None
+        if self._to is not None:
             current().add(file.inputs.read)
+            if file.unlisted:
+                refuse_names(self._to.kind)
 
     def try_out(self, rows: int) -> None:
         """OutputError where labels of so many rows cannot be written; asked before paying."""
-        self._out.try_out({self._file: rows * FORMATS[self._kind].least_bytes})
+        if self._to is not None:
+            size = rows * FORMATS[self._to.kind].least_bytes
+            self._out.try_out({fspath(self._to.labels): size})
 
     def fill(self, tables: Iterator[Labels], *, rows: int) -> None:
         """Take in the labels of all rows of votes, which come in tables of consecutive rows."""
-        if not self._file or self._vocabulary is not None:
+        if self._to is None or self._vocabulary is not None:
             # Which names came out is known once all labels are drawn.
             tables = iter([_named(list(tables), self._vocabulary)])
-        if not self._file:
+        if self._to is None:
             self.labels = next(tables)
             return
-        with self._out.open(self._file) as file:
-            write_labels(tables, file, self._kind, rows=rows)
-        self.written = LabelFile.of(self._out.digest(self._file), self._kind)
+        with self._out.open(self._to.labels) as file:
+            write_labels(tables, file, self._to.kind, rows=rows)
+        self.written = LabelFile.of(self._out.digest(self._to.labels), self._to.kind)
 
     def publish(self, report: Report, ledger: Ledger | None = None) -> None:
         """Write the report, and the ledger if one is wanted, and put all of it in place.
@@ -151,10 +148,12 @@ class Publication:
         Raises:
             OutputError: something cannot be written, or be put in its place.
         """
-        if ledger is not None and self.ledger is not None:
-            self._out.write(self.ledger, ledger.to_json().encode())
-        if self._report is not None:
-            self._out.write(self._report, report.to_json().encode())
+        if self._to is None:
+            return
+        if ledger is not None and self._to.ledger is not None:
+            self._out.write(self._to.ledger, ledger.to_json().encode())
+        if self._to.report is not None:
+            self._out.write(self._to.report, report.to_json().encode())
         self._out.publish()
 
 

@@ -18,7 +18,7 @@ from pate_cli.disclosure.report import RefusedError, Report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.settings import Settings
 from pate_cli.labels.labels import Labels
-from pate_cli.run.checkpoint import Checkpoint, reached
+from pate_cli.run.checkpoint import Checkpoint, begun
 from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import publishing
@@ -68,7 +68,7 @@ def labelled(votes: Votes, asked: Mapping[str, Any]) -> Aggregation:
     began, seed, into = now(), asked["seed"], asked["into"]
     progress: Progress = asked["progress"] or nothing_seen
     budget, record = budget_of(asked), record_of(votes, asked, seeded=seed is not None)
-    resumed = reached(asked["checkpoint"]) is not None
+    resumed = begun(asked["checkpoint"])
     with (
         publishing(into, records=record.paths, resumed=resumed) as place,
         priced(votes, asked, budget, record, place.ledger) as (request, settings, account),

@@ -11,7 +11,6 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from pate_cli.core.errors import PateError, UsageError
 from pate_cli.core.progress import progress
-from pate_cli.core.words import GONE
 from pate_cli.verbs.keywords import Keyword, check_all, keywords_of, nearest_to
 
 _Given = ParamSpec("_Given")
@@ -103,8 +102,6 @@ def _behind_door(
 
 def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
     """Return what to say of a keyword that a verb does not have."""
-    if name in GONE:
-        return f"`{name}` is gone: {GONE[name]}"
     if name == "dry_run":
         return f"{called} takes no `dry_run`; `quote` with the same keywords spends nothing"
     near = nearest_to(name, keywords.values())

@@ -8,7 +8,6 @@ docstrings and the reference page are made from `keywords_of(verb)`.
 
 from __future__ import annotations
 
-import configparser
 import difflib
 import enum
 import functools
@@ -19,11 +18,11 @@ from dataclasses import dataclass
 from math import inf
 from numbers import Integral, Real
 from os import PathLike
-from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core import words
 from pate_cli.core.errors import ParameterError, UsageError, quoted
+from pate_cli.core.said import texts_of
 
 Count: TypeAlias = int
 Epsilon: TypeAlias = float
@@ -160,15 +159,12 @@ class HelpEntry:
 
 def _read() -> dict[tuple[str, str], HelpEntry]:
     """Return the entries of help.ini by verb and name; those of all verbs have no verb."""
-    parser = configparser.ConfigParser(delimiters="=", interpolation=None)
-    parser.read_string(Path(__file__).with_name("help.ini").read_text("utf-8"))
     found: dict[tuple[str, str], HelpEntry] = {}
-    for title in parser.sections():
+    for title, texts in texts_of(__file__, "help.ini").items():
         told, _, group = title.rpartition(": ")
         verbs = told.replace("--help-all", "").split() or [""]
-        for name, text in parser[title].items():
-            said = " ".join(text.split()).format_map(vars(words))
-            entry = HelpEntry(said, group, "--help-all" not in told)
+        for name, text in texts.items():
+            entry = HelpEntry(text.format_map(vars(words)), group, "--help-all" not in told)
             found |= {(verb, name): entry for verb in verbs}
     return found
 

@@ -6,19 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import log_ndtr
 
 from checks_alone import threshold_rdp
-from divergences import exact_test, renyi
-from graphs import neighbours_of
-from laws import gaussian_argmax_law
-from pate_cli.accounting.gaussian.noisy_max import scores
-from pate_cli.accounting.gaussian.two_classes import two_class_rdp
+from divergences import exact_test
 from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
 from pate_cli.accounting.threshold import chain_rdp, pass_moments
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
-from slices import some, tries
+from slices import tries
 
 
 def confident_rdp(v, argmax_rdp, *, threshold, sigma, order):
@@ -29,39 +24,6 @@ def confident_rdp(v, argmax_rdp, *, threshold, sigma, order):
 
 def rho(v, argmax_rdp, **where):
     return float(confident_rdp(np.array([float(v)]), np.array([argmax_rdp]), **where)[0])
-
-
-def test_no_neighbour_of_any_small_histogram_costs_more(small_cases):
-    rng = np.random.default_rng(3)
-    tightest = 0.0
-    for counts, sigma2, order in some(small_cases[::2], 5):
-        threshold = float(rng.uniform(-1.0, counts.sum() + 2.0))
-        sigma1 = float(np.exp(rng.uniform(np.log(0.7), np.log(40.0))))
-        rows = np.vstack([counts, neighbours_of(counts)])
-        x = (rows.max(axis=1) - threshold) / sigma1
-        outcomes = np.column_stack(
-            [log_ndtr(-x), log_ndtr(x)[:, None] + gaussian_argmax_law(rows, sigma2)]
-        )
-        worst = max(
-            float(renyi(outcomes[:1], outcomes[1:], order).max()),
-            float(renyi(outcomes[1:], outcomes[:1], order).max()),
-        )
-        cost = two_class_rdp if counts.size == 2 else two_tail_rdp
-        z = scores(counts[None], sigma=sigma2)
-        argmax_rdp = float(cost(z, sigma=sigma2, orders=np.array([order]))[0, 0])
-        bound = rho(counts.max(), argmax_rdp, threshold=threshold, sigma=sigma1, order=order)
-        assert worst <= bound * (1.0 + 1e-9) + 1e-15, (threshold, sigma1, sigma2, order)
-        mechanism = ConfidentGNMax(
-            teachers=int(counts.sum()) + 1,
-            classes=counts.size,
-            threshold=threshold,
-            sigma1=sigma1,
-            sigma2=sigma2,
-        )
-        charged = mechanism.rdp(mechanism.score(counts[None]), np.array([order]))
-        assert worst <= float(charged[0, 0]) * (1.0 + 1e-9) + 1e-14
-        tightest = max(tightest, worst / bound)
-    assert tightest > 0.8, "the oracle is too weak to test anything"
 
 
 @settings(max_examples=tries(100))
@@ -97,14 +59,6 @@ def test_limits():
     assert np.all(np.diff(grid, axis=1) >= 0.0)
     assert grid.shape == (51, 400)
     assert np.all(grid <= 14.0 / (2 * 81.0) + np.linspace(0, 60, 400) + 1e-12)
-
-
-def test_overflow_ends_at_the_cap_without_a_warning():
-    found = confident_rdp(
-        np.array([5.0]), np.array([0.0, 0.1, 20.0]), threshold=20.0, sigma=0.5, order=50.0
-    )
-    assert np.all(found <= 50.0 / (2 * 0.25) + np.array([0.0, 0.1, 20.0]))
-    assert np.all(np.isfinite(found))
 
 
 @pytest.fixture(scope="module")

@@ -36,13 +36,6 @@ def test_conversion_with_many_digits(order, log_delta):
     assert abs(found - float(true)) <= 1e-12 * float(scale)
 
 
-def test_known_values():
-    # λ = 2, δ = 1/4: log ½ − (log ¼ + log 2) = 0.
-    assert conversion_cost(np.array([2.0]), delta=0.25)[0] == pytest.approx(0.0, abs=1e-15)
-    # λ = 2, δ = 1/2: −log 2, and ε itself never is negative.
-    assert conversion_cost(np.array([2.0]), delta=0.5)[0] == pytest.approx(-math.log(2.0))
-
-
 def test_sharper_than_the_classical_conversion_and_never_below_the_truth():
     orders = np.geomspace(1.01, 500.0, 200)
     for delta in (1e-12, 1e-5, 0.1):

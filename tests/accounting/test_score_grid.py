@@ -132,13 +132,6 @@ def test_clamped_scores_cost_nothing_to_speak_of():
         assert grid.cells(np.array([-1e6, grid.floor - 1.0])).tolist() == [0, 0]
 
 
-def test_the_highest_score_has_a_node():
-    for classes in (2, 3, 10, 150):
-        grid = grid_for(classes=classes)
-        z = scores(np.full((1, classes), 5), sigma=40.0)
-        assert grid.nodes()[grid.cells(z)[0]] >= z[0]
-
-
 def test_noise_of_next_to_nothing_moves_a_score_over_all_cells():
     """One vote is then 10^17 cells, and a few hundred of them no 64-bit number."""
     grid = grid_for(sigma=1e-15)

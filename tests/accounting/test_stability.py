@@ -54,15 +54,6 @@ def test_one_record_moves_the_distance_by_one_and_flips_only_at_zero(teachers, c
     assert distance[first[flipped]].max() == 0
 
 
-def test_ties_and_small_gaps():
-    counts = np.array([[5, 5, 0], [6, 5, 0], [7, 5, 0], [8, 5, 0], [9, 5, 0], [0, 0, 14]])
-    found = distance_to_instability(counts)
-    assert found.dtype == np.int64
-    assert found.tolist() == [0, 0, 0, 1, 1, 6]
-    assert distance_to_instability(counts.astype(np.uint16)).tolist() == found.tolist()
-    assert distance_to_instability(np.zeros((0, 3), dtype=np.int64)).shape == (0,)
-
-
 @pytest.mark.parametrize("k", [1, 2, 5])
 @pytest.mark.parametrize("teachers", [1, 2, 3, 10, 11, 250])
 def test_a_unanimous_vote_is_farthest(teachers, k):

@@ -15,18 +15,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.stats import beta
 
-__all__ = [
-    "FALSE_ALARM",
-    "INTERVALS",
-    "LEVEL",
-    "by_bins",
-    "by_outcome",
-    "by_row",
-    "joint",
-    "lower_bound",
-    "proven",
-]
-
 LEVEL: Final = 1e-9
 """With this probability at most an interval misses, on either side."""
 INTERVALS: Final = 4

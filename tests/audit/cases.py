@@ -19,7 +19,7 @@ import functools
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -28,19 +28,6 @@ from numpy.typing import NDArray
 
 import pate_cli as pate
 from audit.bounds import INTERVALS, Scores, by_bins, by_outcome, by_row, joint, lower_bound
-
-__all__ = [
-    "ANY_DELTA",
-    "ANY_EPSILON",
-    "LABELS",
-    "RELEASES",
-    "RUNS",
-    "VOTES",
-    "Case",
-    "DrawnCase",
-    "Finding",
-    "charged_epsilon",
-]
 
 ANY_DELTA = 0.5  # where a run's own δ has no say in what it gives
 ANY_EPSILON = 1e15  # many draws are asked as the rows of one run
@@ -120,120 +107,65 @@ class LabelCase(DrawnCase):
         name: of the case.
         mechanism: a word.
         parameters: all of the mechanism's own, so that none follows from the number of rows.
-        one, other: histograms of the k queries, [k, m].
+        one, other: the k queries: histograms, or what every teacher said; texts are columns.
         delta: of the claim.
         draws: of the k queries, on each side; a power of two (see `pate_cli.core.noise`: streams of
             noise have periods of powers of two, if any).
-        reading: how the votes are to be read, beside their layout.
-        predictions: of the student, [k, m].
-        prior: the guesses of a public prior, [k].
+        reading: what `open_votes` is told.
+        rows: what goes with each query: `predictions` of a student, guesses of a `prior`.
         runs: how many files the draws are spread over, where a file of all of them could not be
             charged.
+        voters: where votes say who cast them, the places of the teachers that the record has.
+        pairs: rows of votes that a query is.
     """
 
     name: str
     mechanism: str
     parameters: Mapping[str, Any]
-    one: list[list[int]]
-    other: list[list[int]]
+    one: list[list[Any]]
+    other: list[list[Any]]
     delta: float
     draws: int = 1 << 16
-    reading: Mapping[str, Any] = field(default_factory=dict)
-    predictions: list[list[float]] | None = None
-    prior: list[int] | None = None
+    reading: Mapping[str, Any] = field(default_factory=lambda: {"layout": "counts"})
+    rows: Mapping[str, Any] = field(default_factory=dict)
     runs: int = 1
-
-    def claim(self) -> float:
-        """What `quote` says of the k queries, the same for both."""
-        one, other = (
-            pate.quote(np.array(votes), self.mechanism, delta=self.delta, **self._asked(1))
-            for votes in (self.one, self.other)
-        )
-        if one.epsilon != other.epsilon or not (one.sound and other.sound):
-            raise ValueError(f"{self.name}: no claim, or one that depends on the votes")
-        return one.epsilon
-
-    def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
-        """By row, as if rows were independent; and whole transcripts where there are few."""
-        sides = tuple(self._labels(np.array(votes), draws) for votes in (self.one, self.other))
-        ways = [by_row(*sides)]
-        outcomes = len(self.one[0]) + 1
-        if len(self.one) > 1 and outcomes ** len(self.one) <= _MOST_JOINT:
-            ways.append(by_outcome(*(joint(side, outcomes) for side in sides)))
-        return ways
-
-    def _labels(self, votes: Votes, draws: int) -> NDArray[np.int64]:
-        """[draws, k]: 0 for no label, else the label plus one."""
-        each = -(-draws // self.runs)
-        rows = np.repeat(votes, each, axis=0)
-        parts = []
-        for _ in range(self.runs):
-            done = pate.aggregate(
-                rows,
-                self.mechanism,
-                delta=ANY_DELTA,
-                max_epsilon=ANY_EPSILON,
-                **self._asked(each),
-            )
-            parts.append(done.labels.labels.reshape(len(votes), each).T + 1)
-        return np.concatenate(parts).astype(np.int64)
-
-    def _asked(self, times: int) -> dict[str, Any]:
-        given = {"layout": "counts", **self.parameters, **self.reading}
-        if self.predictions is not None:
-            values = np.repeat(np.array(self.predictions), times, axis=0)
-            given["predictions"] = values
-        if self.prior is not None:
-            given["prior"] = np.repeat(np.array(self.prior), times)
-        return given
-
-
-@dataclass(frozen=True)
-class VoteCase(LabelCase):
-    """The same where it matters how votes are read: `one` and `other` say who voted what.
-
-    `reading` is all that `open_votes` is told. Votes are [k, teachers], or [k, teachers, labels]
-    for several labels a query; of texts they are columns of a table. The two differ in what one
-    record's teachers say.
-
-    Attributes:
-        voters: whose votes the record has a part in, by place.
-        pairs: rows of votes that a query is.
-    """
-
     voters: tuple[int, ...] = ()
     pairs: int = 1
 
     def claim(self) -> float:
-        """What `quote` says of the k queries."""
+        """What `quote` says of the k queries, the same for both."""
         epsilons = set()
         for votes in (self.one, self.other):
             with self._opened(np.array(votes)) as file:
-                price = pate.quote(file, self.mechanism, delta=self.delta, **self.parameters)
+                price = pate.quote(file, self.mechanism, delta=self.delta, **self._asked(1))
             epsilons.add(price.epsilon if price.sound else np.nan)
         if len(epsilons) > 1:
             raise ValueError(f"{self.name}: no claim, or one that depends on the votes")
         return epsilons.pop()
 
     def scores(self, draws: int) -> list[tuple[Scores, Scores]]:
-        """By row, and whole transcripts where a run has two rows only."""
-        sides = tuple(self._labels(np.array(votes), draws) for votes in (self.one, self.other))
+        """By row, as if rows were independent; and whole transcripts where there are few."""
+        sides = [self._labels(np.array(votes), draws) for votes in (self.one, self.other)]
         ways = [by_row(*sides)]
-        if sides[0].shape[1] == 2:
-            ways.append(by_outcome(*(joint(side, 3) for side in sides)))
+        rows, outcomes = sides[0].shape[1], 1 + max(int(side.max()) for side in sides)
+        if rows > 1 and outcomes**rows <= _MOST_JOINT:
+            ways.append(by_outcome(*(joint(side, outcomes) for side in sides)))
         return ways
 
     def _labels(self, votes: NDArray[Any], draws: int) -> NDArray[np.int64]:
-        with self._opened(np.repeat(votes, draws, axis=0)) as file:
-            done = pate.aggregate(
-                file,
-                self.mechanism,
-                delta=ANY_DELTA,
-                max_epsilon=ANY_EPSILON,
-                **self.parameters,
-            )
-        found = done.labels.labels.reshape(len(votes), draws, self.pairs)
-        return found.swapaxes(0, 1).reshape(draws, -1).astype(np.int64) + 1
+        """[draws, rows of votes]: 0 for no label, else the label plus one."""
+        each = -(-draws // self.runs)
+        parts = []
+        for _ in range(self.runs):
+            with self._opened(np.repeat(votes, each, axis=0)) as file:
+                done = aggregated(file, self.mechanism, **self._asked(each))
+            found = done.labels.labels.reshape(len(votes), each, self.pairs)
+            parts.append(found.swapaxes(0, 1).reshape(each, -1) + 1)
+        return np.concatenate(parts).astype(np.int64)
+
+    def _asked(self, times: int) -> dict[str, Any]:
+        rows = {name: np.repeat(np.array(of), times, axis=0) for name, of in self.rows.items()}
+        return {**self.parameters, **rows}
 
     def _opened(self, votes: NDArray[Any]) -> contextlib.AbstractContextManager[Any]:
         if votes.dtype.kind != "U":
@@ -242,17 +174,22 @@ class VoteCase(LabelCase):
         return pate.open_votes(pa.table(dict(zip(names, votes.T, strict=True))), **self.reading)
 
 
+def aggregated(votes: Any, mechanism: str, **asked: Any) -> Any:
+    """A run of which only the labels are looked at."""
+    return pate.aggregate(votes, mechanism, delta=ANY_DELTA, max_epsilon=ANY_EPSILON, **asked)
+
+
 @dataclass(frozen=True)
 class RunCase(LabelCase):
     """The same for a mechanism whose rows depend on each other: run after run."""
 
     def _labels(self, votes: Votes, draws: int) -> NDArray[np.int64]:
-        asked = self._asked(1)
-        parts = [
-            pate.aggregate(votes, self.mechanism, delta=self.delta, **asked).labels.labels
-            for _ in range(draws)
-        ]
-        return np.stack(parts).astype(np.int64) + 1
+        def labels() -> Any:
+            with self._opened(votes) as file:
+                done = pate.aggregate(file, self.mechanism, delta=self.delta, **self.parameters)
+            return done.labels.labels
+
+        return np.stack([labels() for _ in range(draws)]).astype(np.int64) + 1
 
 
 @dataclass(frozen=True)
@@ -271,10 +208,8 @@ class EpochCase(LabelCase):
     def _answered(self, votes: Votes, draws: int) -> NDArray[np.int64]:
         teachers = int(votes[0].sum())
         rows = np.tile(np.vstack([votes, [[teachers // 2, teachers - teachers // 2]]]), (draws, 1))
-        asked = {**self._asked(1), "refusals": len(rows)}
-        done = pate.aggregate(
-            rows, self.mechanism, delta=ANY_DELTA, max_epsilon=ANY_EPSILON, **asked
-        )
+        asked = {**self.parameters, **self.reading, "refusals": len(rows)}
+        done = aggregated(rows, self.mechanism, **asked)
         refused = done.labels.labels.reshape(draws, len(votes) + 1) < 0
         if not refused[:, -1].all():
             raise ArithmeticError("a row that ends an epoch was answered")
@@ -300,8 +235,8 @@ class ReleaseCase(DrawnCase):
     name: str
     one: list[list[int]]
     other: list[list[int]]
-    delta: float
     release: Mapping[str, Any]
+    delta: float = 0.01
     mechanism: str = "lnmax"
     parameters: Mapping[str, Any] = field(default_factory=lambda: {"laplace_scale": 1.0})
     draws: int = 4000
@@ -355,14 +290,8 @@ class WholeCase(ReleaseCase):
         return [by_labels, by_number, both]
 
     def _run(self, votes: list[list[int]]) -> tuple[NDArray[np.int64], float, float]:
-        done = pate.aggregate(
-            np.array(votes),
-            self.mechanism,
-            delta=self.delta,
-            layout="counts",
-            **self.release,
-            **self.parameters,
-        )
+        asked = {"delta": self.delta, "layout": "counts", **self.release, **self.parameters}
+        done = pate.aggregate(np.array(votes), self.mechanism, **asked)
         report = done.report
         return done.labels.labels + 1, report.sanitized, report.data_independent.epsilon
 
@@ -376,8 +305,8 @@ class TargetCase(DrawnCase):
     other: list[int]
     rows: int
     target: float
-    delta: float
     sigma2: float
+    delta: float = 0.01
     draws: int = 3000
 
     def claim(self) -> float:
@@ -415,299 +344,98 @@ class TargetCase(DrawnCase):
         return 1 + int(np.count_nonzero(done.labels.labels == 0))
 
 
-def _rows(votes: list[int], times: int) -> list[list[int]]:
-    return [votes] * times
-
-
-def _labels(name: str, mechanism: str, one: Any, other: Any, **rest: Any) -> LabelCase:
-    """A case of labels; further words are the mechanism's parameters, but for those of a case."""
-    own = ("delta", "draws", "reading", "predictions", "prior", "runs")
-    settings = {word: rest.pop(word) for word in own if word in rest}
-    return LabelCase(name, mechanism, rest, one, other, settings.pop("delta", 0.01), **settings)
-
-
 _K = 24
 """Queries of a run: enough that a sum over them is about normal."""
 _S = 4.6
 """σ at which so many near-ties make μ = √(2k)/σ = 1.5 of μ-GDP: halved, it shows."""
 
+
+def _of(name: str, one: list[Any], other: list[Any], times: int = _K, **rest: Any) -> LabelCase:
+    """The same query so many times; what no case knows of is the mechanism's, the name's first."""
+    own = ("delta", "draws", "reading", "rows", "runs", "voters", "pairs")
+    settings = {"delta": 0.01} | {word: rest.pop(word) for word in own if word in rest}
+    mechanism = rest.pop("mechanism", name.partition(":")[0])
+    return LabelCase(name, mechanism, rest, [one] * times, [other] * times, **settings)
+
+
+def _each(name: str, one: list[Any], other: list[Any], **rest: Any) -> LabelCase:
+    """Queries that differ."""
+    case = _of(name, [], [], **rest)
+    return replace(case, one=one, other=other)
+
+
+_APPEARS = {"layout": "counts", "teachers": 21}
+_AT = {"threshold": 15.5, "sigma1": 3.3, "sigma2": 40.0}
+"""The top count at the threshold, and an answer that hardly tells."""
+_NEAR = {"threshold": 5.0, "sigma1": 3.3, "sigma2": 40.0, "confidence": 1.0}
+_UNSURE = {"predictions": [[0.5, 0.5]] * _K}
+_STABLE = {"query_epsilon": 1.0, "query_delta": 0.001, "delta": 0.0006, "times": 1}
+_FILES = {"draws": 1 << 17, "runs": 1 << 9}
+
+
+def _guess(place: int) -> dict[str, list[int]]:
+    return {"prior": [place] * _K}
+
+
 LABELS = (
     # One vote turns a tie: the gap goes from 1 to −1, where the noise tells most.
-    _labels("gnmax: a tie turned", "gnmax", _rows([11, 10], _K), _rows([10, 11], _K), sigma2=_S),
-    _labels(
-        "gnmax: three tied, one vote moves",
-        "gnmax",
-        _rows([10, 10, 9], _K),
-        _rows([9, 10, 10], _K),
-        sigma2=_S,
-    ),
-    # Four classes, of which the two in front change places.
-    _labels(
-        "gnmax: two in front of four",
-        "gnmax",
-        _rows([11, 10, 5, 5], _K),
-        _rows([10, 11, 5, 5], _K),
-        sigma2=_S,
-    ),
-    _labels(
-        "gnmax: far from a tie, one answer",
-        "gnmax",
-        [[15, 5]],
-        [[14, 6]],
-        sigma2=2.0,
-        delta=1e-4,
-        draws=1 << 20,
-    ),
-    _labels(
-        "gnmax: three teachers a record",
-        "gnmax",
-        _rows([12, 9], _K),
-        _rows([9, 12], _K),
-        sigma2=3 * _S,
-        teachers_per_record=3,
-    ),
-    _labels(
-        "gnmax: a vote appears",
-        "gnmax",
-        _rows([10, 10], _K),
-        _rows([10, 11], _K),
-        sigma2=_S,
-        reading={"teachers": 21},
-    ),
+    _of("gnmax: a tie turned", [11, 10], [10, 11], sigma2=_S),
+    _of("gnmax: three tied, one vote moves", [10, 10, 9], [9, 10, 10], sigma2=_S),
+    _of("gnmax: two in front of four", [11, 10, 5, 5], [10, 11, 5, 5], sigma2=_S),
+    _of("gnmax: far from a tie, one answer", [15, 5], [14, 6], 1, sigma2=2.0, delta=1e-4,
+        draws=1 << 20),
+    _of("gnmax: three teachers a record", [12, 9], [9, 12], sigma2=3 * _S, teachers_per_record=3),
+    _of("gnmax: a vote appears", [10, 10], [10, 11], sigma2=_S, reading=_APPEARS),
     # One vote moves the other way in the second query, which lies 2¹⁹ rows, a batch, further on:
     # answers to both would be the same on one side had they the same noise.
-    _labels(
-        "gnmax: two rows in different batches",
-        "gnmax",
-        [[11, 10], [11, 10]],
-        [[12, 9], [10, 11]],
-        sigma2=_S,
-        draws=1 << 19,
-    ),
+    _each("gnmax: two rows in different batches", [[11, 10], [11, 10]], [[12, 9], [10, 11]],
+          sigma2=_S, draws=1 << 19),
     # A guess that makes a tie of what is none, and one that parts a tie.
-    _labels(
-        "gnmax: a tie turned that a guess makes",
-        "gnmax",
-        _rows([13, 8], _K),
-        _rows([12, 9], _K),
-        sigma2=_S,
-        prior=[1] * _K,
-        prior_weight=4,
-    ),
-    _labels(
-        "gnmax: a tie turned that a guess parts",
-        "gnmax",
-        _rows([11, 10], _K),
-        _rows([10, 11], _K),
-        sigma2=_S,
-        prior=[0] * _K,
-        prior_weight=4,
-    ),
+    _of("gnmax: a tie turned that a guess makes", [13, 8], [12, 9], sigma2=_S, rows=_guess(1),
+        prior_weight=4),
+    _of("gnmax: a tie turned that a guess parts", [11, 10], [10, 11], sigma2=_S, rows=_guess(0),
+        prior_weight=4),
     # A test that nearly always passes, and a tie behind it.
-    _labels(
-        "confident: a tie that passes",
-        "confident",
-        _rows([11, 10], _K),
-        _rows([10, 11], _K),
-        threshold=0.0,
-        sigma1=30.0,
-        sigma2=_S,
-    ),
-    # The top count at the threshold; the answer itself is hardly noisy, or hardly tells.
-    _labels(
-        "confident: at the threshold",
-        "confident",
-        _rows([16, 5], _K),
-        _rows([15, 6], _K),
-        threshold=15.5,
-        sigma1=3.3,
-        sigma2=40.0,
-    ),
-    _labels(
-        "confident: at the threshold, near a tie",
-        "confident",
-        _rows([12, 9], _K),
-        _rows([11, 10], _K),
-        threshold=11.5,
-        sigma1=4.0,
-        sigma2=6.0,
-    ),
-    _labels(
-        "confident: a vote appears at the threshold",
-        "confident",
-        _rows([15, 5], _K),
-        _rows([16, 5], _K),
-        threshold=15.5,
-        sigma1=3.3,
-        sigma2=40.0,
-        reading={"teachers": 21},
-    ),
-    _labels(
-        "confident: three teachers a record",
-        "confident",
-        _rows([18, 3], _K),
-        _rows([15, 6], _K),
-        threshold=16.5,
-        sigma1=9.9,
-        sigma2=120.0,
-        teachers_per_record=3,
-    ),
+    _of("confident: a tie that passes", [11, 10], [10, 11], threshold=0.0, sigma1=30.0, sigma2=_S),
+    _of("confident: at the threshold", [16, 5], [15, 6], **_AT),
+    _of("confident: at the threshold, near a tie", [12, 9], [11, 10], threshold=11.5, sigma1=4.0,
+        sigma2=6.0),
+    _of("confident: a vote appears at the threshold", [15, 5], [16, 5], **_AT, reading=_APPEARS),
+    _of("confident: three teachers a record", [18, 3], [15, 6], threshold=16.5, sigma1=9.9,
+        sigma2=120.0, teachers_per_record=3),
     # A threshold that more votes than there are teachers reach, and one that still more would.
-    _labels(
-        "confident: at the threshold by a guess",
-        "confident",
-        _rows([16, 5], _K),
-        _rows([15, 6], _K),
-        threshold=35.5,
-        sigma1=3.3,
-        sigma2=40.0,
-        prior=[0] * _K,
-        prior_weight=20,
-    ),
-    _labels(
-        "confident: a guess short of the threshold",
-        "confident",
-        _rows([16, 5], _K),
-        _rows([15, 6], _K),
-        threshold=55.5,
-        sigma1=3.3,
-        sigma2=40.0,
-        prior=[0] * _K,
-        prior_weight=20,
-    ),
+    _of("confident: at the threshold by a guess", [16, 5], [15, 6], **_AT | {"threshold": 35.5},
+        rows=_guess(0), prior_weight=20),
+    _of("confident: a guess short of the threshold", [16, 5], [15, 6], **_AT | {"threshold": 55.5},
+        rows=_guess(0), prior_weight=20),
     # max n − τp is 5.5 on one side of the threshold and 4.5 on the other; no whole numbers.
-    _labels(
-        "interactive: student near the threshold",
-        "interactive",
-        _rows([16, 5], _K),
-        _rows([15, 6], _K),
-        threshold=5.0,
-        sigma1=3.3,
-        sigma2=40.0,
-        confidence=1.0,
-        predictions=_rows([0.5, 0.5], _K),
-    ),
-    _labels(
-        "interactive: student unsure of a tie",
-        "interactive",
-        _rows([11, 10], _K),
-        _rows([10, 11], _K),
-        threshold=-1.0,
-        sigma1=10.0,
-        sigma2=5.0,
-        confidence=1.0,
-        predictions=_rows([0.5, 0.5], _K),
-    ),
-    _labels(
-        "interactive: a vote appears near the threshold",
-        "interactive",
-        _rows([15, 5], _K),
-        _rows([16, 5], _K),
-        threshold=5.0,
-        sigma1=3.3,
-        sigma2=40.0,
-        confidence=1.0,
-        predictions=_rows([0.5, 0.5], _K),
-        reading={"teachers": 21},
-    ),
+    _of("interactive: student near the threshold", [16, 5], [15, 6], **_NEAR, rows=_UNSURE),
+    _of("interactive: student unsure of a tie", [11, 10], [10, 11], threshold=-1.0, sigma1=10.0,
+        sigma2=5.0, confidence=1.0, rows=_UNSURE),
+    _of("interactive: a vote appears near the threshold", [15, 5], [16, 5], **_NEAR, rows=_UNSURE,
+        reading=_APPEARS),
     # A name that one teacher brought in rises above the threshold by its noise alone: that is in δ.
-    _labels(
-        "open-vocabulary: a tie turned at the threshold",
-        "open-vocabulary",
-        _rows([27, 26], _K),
-        _rows([26, 27], _K),
-        sigma2=_S,
-        threshold=27.0,
-    ),
-    _labels(
-        "open-vocabulary: a name appears",
-        "open-vocabulary",
-        _rows([27, 0], _K),
-        _rows([27, 1], _K),
-        sigma2=_S,
-        threshold=27.0,
-        reading={"teachers": 28},
-    ),
+    _of("open-vocabulary: a tie turned at the threshold", [27, 26], [26, 27], sigma2=_S,
+        threshold=27.0),
+    _of("open-vocabulary: a name appears", [27, 0], [27, 1], sigma2=_S, threshold=27.0,
+        reading={"layout": "counts", "teachers": 28}),
     # Pure ε: the rare label of a clear majority is e^{2/b} times as frequent a vote later.
-    _labels(
-        "lnmax: a rare label, one answer",
-        "lnmax",
-        [[13, 7]],
-        [[12, 8]],
-        laplace_scale=1.6,
-        delta=1e-6,
-        draws=1 << 20,
-    ),
-    _labels(
-        "lnmax: a tie turned",
-        "lnmax",
-        _rows([11, 10], _K),
-        _rows([10, 11], _K),
-        laplace_scale=4.5,
-    ),
-    _labels(
-        "lnmax: three teachers a record",
-        "lnmax",
-        _rows([12, 9], _K),
-        _rows([9, 12], _K),
-        laplace_scale=13.5,
-        teachers_per_record=3,
-    ),
-    _labels(
-        "lnmax: a vote appears",
-        "lnmax",
-        _rows([10, 10], _K),
-        _rows([10, 11], _K),
-        laplace_scale=4.5,
-        reading={"teachers": 21},
-    ),
+    _of("lnmax: a rare label, one answer", [13, 7], [12, 8], 1, laplace_scale=1.6, delta=1e-6,
+        draws=1 << 20),
+    _of("lnmax: a tie turned", [11, 10], [10, 11], laplace_scale=4.5),
+    _of("lnmax: three teachers a record", [12, 9], [9, 12], laplace_scale=13.5,
+        teachers_per_record=3),
+    _of("lnmax: a vote appears", [10, 10], [10, 11], laplace_scale=4.5, reading=_APPEARS),
     # T is 6.9 at ε = 1, between the distances 7 and 8 … A tie that turns costs δ alone.
-    _labels(
-        "stability: around the threshold",
-        "stability",
-        [[28, 13]],
-        [[29, 12]],
-        query_epsilon=1.0,
-        query_delta=0.001,
-        delta=0.0006,
-        draws=1 << 17,
-        runs=1 << 9,
-    ),
-    _labels(
-        "stability: two teachers a record",
-        "stability",
-        [[45, 16]],
-        [[47, 14]],
-        query_epsilon=1.0,
-        query_delta=0.001,
-        teachers_per_record=2,
-        delta=0.0006,
-        draws=1 << 17,
-        runs=1 << 9,
-    ),
-    _labels(
-        "stability: a tie turned",
-        "stability",
-        [[10, 10]],
-        [[9, 11]],
-        query_epsilon=1.0,
-        query_delta=0.1,
-        delta=0.0505,
-        draws=1 << 13,
-        runs=1 << 10,
-    ),
-    _labels(
-        "stability: several, two of them turned",
-        "stability",
-        [[15, 5], [13, 7], [18, 2], [10, 10]],
-        [[16, 4], [14, 6], [17, 3], [9, 11]],
-        query_epsilon=1.0,
-        query_delta=0.01,
-        delta=0.0505,
-        draws=1 << 14,
-        runs=1 << 10,
-    ),
-)
+    _of("stability: around the threshold", [28, 13], [29, 12], **_STABLE, **_FILES),
+    _of("stability: two teachers a record", [45, 16], [47, 14], **_STABLE, **_FILES,
+        teachers_per_record=2),
+    _of("stability: a tie turned", [10, 10], [9, 11],
+        **_STABLE | {"query_delta": 0.1, "delta": 0.0505}, draws=1 << 13, runs=1 << 10),
+    _each("stability: several, two of them turned", [[15, 5], [13, 7], [18, 2], [10, 10]],
+          [[16, 4], [14, 6], [17, 3], [9, 11]], query_epsilon=1.0, query_delta=0.01, delta=0.0505,
+          draws=1 << 14, runs=1 << 10),
+)  # fmt: skip
 
 
 def _distances(distances: list[int], teachers: int) -> list[list[int]]:
@@ -715,140 +443,74 @@ def _distances(distances: list[int], teachers: int) -> list[list[int]]:
     return [[(teachers + 2 * d + 2) // 2, (teachers - 2 * d - 2) // 2] for d in distances]
 
 
-def _ballots(*turned: Any) -> list[list[Any]]:
-    """Nine of each class, and what others say."""
-    return [[*([0] * 9), *([1] * 9), *turned]]
-
-
+_GROUPS = pate.TeacherGroups(
+    groups=(*["a"] * 18, *["b"] * 3),
+    weights=(*[1] * 18, 3, 3, 1),
+    teachers_per_record=(*[1] * 18, 2, 2, 2),
+)
+_EVEN = [*[0] * 9, *[1] * 9]
+_BOTH = [*[[0, 0]] * 10, *[[1, 1]] * 9]
 VOTES = (
     # Two teachers of weight 3, of three in their group, come from one record: 6 votes move.
-    VoteCase(
-        "groups: six votes of one record",
-        "gnmax",
-        {"sigma2": 6 * _S},
-        _ballots(0, 0, 0) * _K,
-        _ballots(1, 1, 0) * _K,
-        0.01,
-        reading={
-            "layout": "labels",
-            "classes": 2,
-            "groups": pate.TeacherGroups(
-                groups=(*["a"] * 18, *["b"] * 3),
-                weights=(*[1] * 18, 3, 3, 1),
-                teachers_per_record=(*[1] * 18, 2, 2, 2),
-            ),
-        },
-        voters=(18, 19),
-    ),
+    _of("groups: six votes of one record", [*_EVEN, 0, 0, 0], [*_EVEN, 1, 1, 0], mechanism="gnmax",
+        sigma2=6 * _S, reading={"layout": "labels", "classes": 2, "groups": _GROUPS},
+        voters=(18, 19)),
     # One teacher turns both labels, in opposite directions: gaps 1 and 1, or 3 and -1. Answers
     # would be the same on one side had the labels of a query the same noise.
-    VoteCase(
-        "binary: two labels a query",
-        "gnmax",
-        {"sigma2": _S},
-        [[*[[0, 0]] * 10, *[[1, 1]] * 9, [1, 0], [0, 1]]],
-        [[*[[0, 0]] * 10, *[[1, 1]] * 9, [0, 1], [0, 1]]],
-        0.01,
-        draws=1 << 18,
-        reading={"layout": "multilabel", "teachers": 21},
-        voters=(19,),
-        pairs=2,
-    ),
+    _of("binary: two labels a query", [*_BOTH, [1, 0], [0, 1]], [*_BOTH, [0, 1], [0, 1]], 1,
+        mechanism="gnmax", sigma2=_S, draws=1 << 18, voters=(19,), pairs=2,
+        reading={"layout": "multilabel", "teachers": 21}),
     # A first vote for one of 12,000 classes, of which those without votes are drawn together.
-    VoteCase(
-        "many classes: a first vote",
-        "gnmax",
-        {"sigma2": 1.5},
-        [[5, 5, 5]],
-        [[5, 5, 9]],
-        0.01,
-        draws=1 << 18,
-        reading={"layout": "labels", "classes": 12_000, "teachers": 3},
-        voters=(2,),
-    ),
+    _of("many classes: a first vote", [5, 5, 5], [5, 5, 9], 1, mechanism="gnmax", sigma2=1.5,
+        draws=1 << 18, voters=(2,),
+        reading={"layout": "labels", "classes": 12_000, "teachers": 3}),
     # What is no name is a vote that went missing.
-    VoteCase(
-        "names: a vote goes missing",
-        "gnmax",
-        {"sigma2": _S},
-        [["cat", "cat", "dog"]] * _K,
-        [["cat", "?", "dog"]] * _K,
-        0.01,
-        draws=1 << 14,
-        reading={"layout": "labels", "label_names": ("cat", "dog"), "teachers": 3},
-        voters=(1,),
-    ),
-)
+    _of("names: a vote goes missing", ["cat", "cat", "dog"], ["cat", "?", "dog"],
+        mechanism="gnmax", sigma2=_S, draws=1 << 14, voters=(1,),
+        reading={"layout": "labels", "label_names": ("cat", "dog"), "teachers": 3}),
+)  # fmt: skip
 
 RUNS = (
     # T is 36.3. The rows answered come closer to refusal while the one refused moves away from it.
     EpochCase(
-        "sparse-vector: one epoch",
-        "sparse-vector",
+        "sparse-vector: one epoch", "sparse-vector",
         {"query_epsilon": 3.0, "query_delta": 1e-12, "refusals": 1},
-        _distances([37] * 8 + [36], 120),
-        _distances([36] * 8 + [37], 120),
-        1e-5,
-        draws=1 << 17,
+        _distances([37] * 8 + [36], 120), _distances([36] * 8 + [37], 120), 1e-5, draws=1 << 17,
     ),
     RunCase(
-        "sparse-vector: rows turned, two epochs",
-        "sparse-vector",
+        "sparse-vector: rows turned, two epochs", "sparse-vector",
         {"query_epsilon": 1.0, "query_delta": 0.05, "refusals": 2},
         [[18, 2], [10, 10], [19, 1], [10, 10], [20, 0]],
-        [[17, 3], [9, 11], [18, 2], [9, 11], [19, 1]],
-        0.1,
-        draws=1 << 12,
+        [[17, 3], [9, 11], [18, 2], [9, 11], [19, 1]], 0.1, draws=1 << 12,
     ),
-)
+)  # fmt: skip
 
+_DRAWN = {"release": "upper", "order": 4.0, "beta": 0.05}
 RELEASES = (
     # The cost rises by most of its smooth sensitivity, in all rows at once.
     ReleaseCase(
-        "release: where the cost is steepest",
-        _rows([13, 7], 200),
-        _rows([12, 8], 200),
-        0.01,
-        {"release": "upper", "order": 3.0, "beta": 0.05, "sigma_release": 1.0},
-        parameters={"laplace_scale": 1.0},
+        "release: where the cost is steepest", [[13, 7]] * 200, [[12, 8]] * 200,
+        _DRAWN | {"order": 3.0, "sigma_release": 1.0},
     ),
     # Local sensitivity grows several-fold from one to the other; the smooth one must not.
     ReleaseCase(
-        "release: far from a tie",
-        _rows([16, 4], 1000),
-        _rows([15, 5], 1000),
-        0.01,
-        {"release": "upper", "order": 4.0, "beta": 0.05, "sigma_release": 2.0},
+        "release: far from a tie", [[16, 4]] * 1000, [[15, 5]] * 1000,
+        _DRAWN | {"sigma_release": 2.0},
     ),
     # Of gnmax, 45 nats of 79 less: as much as anywhere at this order. Few draws, each of which
     # prices the worst votes anew, so that the noise is small.
     ReleaseCase(
-        "release: gnmax where the cost is steepest",
-        _rows([16, 5], 200),
-        _rows([17, 4], 200),
-        0.01,
-        {"release": "upper", "order": 4.0, "beta": 0.05, "sigma_release": 0.5},
-        mechanism="gnmax",
-        parameters={"sigma2": 2.0},
-        draws=600,
+        "release: gnmax where the cost is steepest", [[16, 5]] * 200, [[17, 4]] * 200,
+        _DRAWN | {"sigma_release": 0.5}, mechanism="gnmax", parameters={"sigma2": 2.0}, draws=600,
     ),
     WholeCase(
-        "release: labels and number together",
-        _rows([11, 10], _K),
-        _rows([10, 11], _K),
-        0.01,
-        {"release": "upper", "order": 3.0, "beta": 0.05, "sigma_release": 1.0},
-        parameters={"laplace_scale": 3.2},
+        "release: labels and number together", [[11, 10]] * _K, [[10, 11]] * _K,
+        _DRAWN | {"order": 3.0, "sigma_release": 1.0}, parameters={"laplace_scale": 3.2},
         draws=1000,
     ),
     # Passes with .65 on one side, .42 on the other.
     TargetCase(
-        "target: where the chance to pass changes most",
-        [20, 0],
-        [19, 1],
-        rows=6,
-        target=1.0,
-        delta=0.01,
+        "target: where the chance to pass changes most", [20, 0], [19, 1], rows=6, target=1.0,
         sigma2=2.0,
     ),
-)
+)  # fmt: skip

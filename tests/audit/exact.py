@@ -22,8 +22,6 @@ from scipy.stats import norm
 import pate_cli as pate
 from audit.cases import Case, Finding, charged_epsilon
 
-__all__ = ["ExactReleaseCase", "gaussian_pair_delta"]
-
 
 def gaussian_pair_delta(epsilon: float, *, mean: float, spread: float) -> float:
     """The least δ of N(mean, spread²) against N(0, 1) at ε, in both directions; spread < 1."""

@@ -19,8 +19,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-__all__ = ["Game", "Menu", "Plan", "Rule", "two_class_law"]
-
 _STEP: Final = 0.02
 """Of the log of a ratio of chances, from −_FAR to _FAR."""
 _FAR: Final = 12.0

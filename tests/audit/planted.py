@@ -21,8 +21,6 @@ from typing import Final
 import pate_cli
 from audit.cases import Finding
 
-__all__ = ["PLANTED", "Planted", "find_planted"]
-
 _TESTS = Path(__file__).resolve().parents[1]
 _PACKAGE = Path(pate_cli.__file__).resolve().parent
 
@@ -32,17 +30,17 @@ class Planted:
     """One change of the sources, and the case that must tell.
 
     Attributes:
-        name: what went wrong.
         module: path in the package.
-        old, new: the text that is replaced, once.
+        name: what went wrong.
         case: that refutes the claim of what comes out.
+        old, new: the text that is replaced, once.
     """
 
-    name: str
     module: str
+    name: str
+    case: str
     old: str
     new: str
-    case: str
 
     def plant(self, package: Path) -> None:
         """Change a copy of the package; ValueError unless the text occurs exactly once."""
@@ -75,211 +73,112 @@ def find_planted(bug: Planted, share: float = 1.0) -> Finding:
     return Finding(**found)
 
 
+_NOISE = "self.sigma2, noise.normal)"
+_PASSES = "self.test_score(counts) + self.sigma1 * look >= self.threshold"
+_GUESSED = "counts = with_votes(own, said, weight)"
+_LINE = "mechanism.threshold + draws[:, 1]"
+_BEST = "best_normal_from_words(words[:, -2], zeros)"
+_PUBLISHED = """    cost = order * math.exp(2 * beta) / sigma**2 + (
+        beta * order - math.log(1 - 2 * order * beta) / 2
+    ) / (order - 1)
+"""
+_DRAWN_AGAIN = """                noise = RunKey.of(None).rows(0, self.mechanism.draws)
+                votes = [self._looked_at(asks[len(found)], 0)[0]]
+                votes = self._ballots.histograms(votes)
+                found += self.mechanism.label(votes, noise).tolist()
+"""
+
+# By module: what went wrong, the case that must tell, and the text that is replaced.
+_BUGS: Final = {
+    "mechanisms/gnmax.py": [
+        ("gnmax: half of the noise", "gnmax: a tie turned",
+         _NOISE, "self.sigma2 / 2, noise.normal)"),
+        ("gnmax: two classes share a draw", "gnmax: a tie turned",
+         _NOISE, "self.sigma2, lambda of: noise.normal((of[0], 1)).repeat(of[1], axis=1))"),
+        ("binary: the labels of a query share a draw", "binary: two labels a query",
+         _NOISE, "self.sigma2, lambda of: noise.normal((of[0] // 2, 2)).repeat(2, axis=0))"),
+        ("names: no noise where a vote is missing", "names: a vote goes missing",
+         _NOISE, "self.sigma2 * (counts.sum() == self.teachers * len(counts)), noise.normal)"),
+        ("several teachers a record: charged for one", "gnmax: three teachers a record",
+         "self.teachers_per_record * np.sqrt(2.0 * answers)", "np.sqrt(2.0 * answers)"),
+        ("many classes: those without votes never win", "many classes: a first vote",
+         _BEST, _BEST.replace("zeros", "0 * zeros")),
+        ("many classes: a thousandth of those without votes", "many classes: a first vote",
+         _BEST, _BEST.replace("zeros", "zeros // 1000")),
+    ],
+    "mechanisms/confident.py": [
+        ("confident: half of the noise on the answer", "confident: a tie that passes",
+         "self.sigma2, noise.normal, beside=1)", "self.sigma2 / 2, noise.normal, beside=1)"),
+        ("confident: a threshold without noise", "confident: at the threshold",
+         _PASSES, "self.test_score(counts) >= self.threshold"),
+        ("interactive: a threshold without noise", "interactive: student near the threshold",
+         _PASSES, "self.test_score(counts) >= self.threshold"),
+    ],
+    "votes/join.py": [
+        ("prior: fitted on the votes", "gnmax: a tie turned that a guess parts",
+         _GUESSED, "counts = with_votes(own, own.argmax(axis=1), weight)"),
+        ("prior: votes with the winner, not against it", "gnmax: a tie turned that a guess parts",
+         _GUESSED, "won = said == own.argmax(axis=1)\n        "
+         "counts = with_votes(own, np.where(won, said, -1), weight)"),
+        ("prior: votes twice", "confident: a guess short of the threshold",
+         _GUESSED, "counts = with_votes(own, said, 2 * weight)"),
+    ],
+    "mechanisms/base.py": [
+        ("prior: left out of the price", "confident: at the threshold by a guess",
+         "return self.teachers + self.prior_weight", "return self.teachers"),
+    ],
+    "mechanisms/lnmax.py": [
+        ("lnmax: half of the noise", "lnmax: a rare label, one answer",
+         "self.laplace_scale, noise.laplace)", "self.laplace_scale / 2, noise.laplace)"),
+    ],
+    "mechanisms/stability.py": [
+        ("stability: half of the noise", "stability: around the threshold",
+         "noise.laplace(len(counts)) / self", "noise.laplace(len(counts)) / 2 / self"),
+        ("stability: half of the threshold", "stability: a tie turned",
+         "/ self.query_epsilon > self.threshold", "/ self.query_epsilon > self.threshold / 2"),
+    ],
+    "mechanisms/sparse_vector.py": [
+        ("sparse-vector: half of the threshold", "sparse-vector: rows turned, two epochs",
+         _LINE, "mechanism.threshold / 2 + draws[:, 1]"),
+        ("sparse-vector: a threshold without noise", "sparse-vector: one epoch",
+         _LINE, "mechanism.threshold + 0 * draws[:, 1]"),
+    ],
+    "core/noise.py": [
+        ("noise: used again from batch to batch", "gnmax: two rows in different batches",
+         'self._noise("labels", operator.index(first) * operator.index(draws))',
+         'self._noise("labels", 0)'),
+    ],
+    "votes/groups.py": [
+        ("groups: one teacher of a record counts", "groups: six votes of one record",
+         "k, sum(weights[:k])", "k, weights[0]"),
+    ],
+    "accounting/stopping.py": [
+        ("session: the union for nothing", "session: the whole game",
+         "found = Beyond(moments.order, test_cost, answer_cost, share * most)",
+         "return Beyond(moments.order, test_cost, answer_cost, most)"),
+    ],
+    "disclosure/settings.py": [
+        ("session: answers are not counted", "session: few are answered",
+         "self.beyond.further(asked, answers)", "self.beyond.further(asked, 0)"),
+    ],
+    "verbs/session.py": [
+        ("session: the noise of one query for all", "session: two queries, one after the other",
+         "VoteBatch(self._row, rows, ", "VoteBatch(0, rows, "),
+        ("session: a known id by new noise", "session: an id again and again",
+         "                found.append(self._named(known[name]))\n", _DRAWN_AGAIN),
+    ],
+    "accounting/sensitivity.py": [
+        ("release: sensitivity at distance 0 only", "release: far from a tie",
+         "np.max(within * np.exp(-beta * np.arange(within.size)))", "within[0]"),
+        ("release: the published formula", "release: the worst pair at a tiny delta",
+         "    cost = float(_cost(beta, sigma, order, shift / sigma, math))\n", _PUBLISHED),
+    ],
+    "run/labelling.py": [
+        ("target: passing without a coin", "target: where the chance to pass changes most",
+         'not key.aside("coin").comes_up(coin.log_refuse)', "coin.chance > 0.5"),
+    ],
+}  # fmt: skip
 PLANTED: Final[Mapping[str, Planted]] = {
-    bug.name: bug
-    for bug in (
-        Planted(
-            "gnmax: half of the noise",
-            "mechanisms/gnmax.py",
-            "self.sigma2, noise.normal)",
-            "self.sigma2 / 2, noise.normal)",
-            "gnmax: a tie turned",
-        ),
-        Planted(
-            "gnmax: two classes share a draw",
-            "mechanisms/gnmax.py",
-            "self.sigma2, noise.normal)",
-            "self.sigma2, lambda of: noise.normal((of[0], 1)).repeat(of[1], axis=1))",
-            "gnmax: a tie turned",
-        ),
-        Planted(
-            "confident: half of the noise on the answer",
-            "mechanisms/confident.py",
-            "self.sigma2, noise.normal, beside=1)",
-            "self.sigma2 / 2, noise.normal, beside=1)",
-            "confident: a tie that passes",
-        ),
-        Planted(
-            "confident: a threshold without noise",
-            "mechanisms/confident.py",
-            "self.test_score(counts) + self.sigma1 * look >= self.threshold",
-            "self.test_score(counts) >= self.threshold",
-            "confident: at the threshold",
-        ),
-        Planted(
-            "prior: fitted on the votes",
-            "votes/join.py",
-            "counts = with_votes(own, said, weight)",
-            "counts = with_votes(own, own.argmax(axis=1), weight)",
-            "gnmax: a tie turned that a guess parts",
-        ),
-        Planted(
-            "prior: votes with the winner, not against it",
-            "votes/join.py",
-            "counts = with_votes(own, said, weight)",
-            "won = said == own.argmax(axis=1)\n"
-            "        counts = with_votes(own, np.where(won, said, -1), weight)",
-            "gnmax: a tie turned that a guess parts",
-        ),
-        Planted(
-            "prior: left out of the price",
-            "mechanisms/base.py",
-            "return self.teachers + self.prior_weight",
-            "return self.teachers",
-            "confident: at the threshold by a guess",
-        ),
-        Planted(
-            "prior: votes twice",
-            "votes/join.py",
-            "counts = with_votes(own, said, weight)",
-            "counts = with_votes(own, said, 2 * weight)",
-            "confident: a guess short of the threshold",
-        ),
-        Planted(
-            "interactive: a threshold without noise",
-            "mechanisms/confident.py",
-            "self.test_score(counts) + self.sigma1 * look >= self.threshold",
-            "self.test_score(counts) >= self.threshold",
-            "interactive: student near the threshold",
-        ),
-        Planted(
-            "lnmax: half of the noise",
-            "mechanisms/lnmax.py",
-            "self.laplace_scale, noise.laplace)",
-            "self.laplace_scale / 2, noise.laplace)",
-            "lnmax: a rare label, one answer",
-        ),
-        Planted(
-            "stability: half of the noise",
-            "mechanisms/stability.py",
-            "noise.laplace(len(counts)) / self.query_epsilon",
-            "noise.laplace(len(counts)) / 2 / self.query_epsilon",
-            "stability: around the threshold",
-        ),
-        Planted(
-            "stability: half of the threshold",
-            "mechanisms/stability.py",
-            "/ self.query_epsilon > self.threshold",
-            "/ self.query_epsilon > self.threshold / 2",
-            "stability: a tie turned",
-        ),
-        Planted(
-            "sparse-vector: half of the threshold",
-            "mechanisms/sparse_vector.py",
-            "mechanism.threshold + draws[:, 1]",
-            "mechanism.threshold / 2 + draws[:, 1]",
-            "sparse-vector: rows turned, two epochs",
-        ),
-        Planted(
-            "sparse-vector: a threshold without noise",
-            "mechanisms/sparse_vector.py",
-            "mechanism.threshold + draws[:, 1]",
-            "mechanism.threshold + 0 * draws[:, 1]",
-            "sparse-vector: one epoch",
-        ),
-        Planted(
-            "several teachers a record: charged for one",
-            "mechanisms/gnmax.py",
-            "self.teachers_per_record * np.sqrt(2.0 * answers)",
-            "np.sqrt(2.0 * answers)",
-            "gnmax: three teachers a record",
-        ),
-        Planted(
-            "noise: used again from batch to batch",
-            "core/noise.py",
-            'self._noise("labels", operator.index(first) * operator.index(draws))',
-            'self._noise("labels", 0)',
-            "gnmax: two rows in different batches",
-        ),
-        Planted(
-            "groups: one teacher of a record counts",
-            "votes/groups.py",
-            "k, sum(weights[:k])",
-            "k, weights[0]",
-            "groups: six votes of one record",
-        ),
-        Planted(
-            "binary: the labels of a query share a draw",
-            "mechanisms/gnmax.py",
-            "self.sigma2, noise.normal)",
-            "self.sigma2, lambda of: noise.normal((of[0] // 2, 2)).repeat(2, axis=0))",
-            "binary: two labels a query",
-        ),
-        Planted(
-            "many classes: those without votes never win",
-            "mechanisms/gnmax.py",
-            "best_normal_from_words(words[:, -2], zeros)",
-            "best_normal_from_words(words[:, -2], 0 * zeros)",
-            "many classes: a first vote",
-        ),
-        Planted(
-            "many classes: a thousandth of those without votes",
-            "mechanisms/gnmax.py",
-            "best_normal_from_words(words[:, -2], zeros)",
-            "best_normal_from_words(words[:, -2], zeros // 1000)",
-            "many classes: a first vote",
-        ),
-        Planted(
-            "names: no noise where a vote is missing",
-            "mechanisms/gnmax.py",
-            "self.sigma2, noise.normal)",
-            "self.sigma2 * (counts.sum() == self.teachers * len(counts)), noise.normal)",
-            "names: a vote goes missing",
-        ),
-        Planted(
-            "session: the union for nothing",
-            "accounting/stopping.py",
-            "found = Beyond(moments.order, test_cost, answer_cost, share * most)",
-            "return Beyond(moments.order, test_cost, answer_cost, most)",
-            "session: the whole game",
-        ),
-        Planted(
-            "session: answers are not counted",
-            "disclosure/settings.py",
-            "self.beyond.further(asked, answers)",
-            "self.beyond.further(asked, 0)",
-            "session: few are answered",
-        ),
-        Planted(
-            "session: the noise of one query for all",
-            "verbs/session.py",
-            "VoteBatch(self._row, rows, ",
-            "VoteBatch(0, rows, ",
-            "session: two queries, one after the other",
-        ),
-        Planted(
-            "session: a known id by new noise",
-            "verbs/session.py",
-            "                found.append(self._named(known[name]))\n",
-            "                noise = RunKey.of(None).rows(0, self.mechanism.draws)\n"
-            "                votes = [self._looked_at(asks[len(found)], 0)[0]]\n"
-            "                votes = self._ballots.histograms(votes)\n"
-            "                found += self.mechanism.label(votes, noise).tolist()\n",
-            "session: an id again and again",
-        ),
-        Planted(
-            "release: sensitivity at distance 0 only",
-            "accounting/sensitivity.py",
-            "np.max(within * np.exp(-beta * np.arange(within.size)))",
-            "within[0]",
-            "release: far from a tie",
-        ),
-        Planted(
-            "release: the published formula",
-            "accounting/sensitivity.py",
-            "    cost = float(_cost(beta, sigma, order, shift / sigma, math))\n",
-            "    cost = order * math.exp(2 * beta) / sigma**2 + (\n"
-            "        beta * order - math.log(1 - 2 * order * beta) / 2\n"
-            "    ) / (order - 1)\n",
-            "release: the worst pair at a tiny delta",
-        ),
-        Planted(
-            "target: passing without a coin",
-            "run/labelling.py",
-            'not key.aside("coin").comes_up(coin.log_refuse)',
-            "coin.chance > 0.5",
-            "target: where the chance to pass changes most",
-        ),
-    )
+    bug[0]: Planted(module, *bug) for module, bugs in _BUGS.items() for bug in bugs
 }
 """By name, in the order of the table."""

@@ -21,10 +21,8 @@ from numpy.typing import NDArray
 
 import pate_cli as pate
 from audit.bounds import Scores, by_outcome
-from audit.cases import ANY_DELTA, ANY_EPSILON, Case, DrawnCase, Finding
+from audit.cases import Case, DrawnCase, Finding, aggregated
 from audit.game import Game, Menu, Plan
-
-__all__ = ["SESSIONS"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,16 +34,16 @@ class _Asked(Case):
         mechanism: a word.
         parameters: of it.
         teachers: τ.
-        delta: of the claim.
         until: what ends it: a target, or the most queries.
+        delta: of the claim.
     """
 
     name: str
     mechanism: str
     parameters: Mapping[str, Any]
     teachers: int
-    delta: float
     until: Mapping[str, Any]
+    delta: float = 0.01
 
     def claim(self) -> float:
         """The ε of its rule."""
@@ -122,15 +120,8 @@ class GameCase(_Asked, DrawnCase):
     def _answers(self, histograms: NDArray[np.int64]) -> NDArray[np.int64]:
         if not len(histograms):
             return np.zeros(0, dtype=np.int64)
-        done = pate.aggregate(
-            histograms,
-            self.mechanism,
-            delta=ANY_DELTA,
-            max_epsilon=ANY_EPSILON,
-            layout="counts",
-            teachers=self.teachers,
-            **self.parameters,
-        )
+        asked = {"layout": "counts", "teachers": self.teachers, **self.parameters}
+        done = aggregated(histograms, self.mechanism, **asked)
         return done.labels.labels.astype(np.int64) + 1
 
 
@@ -204,79 +195,25 @@ class ExactGameCase(_Asked):
         return Finding(self.name, self.claim(), self.delta, found, 0, 0, seconds)
 
 
+_TARGET = {"target_epsilon": 3.0}
+_NOISE = {"sigma2": 4.6}
 SESSIONS = (
     # Three times as many as in any case may be asked where few are answered.
-    GameCase(
-        "session: asked as the answers fall",
-        "confident",
-        {"threshold": 6.0, "sigma1": 4.0, "sigma2": 3.0},
-        8,
-        0.01,
-        {"target_epsilon": 3.0},
-    ),
-    GameCase(
-        "session: few are answered",
-        "confident",
-        {"threshold": 3.5, "sigma1": 8.0, "sigma2": 4.0},
-        6,
-        0.01,
-        {"target_epsilon": 3.0},
-        aim=3.0,
-    ),
-    GameCase(
-        "session: two teachers a record",
-        "confident",
-        {"threshold": 6.0, "sigma1": 6.0, "sigma2": 4.0, "teachers_per_record": 2},
-        6,
-        0.01,
-        {"target_epsilon": 3.0},
-    ),
-    GameCase(
-        "session: gnmax, asked as the answers fall",
-        "gnmax",
-        {"sigma2": 4.6},
-        4,
-        0.01,
-        {"max_queries": 24},
-    ),
-    PlayedCase(
-        "session: played until it is spent",
-        "gnmax",
-        {"sigma2": 4.6},
-        4,
-        0.01,
-        {"max_queries": 12},
-    ),
+    GameCase("session: asked as the answers fall", "confident",
+             {"threshold": 6.0, "sigma1": 4.0, "sigma2": 3.0}, 8, _TARGET),
+    GameCase("session: few are answered", "confident",
+             {"threshold": 3.5, "sigma1": 8.0, "sigma2": 4.0}, 6, _TARGET, aim=3.0),
+    GameCase("session: two teachers a record", "confident",
+             {"threshold": 6.0, "sigma1": 6.0, "sigma2": 4.0, "teachers_per_record": 2}, 6,
+             _TARGET),
+    GameCase("session: gnmax, asked as the answers fall", "gnmax", _NOISE, 4, {"max_queries": 24}),
+    PlayedCase("session: played until it is spent", "gnmax", _NOISE, 4, {"max_queries": 12}),
     # One vote moves the other way in the second query, as in a file.
-    RealCase(
-        "session: two queries, one after the other",
-        "gnmax",
-        {"sigma2": 4.6},
-        21,
-        0.01,
-        {"max_queries": 2},
-        one=[[11, 10], [11, 10]],
-        other=[[12, 9], [10, 11]],
-    ),
-    RealCase(
-        "session: an id again and again",
-        "gnmax",
-        {"sigma2": 4.6},
-        21,
-        0.01,
-        {"max_queries": 1},
-        one=[[11, 10]],
-        other=[[10, 11]],
-        again=100,
-        draws=1 << 10,
-    ),
+    RealCase("session: two queries, one after the other", "gnmax", _NOISE, 21, {"max_queries": 2},
+             one=[[11, 10], [11, 10]], other=[[12, 9], [10, 11]]),
+    RealCase("session: an id again and again", "gnmax", _NOISE, 21, {"max_queries": 1},
+             one=[[11, 10]], other=[[10, 11]], again=100, draws=1 << 10),
     # Answers and refusals cost about the same votes: what a union costs shows.
-    ExactGameCase(
-        "session: the whole game",
-        "confident",
-        {"threshold": 4.0, "sigma1": 5.0, "sigma2": 13.0},
-        8,
-        0.1,
-        {"target_epsilon": 3.0},
-    ),
-)
+    ExactGameCase("session: the whole game", "confident",
+                  {"threshold": 4.0, "sigma1": 5.0, "sigma2": 13.0}, 8, _TARGET, delta=0.1),
+)  # fmt: skip

@@ -9,8 +9,6 @@ from audit.cases import LABELS, RELEASES, RUNS, VOTES, Case, Finding
 from audit.exact import ExactReleaseCase
 from audit.sessions import SESSIONS
 
-__all__ = ["CASES", "head", "line"]
-
 _EXACT = (
     # λ, β and σ_SS of the first row of the paper's Table 2.
     ExactReleaseCase(

@@ -19,7 +19,7 @@ import pate_cli
 from audit import __main__ as program
 from audit import bounds
 from audit.bounds import by_bins, by_outcome, by_row, joint, lower_bound, proven
-from audit.cases import LABELS, RUNS, Case, Finding, ReleaseCase, TargetCase, VoteCase
+from audit.cases import LABELS, RUNS, Case, Finding, LabelCase, ReleaseCase, TargetCase
 from audit.exact import gaussian_pair_delta
 from audit.planted import PLANTED, find_planted
 from audit.sessions import SESSIONS, GameCase, PlayedCase, RealCase
@@ -105,7 +105,7 @@ def test_pairs_are_neighbours(case):
     """One record moves votes, adds some or takes some away: k of them on each query at most."""
     if not hasattr(case, "one"):
         return
-    if isinstance(case, VoteCase):
+    if isinstance(case, LabelCase) and case.voters:
         moved = np.array(case.other) != np.array(case.one)
         moved = moved.reshape(*moved.shape[:2], -1).any(axis=2)
         others = [place for place in range(moved.shape[1]) if place not in case.voters]
@@ -132,12 +132,8 @@ def quick(case: Case) -> float:
 
 
 FIRST = {name.partition(":")[0]: name for name in reversed(CASES)}
-
-
 MORE = ["release: the worst pair at a tiny delta"]
 MORE += [case.name for case in SESSIONS if type(case) is not GameCase]
-
-
 QUICK = {
     "confident: a tie that passes",
     "gnmax: a tie turned",

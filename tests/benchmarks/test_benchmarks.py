@@ -1,17 +1,14 @@
-"""The parts of the benchmark: its oracle, its files, its tables. Nothing here looks at a clock."""
+"""The parts of the benchmark: its files, its tables. Nothing here looks at a clock."""
 
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
 from benchmarks.__main__ import SAVED, process_seconds, slower, table, votes_file
-from benchmarks.published_loop import confident_cost
 from readme_blocks import DOCS, fill
 
 
@@ -19,21 +16,6 @@ from readme_blocks import DOCS, fill
 def counts(tmp_path):
     path = votes_file(300, tmp_path)
     return path, np.column_stack([column.to_numpy() for column in pq.read_table(path).columns])
-
-
-def test_the_published_loop_agrees_with_the_published_analysis(counts):
-    path, votes = counts
-    words = ["cost", path, "--analysis", "paper", "--threshold", 200]
-    words += ["--sigma1", 150, "--sigma2", 40, "--quiet"]
-    run = subprocess.run(
-        [sys.executable, "-m", "pate_cli", *map(str, words)], check=True, capture_output=True
-    )
-    found = json.loads(run.stdout)
-    orders = np.array(found["orders"])
-    total, answers = confident_cost(votes, threshold=200, sigma1=150, sigma2=40, orders=orders)
-    assert len(orders) > 100
-    np.testing.assert_allclose(found["rdp"], total, rtol=1e-10)
-    assert found["expected_answers"] == pytest.approx(answers, rel=1e-12)
 
 
 def test_made_up_votes_are_histograms_that_differ_in_agreement(counts):

@@ -238,27 +238,6 @@ def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, 
     refused(pate("aggregate", *words), 2, f"{line}{more}")
 
 
-SETS = (
-    "every label is asked by itself; to vote on sets of labels, number the sets and give them as "
-    "classes with --label-names"
-)
-CLUSTERS = "put the queries of a cluster into one row before aggregating"
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [
-        ("aggregate v.npy --pool c.csv", f"--pool is gone: {CLUSTERS}"),
-        ("verify r.json --pool=c.csv", f"--pool is gone: {CLUSTERS}"),
-        ("cost v.npy --voting powerset", f"--voting is gone: {SETS}"),
-        ("tune --voting binary --target-epsilon 1", f"--voting is gone: {SETS}"),
-    ],
-)
-def test_what_is_gone_is_told_with_what_to_use_instead(pate, refused, folder, line, message):
-    refused(pate(*line.split()), 2, message)
-    assert not list(folder.iterdir())
-
-
 def test_a_wrong_command_is_one_line_too(pate, refused):
     line = "no such command 'agregate'; did you mean 'aggregate'? pate --help tells more"
     refused(pate("agregate", "x.npy"), 2, line)

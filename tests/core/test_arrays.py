@@ -9,11 +9,9 @@ from hypothesis import strategies as st
 from pate_cli.core.arrays import (
     DENSE_CLASSES,
     SparseCounts,
-    column_ends,
     compact,
     dense,
     largest_two,
-    row_max,
     row_width,
     stacked,
     winners,
@@ -84,16 +82,3 @@ def test_many_classes_are_kept_by_their_votes():
     few = counts[:, 1:]
     assert compact(few) is few
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(found)).dense(), counts)  # noqa: S301
-
-
-@given(
-    shape=st.tuples(st.integers(1, 5), st.sampled_from([1, 2, 31, 32, 33, 70])),
-    kind=st.sampled_from([np.int64, np.int32, np.uint8]),
-    seed=st.integers(0, 99),
-)
-def test_largest_of_rows_and_ends_of_columns(shape, kind, seed):
-    values = np.random.default_rng(seed).integers(0, 9, shape).astype(kind)
-    np.testing.assert_array_equal(row_max(values), values.max(axis=1))
-    low, high = column_ends(values)
-    np.testing.assert_array_equal(low, values.min(axis=0))
-    np.testing.assert_array_equal(high, values.max(axis=0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 import pytest
 
@@ -10,11 +11,14 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import ReportError, UsageError
 from pate_cli.core.words import PublicFact, ReleaseKind
+from pate_cli.disclosure import guarantee
 from pate_cli.disclosure.facts import report_of
-from pate_cli.disclosure.guarantee import GAPS, PRESUPPOSED, guesses_of
+from pate_cli.disclosure.guarantee import guesses_of, sentence
 from pate_cli.disclosure.settings import ReleasePlan
 
 DRAWN = ReleasePlan(ReleaseKind.UPPER, 1e-5, 4.0, 0.05, 9.0)
+
+KINDS = {"worst-case", "target", "refusal", "upper", "total"}
 
 
 def held(report):
@@ -70,9 +74,9 @@ def test_nothing_holds_of_noise_that_can_be_guessed_or_of_what_is_unsettled(kind
         unsettled = told(report, read_off=(fact,))
         assert held(unsettled) == set()
         assert not unsettled.sound
-        assert unsettled.summary == GAPS[fact]
+        assert unsettled.summary == sentence(f"gap-{fact}")
     unrecorded = report_of(dataclasses.replace(report.facts, recorded=False))
-    assert (held(unrecorded), unrecorded.summary) == (set(), GAPS["draws"])
+    assert (held(unrecorded), unrecorded.summary) == (set(), sentence("gap-draws"))
 
 
 def test_what_is_no_bound_holds_in_no_reading_and_has_no_parts_that_do():
@@ -126,11 +130,11 @@ PRIORS = ("prior", "prior, confident", "prior, passed", "priors")
 @pytest.mark.parametrize("kind", reports.KINDS)
 def test_what_a_prior_presupposes_is_said_of_every_report_with_one_and_of_no_other(kind):
     report, _ = reports.made(kind)
-    assert report.summary.endswith(PRESUPPOSED) == (kind in PRIORS)
+    assert report.summary.endswith(sentence("presupposed")) == (kind in PRIORS)
     assert ("guesses of the prior" in report.adjacency) == (kind in PRIORS)
     assert any(done.prior for done in report.rounds) == (kind in PRIORS)
     if kind in PRIORS:
-        assert PRESUPPOSED not in told(report, private=False).summary
+        assert sentence("presupposed") not in told(report, private=False).summary
 
 
 def test_a_release_lists_the_prior_of_every_round():
@@ -176,3 +180,14 @@ def test_the_published_analysis_knows_no_prior(analysis):
     words = {**reports.SHAPE, "prior": reports.guesses(), "prior_weight": 12}
     with pytest.raises(UsageError, match="`prior` goes with `analysis` tight"):
         getattr(pate, analysis)(reports.votes(), "gnmax", analysis="paper", **words)
+
+
+def test_every_sentence_is_one_that_some_report_can_have():
+    """A name in sentences.ini stands in the code, alone or behind the word before its dash."""
+    folder = Path(guarantee.__file__).parent
+    code = "".join(path.read_text() for path in folder.glob("*.py"))
+    code = code.replace("'", '"')
+    for name in guarantee._SENTENCES:
+        head, _, rest = name.partition("-")
+        built = f'f"{head}-' in code and (f'"{rest}"' in code or rest in {*PublicFact, *KINDS})
+        assert f'"{name}"' in code or built, name

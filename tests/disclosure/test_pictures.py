@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import pate_cli as pate
+import reports
 from pate_cli.core.errors import UsageError
 from pate_cli.disclosure.pictures import (
     check_plot,
@@ -123,6 +124,13 @@ def test_a_report_shows_what_it_states_beside_what_it_is_measured_against(given)
     assert axes is mine
     title = report.plot().get_title(loc="left")
     assert ("nothing is promised" in title) == ("seed" in given)
+
+
+def test_a_report_of_groups_has_a_bar_for_each():
+    pytest.importorskip("matplotlib")
+    report, _ = reports.made("groups")
+    named = [label.get_text() for label in report.plot().get_yticklabels()]
+    assert {f"group {each.group}" for each in report.groups} < set(named)
 
 
 def test_what_the_pictures_show():

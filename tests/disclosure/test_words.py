@@ -28,7 +28,7 @@ from pate_cli.disclosure.figures import (
     shown,
     verdict,
 )
-from pate_cli.disclosure.guarantee import FIXED, worded
+from pate_cli.disclosure.guarantee import sentence, worded
 
 ROOT = Path(__file__).resolve().parents[2]
 EPSILON, DELTA = 1.5, 1e-5
@@ -230,7 +230,7 @@ def test_the_worst_case_beside_a_sanitized_bound_has_its_premise():
     for kind in ("upper", "rounds"):
         told = words(made(kind, epsilon=0.5, epsilon_kind="upper"))
         worst = shown(reports.made(kind)[0].data_independent.epsilon)
-        premise = "" if kind == "upper" else f", {FIXED}"
+        premise = "" if kind == "upper" else f", {sentence('fixed')}"
         assert f"Whatever the votes, epsilon is at most {worst}{premise}." in told
 
 

@@ -338,22 +338,6 @@ def _two(out, folder):
         out.write(folder / name, b"x")
 
 
-def test_nothing_is_released_even_if_the_failure_is_swallowed(tmp_path, monkeypatch):
-    def fails(_):
-        raise OSError(errno.EIO, "bad")
-
-    with Outputs() as out:
-        out.reserve(tmp_path / "a")
-        out.reserve(tmp_path / "b")
-        out.write(tmp_path / "a", b"x")
-        with monkeypatch.context() as patch:
-            patch.setattr(os, "fsync", fails)
-            with pytest.raises(OutputError, match="bad; nothing was released"):
-                out.write(tmp_path / "b", b"x")
-    assert names(tmp_path) == []
-    assert out.released is False
-
-
 def test_a_real_full_disk(tmp_path):
     unshare, shell = shutil.which("unshare"), shutil.which("sh")
     if unshare is None or shell is None:

@@ -9,7 +9,6 @@ may have given up what it was to write: a later one that goes well does not brin
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 
@@ -139,15 +138,6 @@ def contents(folder: FolderNode, path: tuple[str, ...]) -> set[bytes | None]:
         else:
             found.add(None)
     return found
-
-
-def files(folder: FolderNode, at: str = "") -> Iterator[tuple[str, FileNode]]:
-    """Every file below a folder, with its path."""
-    for name, node in folder.names.items():
-        if isinstance(node, FolderNode):
-            yield from files(node, f"{at}{name}/")
-        else:
-            yield f"{at}{name}", node
 
 
 def torn(chance: random.Random, start: int, stop: int) -> int:

@@ -20,7 +20,6 @@ from typing import Any, Final
 import numpy as np
 
 import pate_cli as pate
-from histories import prices
 from histories.disk import FileNode, FolderNode
 from histories.said import Said
 from histories.system import Killed, Process, System, replaced
@@ -193,7 +192,7 @@ class History:
         os.environ.update(environment)
         mask = os.umask(0o022)
         try:
-            with system.in_place(), prices.known(), replaced(*places):
+            with system.in_place(), replaced(*places):
                 try:
                     yield
                 finally:

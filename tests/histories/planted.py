@@ -17,7 +17,7 @@ from pate_cli.disclosure import entry
 from pate_cli.disclosure.entry import Entry
 from pate_cli.disclosure.record import RecordFile, SpendRecord
 from pate_cli.disclosure.runs import Outcome, Run
-from pate_cli.files import journal, outputs
+from pate_cli.files import journal, outputs, protected
 from pate_cli.files.journal import Journal
 from pate_cli.files.outputs import File, Output, Outputs
 from pate_cli.files.protected import Inputs
@@ -41,11 +41,19 @@ def bug(name: str) -> Iterator[None]:
         yield
 
 
+AFTER = outputs.after
+
+
+def _after(said: Callable[[Any], str]) -> list[Place]:
+    """What is said where something stays."""
+    return [(outputs, "after", lambda left: said(left) if left else AFTER(left))]
+
+
+def _labels_first(output: Output) -> bool:
+    return not output.name.endswith("csv")
+
+
 # --- what is on disk -----------------------------------------------------------------------------
-
-
-def _unsynced_files() -> list[Place]:
-    return [(File, "finish", Output.finish)]
 
 
 def _unsynced_folders() -> list[Place]:
@@ -68,10 +76,6 @@ def _unsynced_home() -> list[Place]:
     return [(entry, "make_folder", made)]
 
 
-def _known_before_it_is_safe() -> list[Place]:
-    return [(Journal, "catch_up", Journal.refresh)]
-
-
 def _given_up_lines() -> list[Place]:
     def synced(self: Journal) -> None:
         """What others wrote is synced, and not written again."""
@@ -87,24 +91,6 @@ def _given_up_lines() -> list[Place]:
             self._others = b""
 
     return [(Journal, "catch_up", synced)]
-
-
-def _stays_and_was_not_released() -> list[Place]:
-    after = outputs.after
-    return [(outputs, "after", lambda left: f"{after(left)}; {after([])}" if left else after(left))]
-
-
-def _stays_untold() -> list[Place]:
-    after = outputs.after
-    return [(outputs, "after", lambda left: after([]))]
-
-
-def _paid_for_untold() -> list[Place]:
-    return [(Entry, "_noted", _nothing)]
-
-
-def _labels_before_their_report() -> list[Place]:
-    return [(Output, "turn", property(lambda self: -self.name.endswith("csv")))]
 
 
 # --- the record ----------------------------------------------------------------------------------
@@ -165,10 +151,6 @@ def _failures_are_free() -> list[Place]:
     return [(Entry, "standing", standing)]
 
 
-def _no_lock_on_the_record() -> list[Place]:
-    return [(entry, "locked", lambda paths: contextlib.nullcontext())]
-
-
 def _only_the_newest_run() -> list[Place]:
     enter = RecordFile.enter
 
@@ -179,10 +161,6 @@ def _only_the_newest_run() -> list[Place]:
         enter(self, *runs)
 
     return [(RecordFile, "enter", entered)]
-
-
-def _released_before() -> list[Place]:
-    return [(SpendRecord, "touching", lambda self, ledger: ())]
 
 
 # --- a checkpoint --------------------------------------------------------------------------------
@@ -228,10 +206,6 @@ def _open_files() -> list[Place]:
     return [(Outputs, "reserve", reserved)]
 
 
-def _inputs_are_replaced() -> list[Place]:
-    return [(Inputs, "claim", _nothing), (outputs, "kept", _nothing)]
-
-
 # --- a session -----------------------------------------------------------------------------------
 
 
@@ -244,10 +218,6 @@ def _noted_before() -> list[Place]:
         self._learn(lines)
 
     return [(Session, "_pay", pay)]
-
-
-def _everything_is_new() -> list[Place]:
-    return [(sessions, "_name", lambda ask, place: (place,))]
 
 
 def _ids_are_forgotten() -> list[Place]:
@@ -269,10 +239,6 @@ def _torn_lines_stay() -> list[Place]:
         write(self, content, at)
 
     return [(Journal, "_write", written)]
-
-
-def _only_written() -> list[Place]:
-    return [(journal, "os", _Unsynced())]
 
 
 class _Unsynced:
@@ -299,32 +265,35 @@ def _nothing(*_: Any, **__: Any) -> None:
 
 
 BUGS: Final[dict[str, Callable[[], list[Place]]]] = {
-    "a name before its content is on disk": _unsynced_files,
+    "a name before its content is on disk": lambda: [(File, "finish", Output.finish)],
     "names that are not synced": _unsynced_folders,
     "a new folder that is not synced": _unsynced_home,
     "lines that a failed sync gave up": _given_up_lines,
-    "what stays is also not released": _stays_and_was_not_released,
-    "what stays is not told of": _stays_untold,
-    "what is paid for is not told of": _paid_for_untold,
-    "labels before their report": _labels_before_their_report,
+    "what stays is also not released": lambda: _after(lambda left: f"{AFTER(left)}; {AFTER([])}"),
+    "what stays is not told of": lambda: _after(lambda left: AFTER([])),
+    "what is paid for is not told of": lambda: [(Entry, "_noted", _nothing)],
+    "labels before their report": lambda: [(Output, "turn", property(_labels_first))],
     "the strike after the coin": _strike_after_the_coin,
     "the debit after the labels": _debit_after_the_labels,
     "a refusal costs nothing": _refusals_are_free,
     "a run that fails costs nothing": _failures_are_free,
-    "no lock on the record": _no_lock_on_the_record,
+    "no lock on the record": lambda: [(entry, "locked", lambda _: contextlib.nullcontext())],
     "the record replaced, not added to": _only_the_newest_run,
-    "a second release without asking": _released_before,
+    "a second release without asking": lambda: [(SpendRecord, "touching", lambda *_: ())],
     "a checkpoint of another question": _another_question,
     "a resumed run under another key": _another_key,
     "pieces that are torn": _torn_pieces,
     "files that all may read": _open_files,
-    "an input that is replaced": _inputs_are_replaced,
+    "an input that is replaced": lambda: [
+        (Inputs, "claim", _nothing),
+        (protected, "kept", _nothing),
+    ],
     "an answer before its debit": _noted_before,
-    "a known id drawn again": _everything_is_new,
+    "a known id drawn again": lambda: [(sessions, "_name", lambda ask, place: (place,))],
     "ids forgotten": _ids_are_forgotten,
     "torn lines that stay": _torn_lines_stay,
-    "lines that are not synced": _only_written,
+    "lines that are not synced": lambda: [(journal, "os", _Unsynced())],
     "failures passed over": _failures_are_passed_over,
-    "lines known before they are safe": _known_before_it_is_safe,
+    "lines known before they are safe": lambda: [(Journal, "catch_up", Journal.refresh)],
 }
 """What is planted, by name."""

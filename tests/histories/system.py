@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import functools
 import io
 import os
 import random
@@ -19,6 +20,7 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
 
 from histories.disk import FileNode, FolderNode, Node, survived, torn
@@ -26,6 +28,40 @@ from kills.promises import BrokenError
 
 _FIRST: Final = 1_000_000
 """Numbers of open files that nobody else has, and that are never given again."""
+
+
+_CALLS: Final = (
+    "open", "dup", "close", "write", "read", "lseek", "fsync", "ftruncate", "fdopen", "fstat",
+    "replace", "link", "unlink", "mkdir", "rmdir", "chmod", "fchmod", "stat", "lstat", "listdir",
+    "scandir", "getpid", "kill",
+)  # fmt: skip
+_REAL: Final = {name: getattr(os, name) for name in (*_CALLS, "rename", "remove")}
+_real: Final = SimpleNamespace(**_REAL)
+_real_flock, _real_file = fcntl.flock, io.open
+
+
+def _of_numbers(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call on an open file: of a number that is not ours the real one."""
+
+    def called(self: System, number: Any, *given: Any, **named: Any) -> Any:
+        if not isinstance(number, int) or number < _FIRST:
+            return _REAL[call.__name__](number, *given, **named)
+        return call(self, number, *given, **named)
+
+    return called
+
+
+def _of_paths(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call on a path, given below the folder and whole: of one elsewhere the real one."""
+
+    def called(self: System, path: Any, *given: Any, dir_fd: Any = None, **named: Any) -> Any:
+        at = self._at(path, dir_fd)
+        if at is None:
+            return _REAL[call.__name__](path, *given, dir_fd=dir_fd, **named)
+        named.pop("follow_symlinks", None)
+        return call(self, at, f"{self.root}/{at}", *given, **named)
+
+    return called
 
 
 class Killed(BaseException):
@@ -121,7 +157,7 @@ class System:
         """It is over, and the system closes what it had open."""
         process.alive = False
         for number in list(process.opened):
-            _real_close(self._opened.pop(number).number)
+            _real.close(self._opened.pop(number).number)
         process.opened.clear()
 
     def together(self, one: Callable[[], None], other: Callable[[], None]) -> None:
@@ -285,36 +321,33 @@ class System:
     # --- calls ---------------------------------------------------------------------------------
 
     def open(self, path, flags, mode=0o777, *, dir_fd=None):
-        at = self._at(path, dir_fd)
+        at = "" if os.fspath(path) == self.root else self._at(path, dir_fd)
         if at is None:
-            if os.fspath(path) == self.root:
-                at = ""
-            else:
-                return _real_open(path, flags, mode, dir_fd=dir_fd)
+            return _real.open(path, flags, mode, dir_fd=dir_fd)
         place = f"{self.root}/{at}"
         if flags & os.O_TMPFILE == os.O_TMPFILE:
-            return self._step("draft in", at or ".", lambda: self._draft(at, flags, mode))
+            # A file without a name, which goes with its process.
+            draft, node = f"{at}/a draft".lstrip("/"), FileNode(mode & ~0o022)
+            opened = functools.partial(self._opened_as, place, flags, mode, draft, node)
+            return self._step("draft in", at or ".", opened)
         if flags & os.O_CREAT and self.node(at) is None:
-            return self._step("create", at, lambda: self._create(at, flags, mode), errno.ENOSPC)
+            create = functools.partial(self._create, at, flags, mode)
+            return self._step("create", at, create, errno.ENOSPC)
         if not self.me.alive:
             raise Killed
-        number = _real_open(place, flags, mode)
         node = self.node(at)
-        assert node is not None, at
-        return self._number(number, at, node)
+        return self._opened_as(place, flags, mode, at, node)
 
     def _create(self, at: str, flags: int, mode: int) -> int:
         folder, name = self._folder(at)
-        number = _real_open(f"{self.root}/{at}", flags, mode)
         node = FileNode(mode & ~0o022)
+        number = self._opened_as(f"{self.root}/{at}", flags, mode, at, node)
         folder.change({name: node})
         self.changed(at, node)
-        return self._number(number, at, node)
+        return number
 
-    def _draft(self, at: str, flags: int, mode: int) -> int:
-        """A file without a name, which goes with its process."""
-        number = _real_open(f"{self.root}/{at}", flags, mode)
-        return self._number(number, f"{at}/a draft".lstrip("/"), FileNode(mode & ~0o022))
+    def _opened_as(self, place: str, flags: int, mode: int, at: str, node: Any) -> int:
+        return self._number(_real.open(place, flags, mode), at, node)
 
     def _number(self, number: int, at: str, node: Node) -> int:
         self._next += 1
@@ -322,24 +355,20 @@ class System:
         self.me.opened.add(self._next)
         return self._next
 
+    @_of_numbers
     def dup(self, number):
-        if number < _FIRST:
-            return _real_dup(number)
         known = self._known(number)
-        return self._number(_real_dup(known.number), known.path, known.node)
+        return self._number(_real.dup(known.number), known.path, known.node)
 
+    @_of_numbers
     def close(self, number):
-        if not isinstance(number, int) or number < _FIRST:
-            return _real_close(number)
         known = self._opened.pop(number, None)  # of a process that died it is closed already
         if known is not None:
             known.process.opened.discard(number)
-            _real_close(known.number)
-        return None
+            _real.close(known.number)
 
+    @_of_numbers
     def write(self, number, data):
-        if number < _FIRST:
-            return _real_write(number, data)
         known = self._known(number)
         kill, fault = self._due(f"write {known.path} {len(data)} bytes")
         size = len(data)
@@ -350,7 +379,6 @@ class System:
         if size:
             part = bytes(data[:size])
             os.pwrite(known.number, part, known.at)
-            assert isinstance(known.node, FileNode)
             known.node.write(known.at, part)
             known.at += size
             self._touched(known.path, known.node)
@@ -360,24 +388,21 @@ class System:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         return size
 
+    @_of_numbers
     def read(self, number, size):
-        if number < _FIRST:
-            return _real_read(number, size)
         known = self._known(number)
         found = os.pread(known.number, size, known.at)
         known.at += len(found)
         return found
 
+    @_of_numbers
     def lseek(self, number, place, how):
-        if number < _FIRST:
-            return _real_lseek(number, place, how)
         assert how == os.SEEK_SET
         self._known(number).at = place
         return place
 
+    @_of_numbers
     def fsync(self, number):
-        if number < _FIRST:
-            return _real_fsync(number)
         known = self._known(number)
         kill, fault = self._due(f"sync {known.path or '.'}")
         if not fault and (not kill or self.chance.random() < 0.5):
@@ -388,31 +413,40 @@ class System:
             self._die()
         if fault:
             raise OSError(errno.EIO, os.strerror(errno.EIO))
-        return None
 
+    @_of_numbers
     def ftruncate(self, number, size):
-        if number < _FIRST:
-            return _real_ftruncate(number, size)
         known = self._known(number)
 
         def cut() -> None:
-            _real_ftruncate(known.number, size)
-            assert isinstance(known.node, FileNode)
+            _real.ftruncate(known.number, size)
             known.node.cut(size)
             self._touched(known.path, known.node)
 
         return self._step("cut", known.path, cut)
 
-    def fdopen(self, number, *given, **options):
-        if number < _FIRST:
-            return _real_fdopen(number, *given, **options)
+    @_of_numbers
+    def fdopen(self, number, *_given, **_options):
         return io.BufferedRandom(_Raw(self, number))
 
+    @_of_numbers
     def fstat(self, number):
-        known = self._opened.get(number)
-        if known is None and isinstance(number, int) and number >= _FIRST:
+        if number not in self._opened:
             raise Killed
-        return _real_fstat(number if known is None else known.number)
+        return _real.fstat(self._opened[number].number)
+
+    @_of_numbers
+    def fchmod(self, number, mode):
+        known = self._known(number)
+
+        def fchmod() -> None:
+            _real.fchmod(known.number, mode)
+            known.node.mode = mode
+            for path, node in list(self._under("", self.tree)):
+                if node is known.node:
+                    self._touched(path, node)
+
+        return self._step("change mode of", known.path, fchmod)
 
     def flock(self, opened, how):
         if not isinstance(opened, int) or opened < _FIRST:
@@ -433,10 +467,10 @@ class System:
     def replace(self, old, new, *, src_dir_fd=None, dst_dir_fd=None):
         before, after = self._at(old, src_dir_fd), self._at(new, dst_dir_fd)
         if before is None or after is None:
-            return _real_replace(old, new)
+            return _real.replace(old, new)
 
         def rename() -> None:
-            _real_replace(f"{self.root}/{before}", f"{self.root}/{after}")
+            _real.replace(f"{self.root}/{before}", f"{self.root}/{after}")
             (folder, name), (to, called) = self._folder(before), self._folder(after)
             assert folder is to, (before, after)
             node, gone = folder.names[name], folder.names.get(called)
@@ -454,106 +488,75 @@ class System:
             known = self._known(src_dir_fd)
             source, node, before = f"/proc/self/fd/{known.number}", known.node, known.path
         elif before is None or after is None:
-            return _real_link(old, new)
+            return _real.link(old, new)
         else:
             source, node = f"{self.root}/{before}", self.node(before)
-        assert after is not None
-        assert node is not None
 
         def link() -> None:
-            _real_link(source, f"{self.root}/{after}", src_dir_fd=0)  # or links are not followed
-            folder, name = self._folder(after)
-            folder.change({name: node})
+            # Given a folder, or links are not followed.
+            _real.link(source, f"{self.root}/{after}", src_dir_fd=0)
+            self._named(after, node)
             self._touched(after, node)
 
         return self._step("link", f"{before} to {after}", link, errno.ENOSPC)
 
-    def unlink(self, path, *, dir_fd=None):
-        at = self._at(path, dir_fd)
-        if at is None:
-            return _real_unlink(path, dir_fd=dir_fd)
-
-        def unlink() -> None:
-            _real_unlink(f"{self.root}/{at}")
-            folder, name = self._folder(at)
+    def _named(self, at: str, node: Node | None) -> None:
+        """A name comes, or goes with None."""
+        folder, name = self._folder(at)
+        if node is None:
             self._refuse_guarded(folder.names[name], at)
-            folder.change({name: None})
+        folder.change({name: node})
 
+    @_of_paths
+    def unlink(self, at, place):
         if self.node(at) is None and self.me.alive:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), at)
-        return self._step("remove", at, unlink)
+        return self._step("remove", at, lambda: (_real.unlink(place), self._named(at, None))[1])
 
-    def mkdir(self, path, mode=0o777, *, dir_fd=None):
-        at = self._at(path, dir_fd)
-        if at is None:
-            return _real_mkdir(path, mode, dir_fd=dir_fd)
-
-        def mkdir() -> None:
-            _real_mkdir(f"{self.root}/{at}", mode)
-            folder, name = self._folder(at)
-            folder.change({name: FolderNode(mode & ~0o022)})
-
+    @_of_paths
+    def mkdir(self, at, place, mode=0o777):
         if self.node(at) is not None and self.me.alive:
             raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), at)
+
+        def mkdir() -> None:
+            _real.mkdir(place, mode)
+            self._named(at, FolderNode(mode & ~0o022))
+
         return self._step("make folder", at, mkdir, errno.ENOSPC)
 
-    def rmdir(self, path, *, dir_fd=None):
-        at = self._at(path, dir_fd)
-        if at is None:
-            return _real_rmdir(path, dir_fd=dir_fd)
+    @_of_paths
+    def rmdir(self, at, place):
+        return self._step(
+            "remove folder", at, lambda: (_real.rmdir(place), self._named(at, None))[1]
+        )
 
-        def rmdir() -> None:
-            _real_rmdir(f"{self.root}/{at}")
-            folder, name = self._folder(at)
-            folder.change({name: None})
-
-        return self._step("remove folder", at, rmdir)
-
-    def chmod(self, path, mode, *, dir_fd=None, follow_symlinks=True):
-        at = self._at(path, dir_fd)
-        if at is None:
-            return _real_chmod(path, mode, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
-
+    @_of_paths
+    def chmod(self, at, place, mode):
         def chmod() -> None:
-            _real_chmod(f"{self.root}/{at}", mode)
+            _real.chmod(place, mode)
             node = self.node(at)
-            assert node is not None
             node.mode = mode
             self._touched(at, node)
 
         return self._step("change mode", at, chmod)
-
-    def fchmod(self, number, mode):
-        if number < _FIRST:
-            return _real_fchmod(number, mode)
-        known = self._known(number)
-
-        def fchmod() -> None:
-            _real_fchmod(known.number, mode)
-            known.node.mode = mode
-            for path, node in list(self._under("", self.tree)):
-                if node is known.node:
-                    self._touched(path, node)
-
-        return self._step("change mode of", known.path, fchmod)
 
     def stat(self, path, *, dir_fd=None, follow_symlinks=True):
         if isinstance(path, int):
             return self.fstat(path)
         if dir_fd in self._opened:
             path, dir_fd = f"{self.root}/{self._at(path, dir_fd)}", None
-        return _real_stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
+        return _real.stat(path, dir_fd=dir_fd, follow_symlinks=follow_symlinks)
 
     def lstat(self, path, *, dir_fd=None):
         return self.stat(path, dir_fd=dir_fd, follow_symlinks=False)
 
     def listdir(self, path="."):
-        return sorted(_real_listdir(path))
+        return sorted(_real.listdir(path))
 
     def scandir(self, path="."):
         if path in self._opened:
             path = self._opened[path].number
-        with _real_scandir(path) as entries:
+        with _real.scandir(path) as entries:
             return _Entries(sorted(entries, key=lambda entry: entry.name))
 
     def getpid(self):
@@ -738,22 +741,3 @@ class _Entries(list):
 
 def _size(node: Node) -> str:
     return "" if isinstance(node, FolderNode) else f"{len(node.data)} bytes {node.mode:o}"
-
-
-_CALLS: Final = (
-    "open", "dup", "close", "write", "read", "lseek", "fsync", "ftruncate", "fdopen", "fstat",
-    "replace", "link", "unlink", "mkdir", "rmdir", "chmod", "fchmod", "stat", "lstat", "listdir",
-    "scandir", "getpid", "kill",
-)  # fmt: skip
-_REAL: Final = {name: getattr(os, name) for name in (*_CALLS, "rename", "remove")}
-_real_open, _real_dup, _real_close, _real_write, _real_read, _real_lseek = (
-    os.open, os.dup, os.close, os.write, os.read, os.lseek,
-)  # fmt: skip
-_real_fsync, _real_ftruncate, _real_fdopen, _real_fstat, _real_replace, _real_link = (
-    os.fsync, os.ftruncate, os.fdopen, os.fstat, os.replace, os.link,
-)  # fmt: skip
-_real_unlink, _real_mkdir, _real_rmdir, _real_chmod, _real_fchmod, _real_stat = (
-    os.unlink, os.mkdir, os.rmdir, os.chmod, os.fchmod, os.stat,
-)  # fmt: skip
-_real_listdir, _real_scandir = os.listdir, os.scandir
-_real_flock, _real_file = fcntl.flock, io.open

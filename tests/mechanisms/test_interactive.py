@@ -19,7 +19,6 @@ from pate_cli.core.errors import ParameterError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
-from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
 from pate_cli.run.labelling import drawn
 from runs import aggregated, cut
@@ -95,28 +94,6 @@ def test_the_cost_covers_the_exact_divergence_at_any_real_score(k, counts, share
 TABLES: dict[int, object] = {}
 
 
-def test_the_score_is_the_largest_correction_of_the_student():
-    mechanism = InteractiveGNMax(
-        10,
-        3,
-        threshold=5.0,
-        sigma1=1.0,
-        sigma2=1.0,
-        predictions=a_student(np.array([[0.7, 0.2, 0.1]])),
-    ).for_rows(range(1), 0)
-    assert mechanism.test_score(np.array([[6, 1, 3]]))[0] == pytest.approx(2.0)
-    # Missing votes can leave every class below what the student expects.
-    sure = InteractiveGNMax(
-        10,
-        2,
-        threshold=5.0,
-        sigma1=1.0,
-        sigma2=1.0,
-        predictions=a_student(np.array([[0.5, 0.5]])),
-    ).for_rows(range(1), 0)
-    assert sure.test_score(np.array([[1, 3]]))[0] == pytest.approx(-2.0)
-
-
 def test_sure_students_are_reinforced_where_the_teachers_stay_silent():
     """T out of reach: the teachers never answer, γ itself is not enough."""
     shares = np.array([[0.95, 0.05], [0.9, 0.1], [0.08, 0.92], [0.5, 0.5], [0.1, 0.9]])
@@ -165,31 +142,6 @@ def test_no_student_label_after_the_stop(cap, size):
     table = mechanism.cost_table(3.0)
     tally = Tally.of(mechanism.for_rows(range(12), 0).cells_of(counts, table.grid))
     assert done.ledger.rdp[0] == table.price(tally, np.arange(1)).rdp
-
-
-def test_a_student_who_agrees_costs_only_the_checks():
-    random = np.random.default_rng(4)
-    counts = random.multinomial(100, [0.7, 0.2, 0.1], size=300)
-    agreeing = a_student(counts / 100.0)
-    mechanism = InteractiveGNMax(
-        100, 3, threshold=60.0, sigma1=15.0, sigma2=20.0, predictions=agreeing
-    )
-    orders = np.array([4.0])
-    score = mechanism.for_rows(range(300), 0).score(counts)
-    assert np.abs(score[:, 0]).max() < 1e-9
-    (part,) = drawn(cut(counts, 300), mechanism, RunKey.of(3), max_answers=300)
-    labels = part.table({})
-    # 4 standard deviations from the threshold: 0.01 answers expected.
-    assert np.sum(labels.sources == "teachers") <= 3
-    assert set(labels.sources.tolist()) <= {"none", "teachers"}
-    cost = mechanism.rdp(score, orders).sum()
-    checks = threshold_rdp(score[:, 0], threshold=60.0, sigma=15.0, orders=orders).sum()
-    # Suprema over cells a vote wide: the check of a score one vote nearer at most, and no answers.
-    nearer = threshold_rdp(score[:, 0] + 1.0, threshold=60.0, sigma=15.0, orders=orders).sum()
-    assert checks <= cost <= 1.2 * nearer
-    # Without the student the same votes cost many times that.
-    confident = ConfidentGNMax(100, 3, threshold=60.0, sigma1=15.0, sigma2=20.0)
-    assert confident.rdp(confident.score(counts), orders).sum() > 20.0 * cost
 
 
 def test_it_must_be_bound_to_its_rows():

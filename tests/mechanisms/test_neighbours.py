@@ -13,13 +13,8 @@ from scipy.special import ndtr
 
 from divergences import renyi
 from graphs import Graph
-from lattices import COARSE
 from laws import answers_law, gaussian_argmax_law, laplace_argmax_law
 from pate_cli.accounting.cost_table import ScoreTable
-from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.accounting.score_grid import ScoreGrid
-from pate_cli.accounting.sensitivity import local_sensitivity_blocks
-from pate_cli.accounting.threshold import chain_rdp, pass_moments
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.lnmax import LNMax
@@ -119,29 +114,12 @@ def case(request):
     return Ensemble(*request.param)
 
 
-def test_one_vote_changes_the_cost_by_at_most_the_local_sensitivity(case):
-    assert np.all(case.largest_changes <= case.curves[:, 0])
-
-
 def test_one_vote_after_d_others_changes_it_by_at_most_the_sensitivity_at_d(case):
     changes, distances = case.largest_changes, case.graph.distances
     for d in range(case.mechanism.teachers + 1):
         worst = np.where(distances <= d, changes[None, :], 0.0).max(axis=1)
         assert np.all(worst <= case.curves[:, d])
         assert case.curves[:, d].max() <= case.ceiling * (1.0 + 1e-12)
-
-
-def test_the_score_of_neighbours_is_within_its_lipschitz_constants(case):
-    here, there = case.graph.edges.T
-    scores = case.scores
-    assert scores.shape == (len(case.graph.histograms), len(case.mechanism.lipschitz))
-    moved = np.abs(scores[here] - scores[there]).max(axis=0)
-    assert np.all(moved <= np.array(case.mechanism.lipschitz))
-    assert np.abs(case.cells[here, 0] - case.cells[there, 0]).max() <= 1
-    assert np.abs(case.cells[here, 1] - case.cells[there, 1]).max() <= case.table.grid.stride
-    rows, columns = np.abs(case.lattice_cells[here] - case.lattice_cells[there]).max(axis=0)
-    assert rows <= 1
-    assert columns <= case.table.lattice.stride
 
 
 def law_of(mechanism, counts):
@@ -203,48 +181,6 @@ def test_a_teacher_that_changes_its_vote_on_every_query_at_once(case):
     )  # LS_d(D) ≤ LS_{d+1}(D')
 
 
-def test_a_maximum_that_stops_at_the_number_of_teachers_is_not_smooth():
-    """Windows without ends: scores and plurality counts go on past all reachable histograms."""
-    mechanism, order, beta = CONFIDENT[0]
-    teachers, per_vote = mechanism.teachers, 8
-    step = mechanism.lipschitz[1] / per_vote
-
-    def curve(histogram):
-        z = mechanism.score(np.array([histogram]))[0, 1]
-        far = (teachers + 1) * per_vote
-        columns = np.arange(-far, far + 1)
-        rows = np.arange(max(histogram) - teachers - 1, max(histogram) + teachers + 2)
-        nodes = (math.ceil(z / step) + columns) * step
-        inner = np.maximum.accumulate(
-            two_tail_rdp(nodes, sigma=mechanism.sigma2, orders=np.array([order]))[0]
-        )
-        moments = pass_moments(
-            rows[:, None].astype(float),
-            threshold=mechanism.threshold,
-            sigma=mechanism.sigma1,
-            order=order,
-        )
-        cost = chain_rdp(moments, inner[None, :], cap=order / (2.0 * mechanism.sigma1**2))
-        middle, local = cost[1:-1, per_vote:-per_vote], 0.0
-        for row in (0, 1, 2):
-            near = cost[row : row + middle.shape[0]]
-            local = np.maximum(local, near[:, 2 * per_vote :] - middle)
-            local = np.maximum(local, middle - near[:, : -2 * per_vote])
-        v, k = teachers, teachers * per_vote
-        return np.array(
-            [
-                local[v - d : v + d + 1, k - d * per_vote : k + d * per_vote + 1].max()
-                for d in range(teachers + 1)
-            ]
-        )
-
-    def stopping(histogram):
-        return np.max(curve(histogram) * np.exp(-beta * np.arange(teachers + 1)))
-
-    assert stopping([0, 0, 3, 5]) / stopping([0, 0, 4, 4]) == pytest.approx(1.387, abs=1e-3)
-    assert math.exp(beta) == pytest.approx(1.0202, abs=1e-4)
-
-
 def test_stopping_early_fails_on_the_lattice_too_and_the_ceiling_mends_it():
     # What votes cost levels off at its supremum; a cost that goes on growing does not.
     mechanism, order, beta = GNMax(6, 4, sigma2=20.0), 8.0, 0.02
@@ -257,34 +193,3 @@ def test_stopping_early_fails_on_the_lattice_too_and_the_ceiling_mends_it():
     assert (stopped[here] / stopped[there]).max() > 1.1 > math.exp(beta)
     values = smooth(curves, ceiling, beta=beta, distances=6)
     assert (values[here] / values[there]).max() <= math.exp(beta) * (1.0 + 1e-9)
-
-
-def test_an_exact_cost_with_a_gridded_sensitivity_would_understate():
-    """Between nodes the exact cost moves more than any gap of the table; the table's own does not.
-
-    Found where F is steepest: scores just above a node are rounded a whole step up, so their
-    window loses the steep part below.
-    """
-    mechanism, order = GNMax(40, 3, sigma2=1.6), 12.0
-    fine = mechanism.cost_table(order).grid
-    lipschitz, stride = fine.step * fine.stride, 4
-    grid = ScoreGrid(step=lipschitz / stride, stride=stride, block=1, first=-120, size=140)
-    table = ScoreTable(order, grid, lambda scores: mechanism.bounds(scores, np.array([order]))[0])
-    local = local_sensitivity_blocks(table.rows, rows=1, grid=grid, rows_per_block=1)[0]
-    z = np.linspace(-20.0, 0.0, 4001)
-    exact = [np.maximum.accumulate(table.bound(at)) for at in (z, z - lipschitz)]
-    change = exact[0] - exact[1]
-    cells = grid.cells(z)
-    assert (change / local[cells]).max() > 1.02
-    gridded = table.values[cells] - table.values[grid.cells(z - lipschitz * (1.0 - 1e-9))]
-    assert np.all(gridded <= local[cells])
-    # And the project's own tables, at both resolutions, on histograms of neighbours.
-    for table in (mechanism.cost_table(order), mechanism.cost_table(order, COARSE)):
-        blocks = local_sensitivity_blocks(table.rows, rows=1, grid=table.grid, rows_per_block=1)
-        tops = np.arange(20, 40)
-        counts = np.column_stack([tops, 40 - tops, np.zeros_like(tops)])
-        moved = counts + np.array([1, -1, 0])
-        pair = [mechanism.cells(mechanism.score(file), table.grid) for file in (counts, moved)]
-        gap = np.abs(table.cost(pair[0]) - table.cost(pair[1]))
-        for cells_of_one in pair:
-            assert np.all(gap <= blocks[0, cells_of_one[:, 1] // table.grid.block])

@@ -19,10 +19,9 @@ from divergences import renyi
 from graphs import Graph, every_histogram
 from laws import gaussian_argmax_law
 from pate_cli.accounting.gaussian.noisy_max import SCORE_ERROR, scores, worst_scores
-from pate_cli.accounting.threshold import worst_threshold_rdp
 from pate_cli.core.arrays import DENSE_CLASSES, SparseCounts
 from pate_cli.core.errors import ParameterError
-from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class, scored_from_parameters
+from pate_cli.mechanisms import CLASSES, MechanismChoice, mechanism_class
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -88,9 +87,6 @@ def on(*names, classes=(2, 3, 4), k=(1,), weights=WEIGHTS):
     )
 
 
-EVERY = ("gnmax", "confident", "interactive")
-
-
 # ---------------------------------------------------------------- τ + B teachers, and no less
 
 
@@ -138,22 +134,6 @@ def test_a_prior_costs_what_as_many_more_teachers_cost(nodes):
         np.testing.assert_array_equal(*(table.blocks for table in tables))
 
 
-@on("confident", "interactive")
-def test_a_whole_query_costs_no_more_than_its_test_and_its_answer(nodes):
-    it, orders = nodes.mechanism, np.array(ORDERS)
-    testing = worst_threshold_rdp(
-        teachers=it.most_votes,
-        threshold=it.threshold,
-        sigma=it.sigma1,
-        orders=orders,
-        real=it.real_scores,
-    )
-    answering = it.argmax.worst_answer(orders)
-    for queries, answers in ((1, 1), (40, 3)):
-        found = it.worst_rdp(queries=queries, answers=answers, orders=orders)
-        assert np.all(found <= queries * testing + answers * answering)
-
-
 def test_a_threshold_that_teachers_alone_never_reach_is_priced_where_a_guess_carries_it():
     """w1 is largest near T, which is above τ here: a range that ends at τ would miss it."""
     it = ConfidentGNMax(5, 3, threshold=11.0, sigma1=0.8, sigma2=30.0, prior_weight=9)
@@ -172,15 +152,6 @@ def test_a_threshold_that_teachers_alone_never_reach_is_priced_where_a_guess_car
 
 
 # ---------------------------------------------------------------- public parameters
-
-
-@pytest.mark.parametrize("name", EVERY)
-def test_parameters_without_a_prior_say_nothing_of_one(name):
-    plain, weighted = (mechanism_of(name, 3, weight) for weight in (0, 4))
-    assert "prior_weight" not in plain.parameters()
-    assert weighted.parameters()["prior_weight"] == 4
-    assert scored_from_parameters(weighted.parameters()) == weighted
-    assert weighted.most_votes == weighted.teachers + 4
 
 
 @pytest.mark.parametrize("weight", [-1, 1.5, True, "3", None, np.nan])

@@ -13,12 +13,10 @@ from laws import epoch_law
 from pate_cli.accounting.composition import best_composition
 from pate_cli.accounting.stability import distance_to_instability, farthest_distance
 from pate_cli.core.arrays import NO_LABEL
-from pate_cli.core.errors import UnreachableError
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import MechanismName
 from pate_cli.mechanisms import MechanismChoice
 from pate_cli.mechanisms.sparse_vector import SparseVector
-from refusals import refusal
 from slices import some
 
 FALSE_ALARM = 1e-8
@@ -173,17 +171,6 @@ def test_privacy_is_that_of_the_epochs():
     )
 
 
-def test_scale_divides_by_epsilon():
-    """b = √(32 Q log(1/δ))/ε makes ε/2 of advanced composition, up to second order."""
-    total, refusals, delta = 0.01, 50, 1e-6
-    b = np.sqrt(32.0 * refusals * np.log(1.0 / delta)) / total
-    mechanism = sparse(250, 10, 2.0 / b, 1e-12, refusals)
-    assert mechanism.scale == pytest.approx(b)
-    advanced = np.sqrt(2.0 * refusals * np.log(1.0 / delta)) * mechanism.query_epsilon
-    assert advanced == pytest.approx(total / 2.0)
-    assert mechanism.privacy(10_000, delta).epsilon <= total / 2.0
-
-
 @pytest.mark.parametrize("k", [1, 3])
 def test_default_epsilon_puts_the_threshold_at_a_half(k):
     mechanism = built({"query_delta": 1e-7, "refusals": 5}, k=k)
@@ -191,9 +178,3 @@ def test_default_epsilon_puts_the_threshold_at_a_half(k):
     assert mechanism.threshold == pytest.approx(farthest_distance(250, teachers_per_record=k) / 2.0)
     confident = np.tile([[230, 20] + [0] * 8], (500, 1))
     assert (mechanism.label(confident, RunKey.of(1).rows(0, 1)) == 0).all()
-
-
-def test_unreachable_delta():
-    assert refusal(UnreachableError, sparse(250, 10, 0.1, 1e-6, 20).privacy, 640, 1e-5) == (
-        "delta 1e-05 is below 2.000e-05, the smallest reachable with 20 steps of delta 1e-06 each"
-    )

@@ -21,7 +21,7 @@ from kills.runs import A_RANGE, CLASSES, CONFIDENT, ROWS, in_place, votes_in, wo
 from pate_cli.cli.app import app
 from pate_cli.core.errors import OutputError, UsageError
 from pate_cli.run import fold
-from pate_cli.run.checkpoint import Checkpoint, reached
+from pate_cli.run.checkpoint import Checkpoint
 from refusals import refusal
 from slices import some
 
@@ -383,13 +383,3 @@ def test_two_runs_in_one_folder_do_not_mix_their_rows(votes, here):
     assert (entered.id, entered.outcome) == (done.report.run, "labelled")
     lines = (here / "labels.csv").read_text().splitlines()[1:]
     assert [int(line.split(",")[0]) for line in lines] == list(range(ROWS))
-
-
-def test_how_far_a_run_had_come(tmp_path):
-    assert reached(tmp_path / "none") is None
-    assert reached(tmp_path) is None
-    kept = Checkpoint.of(tmp_path / "kept", "a run", seed=1)
-    assert reached(kept.folder) == 0
-    for start in (0, 100, 20):
-        kept.keep(start, None)
-    assert reached(kept.folder) == 100

@@ -70,7 +70,8 @@ def test_how_rows_are_cut_into_batches_leaves_no_trace_in_a_file(tmp_path, label
 @pytest.mark.usefixtures("small_batches")
 @pytest.mark.parametrize("label_format", some(LabelFormat, 2))
 def test_a_disk_that_fills_up_while_labels_are_written(tmp_path, monkeypatch, label_format):
-    monkeypatch.setattr(File, "_begun", lambda *_: os.open("/dev/full", os.O_RDWR))
+    full = os.open("/dev/full", os.O_RDWR)
+    monkeypatch.setattr(File, "begin", lambda file: setattr(file, "draft", os.fdopen(full, "w+b")))
     monkeypatch.setattr(File, "try_room", lambda *_: None)
     with pytest.raises(OutputError, match=r"l\..*: No space left on device; nothing was released"):
         pate.aggregate(np.repeat(VOTES, 400, axis=0), **GIVEN, into=f"l.{label_format}")

@@ -14,30 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 
-class Stubborn:
-    """A teacher that always gives one answer."""
-
-    def __init__(self, answer):
-        self.answer = answer
-
-    def predict(self, queries):
-        return np.full(len(queries), self.answer)
-
-
-def test_ballots_are_counted(script):
-    parts = [np.array([0]), np.array([1]), np.array([2])]
-    seen = []
-
-    def teach(teacher, rows):
-        seen.append((teacher, rows.tolist()))
-        return Stubborn([2, 0, 2][teacher])
-
-    counts, ballots = script("ensembles").count_votes(teach, parts, np.zeros((4, 1)), classes=3)
-    np.testing.assert_array_equal(counts, np.tile([1, 0, 2], (4, 1)))
-    np.testing.assert_array_equal(ballots, np.array([[2] * 4, [0] * 4, [2] * 4]))
-    assert seen == [(0, [0]), (1, [1]), (2, [2])]
-
-
 def test_adult_again(script, samples):
     pytest.importorskip("sklearn")
     adult, ensembles = script("make_adult"), script("ensembles")

@@ -103,24 +103,6 @@ def test_no_private_record_of_adult_is_with_two_teachers_or_the_public(script):
     np.testing.assert_array_equal(labels[part == adult.QUERY], truth)
 
 
-def test_the_votes_of_adult_were_cast_on_these_queries(script):
-    """Teachers learnt from these records: more votes for high incomes where incomes are high."""
-    ensembles, adult = script("ensembles"), script("make_adult")
-    counts = ensembles.load_counts("adult.parquet")
-    records = ensembles.load("adult_records.parquet")
-    schooling = records["education-num"][records["part"] == adult.QUERY]
-    votes = counts[:, 1].astype(float)
-    assert votes[schooling >= 13].mean() > 2.0 * votes[schooling <= 9].mean()
-
-
-def test_pixels_of_the_digit_queries(script):
-    ensembles = script("ensembles")
-    pixels = np.stack(list(ensembles.load("digits_queries.parquet").values()), axis=1)
-    assert pixels.shape == (597, 64)
-    assert pixels.min() == 0
-    assert pixels.max() == 16
-
-
 def test_guesses_at_digits(script, samples):
     ensembles = script("ensembles")
     kept = pq.read_table(samples / "digits_prior.parquet")["label"]

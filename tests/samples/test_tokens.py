@@ -22,13 +22,6 @@ def test_more_teachers_agree_and_their_token_is_released(small):
     assert found.shared.kept > 0.8 > 0.5 > found.alone.kept
 
 
-def test_teachers_of_one_mind(script):
-    one = script("tokens").point(0.0, asks=5, teachers=64, vocabulary=100)
-    assert one.apart == 0.0
-    assert one.shared.share == 1.0
-    assert one.shared.kept == 1.0
-
-
 def test_tokens_drawn_alone_have_their_probabilities(script):
     tokens = script("tokens")
     law = np.array([0.5, 0.0, 0.3, 0.2])

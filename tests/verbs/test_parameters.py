@@ -12,7 +12,6 @@ import pytest
 import pate_cli as pate
 from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.words import GONE
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
 from pate_cli.verbs.keywords import ENTRIES, keywords_of, nearest_to, of_votes
@@ -215,24 +214,6 @@ def test_numbers_of_numpy_are_numbers():
         for chosen, given in (([], own), ([], own | numpys), ([made], numpys))
     ]
     assert found[0] == found[1] == found[2]
-
-
-@pytest.mark.parametrize("name", GONE)
-def test_a_keyword_that_is_gone_says_what_to_use_instead(name):
-    for verb in VERBS:
-        if name in inspect.signature(verb).parameters:
-            continue
-        with pytest.raises(UsageError) as refused:
-            verb(VOTES, **{name: 1})
-        assert str(refused.value) == f"`{name}` is gone: {GONE[name]}"
-
-
-def test_a_word_that_is_gone_says_what_to_use_instead():
-    with pytest.raises(ParameterError) as refused:
-        pate.aggregate(VOTES, "permute-and-flip")
-    assert str(refused.value) == (
-        "`mechanism` permute-and-flip is gone: use lnmax, which has the same epsilon an answer"
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 import pate_cli as pate
 import reports
 from pate_cli.core.errors import LedgerError, MismatchError, UsageError
-from pate_cli.disclosure.guarantee import GAPS, INPUTS
+from pate_cli.disclosure.guarantee import sentence
 from pate_cli.verbs.signatures import verify
 
 VOTES = [[50, 6, 4]] * 20
@@ -83,22 +83,22 @@ def test_what_is_taken_unverified_is_said_and_stays_said(tmp_path):
     forged = written(tmp_path, alone(), epsilon=0.01)
     done = pate.release(forged, unverified=True, record=tmp_path / "record")
     report = done.report
-    assert report.unsettled == (INPUTS,)
-    assert GAPS[INPUTS] in report.warnings
+    assert report.unsettled == ("inputs",)
+    assert sentence("gap-inputs") in report.warnings
     assert not any(statement.holds for statement in report.statements)
     assert report.summary.startswith("Nothing is promised: the total includes something")
     assert verify(report, with_dp_accounting=False).failed == ["promise"]
     for later in (report, done.record, tmp_path / "record"):
         with pytest.raises(UsageError, match=r"(?i)nothing is promised|promises nothing"):
             released(later)
-    assert released(report, alone(3), unverified=True).unsettled == (INPUTS,)
+    assert released(report, alone(3), unverified=True).unsettled == ("inputs",)
 
 
 def test_what_claims_nothing_is_refused_by_name_or_said():
     seeded = alone(seed=1)
     with pytest.raises(UsageError, match="cannot be released: Nothing is promised"):
         released(seeded)
-    assert released(seeded, unverified=True).unsettled == (INPUTS,)
+    assert released(seeded, unverified=True).unsettled == ("inputs",)
 
 
 def test_caveats_of_inputs_survive(tmp_path):

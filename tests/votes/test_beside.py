@@ -435,7 +435,6 @@ def test_the_hash_is_that_of_the_file_or_of_what_is_held(votes, tmp_path):
 # Several labels a query.
 
 YES = np.array([[1, 0], [0, -1], [-1, 1]])
-TITLES = ("red", "blue")
 
 
 @pytest.fixture

@@ -18,7 +18,6 @@ NAMES = ["cat", "dog", "eel"]
 LABELS = np.random.default_rng(3).integers(0, 3, (20, 6))
 COUNTS = np.array([np.bincount(row, minlength=3) for row in LABELS])
 FRAME = pd.DataFrame(COUNTS, columns=[f"class_{label}" for label in range(3)])
-WORDS = np.array(NAMES)[LABELS]
 ASKED = {"layout": "counts"}
 
 

@@ -60,14 +60,6 @@ def test_golden(tight):
 
 
 @pytest.mark.parametrize(
-    ("head", "z"),
-    [([200, 30, 20], -2.732037868), ([130, 120], -0.157611108), ([125, 125], 0.017853771)],
-)
-def test_printed_figures(head, z):
-    assert one(head + [0] * (10 - len(head)), 40.0) == pytest.approx(z, abs=6e-10)
-
-
-@pytest.mark.parametrize(
     ("counts", "sigma"),
     some(
         [

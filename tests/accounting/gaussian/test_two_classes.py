@@ -13,8 +13,6 @@ from laws import gaussian_argmax_law
 from pate_cli.accounting.gaussian import two_classes
 from pate_cli.accounting.gaussian.noisy_max import scores
 from pate_cli.accounting.gaussian.two_classes import two_class_rdp, two_class_states_rdp
-from pate_cli.accounting.gaussian.two_tails import two_tail_rdp
-from pate_cli.accounting.threshold import chain_rdp, pass_moments
 from pate_cli.core.errors import ParameterError
 from slices import some
 
@@ -86,13 +84,6 @@ def test_a_peak_that_is_known_is_taken():
         assert again.tolist() == found.tolist()
         higher = two_class_rdp(z, sigma=sigma, orders=orders[:3], peaks=2.0 * found[:3, -1])
         assert (higher[:, -1] == 2.0 * found[:3, -1]).all()
-
-
-def test_two_classes_never_cost_more_than_many():
-    z, orders = np.linspace(-8.0, 0.0, 200), np.array([1.1, 2.0, 14.0, 50.0])
-    for sigma in (0.7, 5.0, 40.0, 400.0):
-        both = two_class_rdp(z, sigma=sigma, orders=orders)
-        assert np.all(both <= two_tail_rdp(z, sigma=sigma, orders=orders) * (1.0 + 1e-6))
 
 
 def test_every_neighbour_of_every_split_of_votes():
@@ -181,26 +172,6 @@ def test_chunks_change_nothing(monkeypatch):
     whole = tabulated(graph.histograms, 9, 3.0, QUERIES[1])
     monkeypatch.setattr(two_classes, "_CHUNK", 30)
     np.testing.assert_array_equal(tabulated(graph.histograms, 9, 3.0, QUERIES[1]), whole)
-
-
-def test_a_small_part_of_the_chain_rule_is_saved():
-    # The test and the argmax see the same votes; the chain rule takes the worst of either alone.
-    states = np.array([[n, 250 - n] for n in range(125, 251, 5)])
-    query = {"threshold": 200.0, "sigma": 150.0, "order": 8.0}
-    score = scores(states, sigma=40.0)
-    argmax = two_class_rdp(score, sigma=40.0, orders=np.array([8.0]))[0]
-    chain = chain_rdp(pass_moments(states[:, 0] * 1.0, **query), argmax, cap=8.0 / 45_000.0)
-    exact = two_class_states_rdp(
-        states,
-        teachers=250,
-        sigma=40.0,
-        order=8.0,
-        distances=np.array([0]),
-        threshold=200.0,
-        sigma_threshold=150.0,
-    )[0]
-    assert np.all(exact <= chain * (1.0 + 1e-6))
-    assert exact.sum() < 0.95 * chain.sum()
 
 
 def test_more_teachers_than_a_table_holds_are_refused():

@@ -1,7 +1,7 @@
-"""F against golden figures, exact divergences, random κ from below and a rigorous bound from above.
+"""F against golden figures, exact divergences, and a rigorous bound on the worst κ from above.
 
 "κ" is Pr[the plurality loses | the one noisy coordinate that a moved vote shifts]; F claims to be
-the worst over all κ with E κ = q, and the tests look for a worse one in three independent ways.
+the worst over all κ with E κ = q, which weak duality bounds without any search.
 """
 
 from __future__ import annotations
@@ -47,40 +47,6 @@ def test_golden(tight):
         assert float(larger[0, 0]) == max(found)
 
 
-@pytest.mark.parametrize(
-    ("z", "forward", "reverse"),
-    [
-        (-4.0, 1.03705e-5, 1.17664e-5),
-        (-2.0, 1.74423e-3, 1.83261e-3),
-        (-1.0, 5.41722e-3, 5.48845e-3),
-        (0.0, 8.21192e-3, 8.22497e-3),
-    ],
-)
-def test_six_printed_digits(z, forward, reverse):
-    assert of_one(z, 40.0, 14.0) == pytest.approx((forward, reverse), rel=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("head", "tail", "forward", "reverse"),
-    [
-        ([200, 30, 20], 7, 2.6963448e-4, 2.9177337e-4),
-        ([130, 120], 8, 5.5783702e-3, 5.5640380e-3),
-    ],
-)
-def test_exact_divergences_of_two_large_histograms(head, tail, forward, reverse):
-    counts = np.array(head + [0] * tail)
-    moved = neighbours_of(counts, missing=False)
-    # Neighbours that differ in which of the empty classes gains are the same up to names.
-    _, first = np.unique(-np.sort(-moved, axis=1), axis=0, return_index=True)
-    laws = gaussian_argmax_law(np.vstack([counts, moved[first]]), 40.0)
-    there = float(renyi(laws[:1], laws[1:], 14.0).max())
-    back = float(renyi(laws[1:], laws[:1], 14.0).max())
-    assert (there, back) == pytest.approx((forward, reverse), rel=2e-7)
-    bound = of_one(float(scores(counts[None], sigma=40.0)[0]), 40.0, 14.0)
-    assert there <= bound[0] <= 2.0 * there
-    assert back <= bound[1] <= 2.0 * back
-
-
 def test_the_oracle_itself():
     # Three tied classes; and two classes, where the law is a coin.
     np.testing.assert_allclose(
@@ -109,91 +75,6 @@ def test_no_neighbour_of_any_small_histogram_costs_more(small_cases):
         assert back <= reverse * (1.0 + 1e-9) + 1e-15, (sigma, order)
         tightest = max(tightest, there / forward, back / reverse)
     assert tightest > 0.6, "the oracle is too weak to test anything"
-
-
-# --- the worst κ, from below -----------------------------------------------------------------
-
-
-def mass_between(edges):
-    """Normal masses of cells, without cancellation in either tail."""
-    return np.where(edges[:-1] > 0, -np.diff(ndtr(-edges)), np.diff(ndtr(edges)))
-
-
-class Tilted:
-    """J of a step function κ on the cells between `edges`, both directions, in closed form."""
-
-    def __init__(self, z, sigma, order, edges):
-        self.mu, self.order, self.q = np.sqrt(2.0) / sigma, order, float(ndtr(z))
-        self.mass = mass_between(edges)
-        self.moved = mass_between(edges - self.mu)
-        e = order * (order - 1.0) * self.mu**2 / 2.0
-        self.forward_power = np.exp(e) * mass_between(edges + (order - 1.0) * self.mu)
-        self.reverse_power = np.exp(e) * mass_between(edges - order * self.mu)
-
-    def rdp(self, kappa):
-        c, q, moved = self.order - 1.0, kappa @ self.mass, kappa @ self.moved
-        forward = (1 - q) ** self.order * (1 - moved) ** -c + kappa @ self.forward_power
-        reverse = (1 - moved) ** self.order * (1 - q) ** -c + kappa @ self.reverse_power
-        return np.log(forward) / c, np.log(reverse) / c
-
-    def climb(self, kappa, *, reverse):
-        """The κ of the same mass that maximises the linearisation at `kappa`: J cannot fall."""
-        c, q, moved = self.order - 1.0, self.q, kappa @ self.moved
-        if reverse:
-            slope = -self.order * (1 - moved) ** c * (1 - q) ** -c
-            gain = slope * self.moved + self.reverse_power
-        else:
-            slope = c * (1 - q) ** self.order * (1 - moved) ** -self.order
-            gain = slope * self.moved + self.forward_power
-        best = np.argsort(-gain / self.mass)
-        filled = np.clip((q - (np.cumsum(self.mass[best]) - self.mass[best])), 0, self.mass[best])
-        result = np.empty_like(kappa)
-        result[best] = filled / self.mass[best]
-        return result
-
-    def random(self, rng):
-        """A κ of mass q: noisy, or a few random intervals, scaled or clipped to the mass."""
-        style = rng.integers(3)
-        if style == 0:
-            kappa = rng.random(self.mass.size)
-        elif style == 1:
-            kappa = (rng.random(self.mass.size) < 0.05).astype(float)
-        else:
-            ends = np.sort(rng.integers(0, self.mass.size, 4))
-            kappa = np.zeros(self.mass.size)
-            kappa[ends[0] : ends[1]] = kappa[ends[2] : ends[3]] = 1.0
-        low, high = 0.0, 1e12
-        for _ in range(80):  # min(1, s·(κ + tiny)) has mass q for some s
-            s = np.sqrt(low * high) if low > 0 else high / 2
-            low, high = (
-                (s, high) if np.minimum(1, s * (kappa + 1e-9)) @ self.mass < self.q else (low, s)
-            )
-        return np.minimum(1.0, low * (kappa + 1e-9))
-
-
-@pytest.mark.parametrize(("sigma", "order", "z"), some(SETTINGS, 2))
-def test_no_kappa_is_worse(sigma, order, z):
-    rng = np.random.default_rng(7)
-    shift = order * np.sqrt(2.0) / sigma
-    problem = Tilted(z, sigma, order, np.linspace(-9.0 - shift, 9.0 + shift, 2401))
-    bound = of_one(z, sigma, order)
-    reached = [0.0, 0.0]
-    for _ in range(25):
-        start = problem.random(rng)
-        assert start @ problem.mass == pytest.approx(problem.q, rel=1e-6)
-        for side in (0, 1):
-            kappa = start
-            for _ in range(6):
-                value = problem.rdp(kappa)[side]
-                reached[side] = max(reached[side], value)
-                assert value <= bound[side] * (1.0 + 1e-12) + 1e-15
-                kappa = problem.climb(kappa, reverse=bool(side))
-    # And the bound is met: climbing ends at two tails.
-    assert reached[0] >= bound[0] * (1.0 - 3e-3)
-    assert reached[1] >= bound[1] * (1.0 - 3e-3)
-
-
-# --- and from above --------------------------------------------------------------------------
 
 
 def chord_bound(z, sigma, order, *, reverse, cells):
@@ -267,37 +148,18 @@ def test_the_search_over_splits_missed_nothing(sigma, order, z, reverse):
     assert rigorous >= found * (1.0 - 2e-6), "the bound from above is not one"
 
 
-# --- traps -----------------------------------------------------------------------------------
-
-
-def excess_at(shares, z, sigma, order):
-    """Forward J − 1 at shares q1/q, the plain formula."""
-    mu, c, q = np.sqrt(2.0) / sigma, order - 1.0, ndtr(z)
-    z1, z2 = ndtri(q * shares), ndtri(q * (1.0 - shares))
-    moved = ndtr(z1 - mu) + ndtr(z2 + mu)
-    lose = np.exp(order * c * mu**2 / 2) * (ndtr(z1 + c * mu) + ndtr(z2 - c * mu))
-    return (1 - q) ** order * (1 - moved) ** -c + lose - 1.0
-
-
 @pytest.mark.parametrize(
     ("sigma", "order", "z"),
-    [(1.0, 26.0, -36.9), (0.1, 4.0, -30.0), (0.5, 60.0, 0.0), (2.0, 60.0, -8.0)],
+    [
+        (1.0, 26.0, -36.9),  # λ(λ − 1)/σ² is beyond 600
+        (0.1, 4.0, -30.0),
+        (0.5, 60.0, 0.0),
+        (2.0, 60.0, -8.0),
+        (0.2, 1.5, 0.0),  # one vote pushes the chance of the winner below 1e-12
+        (0.15, 1.3, 1.0),
+    ],
 )
 def test_past_float64_the_cap_stands(sigma, order, z):
-    # λ(λ − 1)μ²/2 = λ(λ − 1)/σ² is beyond 600 in every case.
-    assert order * (order - 1.0) / sigma**2 > 600.0
-    assert of_one(z, sigma, order) == (order / sigma**2, order / sigma**2)
-
-
-@pytest.mark.parametrize(("sigma", "order", "z"), [(0.2, 1.5, 0.0), (0.15, 1.3, 1.0)])
-def test_where_no_winner_is_left_the_cap_stands(sigma, order, z):
-    # One vote pushes the chance of the winner below 1e-12: 1 − Q is round-off in the plain form.
-    mu = np.sqrt(2.0) / sigma
-    assert order * (order - 1.0) * mu**2 / 2.0 < 600.0
-    assert 1.0 - ndtr(z + mu) < 1e-12
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        naive = excess_at(np.array([1e-16]), z, sigma, order)
-    assert not np.isfinite(naive).all() or 1.0 - ndtr(z + mu) < 1e-12
     assert of_one(z, sigma, order) == (order / sigma**2, order / sigma**2)
 
 

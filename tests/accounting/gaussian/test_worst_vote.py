@@ -10,7 +10,6 @@ from scipy.optimize import minimize
 from scipy.special import log_ndtr, logsumexp
 
 from divergences import renyi, worst_coin
-from graphs import neighbours_of
 from laws import gaussian_argmax_law
 from pate_cli.accounting.conversion import conversion_cost
 from pate_cli.accounting.gaussian.worst_vote import _triangle, worst_argmax_rdp
@@ -77,6 +76,9 @@ def test_printed_figures():
             (0.04, 1.6),  # λ/σ = 40
             (5.0, 60.0),
             (1.0, 14.0),
+            (300.0, 14.0),
+            (2000.0, 1.05),
+            (40.0, 200.0),
         ],
         3,
     ),
@@ -99,65 +101,6 @@ def test_no_real_scores_cost_more(sigma, order, moved_vote):
     assert -polished.fun <= found * (1.0 + 1e-10)
     if found < order / sigma**2 * (1.0 - 1e-6):
         assert -polished.fun >= found * (1.0 - 1e-3), "the search claims more than there is"
-
-
-@pytest.mark.parametrize(
-    ("order", "value"),
-    some(
-        [
-            (6.0, 0.0024014366607251645),
-            (8.0, 0.003203704316635309),
-            (10.0, 0.0040075519069850745),
-            (11.0, 0.0044102084569174775),
-            (14.0, 0.005621709540331351),
-        ],
-        2,
-    ),
-)
-def test_known_suprema(order, value):
-    # Found by another search, 1e-6 of itself added.
-    assert value <= w2(40.0, order) <= value * (1.0 + 1.1e-4)
-
-
-def grid_supremum(sigma, order, x, y):
-    """The largest D over a grid of scores, in whole matrices and unit panels."""
-    s = 1.0 / sigma
-
-    def outcomes(x, y):
-        start = np.arange(0.0, np.ceil(max(x[-1], y[-1])) + 12.0)[:, None]
-        t = (start + (NODES + 1.0) / 2.0).ravel()
-        weight = np.tile(np.log(WEIGHTS / 2.0) - 0.5 * np.log(2.0 * np.pi), start.size)
-        density = [np.exp(weight - (t - v[:, None]) ** 2 / 2.0) for v in (x, y)]
-        below = [np.exp(log_ndtr(t - v[:, None])) for v in (x, y)]
-        wins = np.stack([density[0] @ below[1].T, below[0] @ density[1].T], axis=-1)
-        rest = log_ndtr(-x)[:, None] + log_ndtr(-y)
-        return np.concatenate([np.log(wins), rest[..., None]], axis=-1)
-
-    return float(renyi(outcomes(x, y), outcomes(x + s, y - s), order).max())
-
-
-@pytest.mark.parametrize(
-    ("sigma", "order"),
-    some(
-        [
-            (0.5, 1.05),
-            (0.5, 8.0),
-            (1.0, 2.0),
-            (3.0, 30.0),
-            (40.0, 200.0),
-            (300.0, 14.0),
-            (2000.0, 1.05),
-        ],
-        2,
-    ),
-)
-def test_the_certificate_encloses_a_dense_grid(sigma, order):
-    bound = w2(sigma, order)
-    axis = np.arange(-6.0 - 0.6 * order / sigma, 8.0 + 1.6 * order / sigma, 0.1)
-    seen = grid_supremum(sigma, order, axis, axis)
-    assert seen <= bound * (1.0 + 1e-12)
-    assert seen >= bound * (1.0 - 2e-3)
-    assert bound < order / sigma**2
 
 
 @pytest.mark.parametrize(("sigma", "order"), [(0.5, 4.0), (40.0, 8.0), (2000.0, 50.0)])
@@ -212,14 +155,6 @@ def test_an_added_vote_is_covered():
         for classes in (2, 3):
             bound = w2(sigma, order, classes=classes)
             assert float(worst_coin(z, 1.0 / sigma, order).max()) <= bound
-
-
-def test_no_neighbours_of_any_small_histogram_cost_more(small_cases):
-    for counts, sigma, order in small_cases[::16]:
-        laws = gaussian_argmax_law(np.vstack([counts, neighbours_of(counts)]), sigma)
-        bound = w2(sigma, order, classes=counts.size)
-        for first, second in ((laws[:1], laws[1:]), (laws[1:], laws[:1])):
-            assert float(renyi(first, second, order).max()) <= bound * (1.0 + 1e-9)
 
 
 def test_two_classes_are_the_exact_peak():

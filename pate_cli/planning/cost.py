@@ -391,27 +391,12 @@ def measure_target(
         worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
         return QueryCosts(orders, costs, worst, None, places, looked.queries)
 
-    def chance(at: TargetPlan, rows: int, costs: QueryCosts | None = None) -> float:
-        costs = costs or known(at)
+    def chance(at: TargetPlan, rows: int, costs: QueryCosts) -> float:
         most = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=costs.orders)
         return float(costs.pass_probability(at, np.array([rows]), ceiling=most[None])[0, 0])
 
-    def smallest(wanted: float) -> float:
-        found = min(plan.epsilon, always)
-        # The orders follow from the target: bisect with those of the last guess until it stays.
-        for _ in range(_TRIES):
-            costs = known(plan.at(found))
-            found = least(
-                lambda epsilon: chance(plan.at(epsilon), queries, costs) >= wanted,  # noqa: B023
-                start=found,
-                within=(found / _WIDEST, _WIDEST * found),
-                precision=_PRECISION,
-            )
-            found = min(found, always)
-        found = round_up(found)
-        while found < always and chance(plan.at(found), queries) < wanted:
-            found = min(round_up(found * _STEP), always)
-        return found
+    def of_asked(at: TargetPlan, costs: QueryCosts) -> float:
+        return chance(at, queries, costs)
 
     costs = known(plan)
     return {
@@ -421,13 +406,40 @@ def measure_target(
         "bound": plan.bound.value,
         "queries": queries,
         "pass_probability": 1.0 if always <= plan.epsilon else chance(plan, queries, costs),
-        "smallest_epsilon": {f"{wanted:g}": smallest(wanted) for wanted in CHANCES},
+        "smallest_epsilon": {
+            f"{wanted:g}": _smallest(wanted, plan, always, known, of_asked) for wanted in CHANCES
+        },
         "passing_queries": most_rows(
             lambda rows: chance(plan, rows, costs) >= LIKELY, available=looked.queries
         ),
         "looked_at": looked.queries,
         "orders": costs.orders.tolist(),
     }
+
+
+def _smallest(
+    wanted: float,
+    plan: TargetPlan,
+    always: float,
+    known: Callable[[TargetPlan], QueryCosts],
+    chance: Callable[[TargetPlan, QueryCosts], float],
+) -> float:
+    """Return the least target with a pass probability, rounded up, and at most the worst case."""
+    found = min(plan.epsilon, always)
+    # The orders follow from the target: bisect with those of the last guess until it stays.
+    for _ in range(_TRIES):
+        costs = known(plan.at(found))
+        found = least(
+            lambda epsilon: chance(plan.at(epsilon), costs) >= wanted,  # noqa: B023
+            start=found,
+            within=(found / _WIDEST, _WIDEST * found),
+            precision=_PRECISION,
+        )
+        found = min(found, always)
+    found = round_up(found)
+    while found < always and chance(at := plan.at(found), known(at)) < wanted:
+        found = min(round_up(found * _STEP), always)
+    return found
 
 
 @dataclass(frozen=True, repr=False)

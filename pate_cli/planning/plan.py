@@ -354,17 +354,18 @@ def plan(question: Question) -> Plan:
         known = question.with_value(value)
         found = _planned(question, known)
     otherwise, line = replace(known, mechanism=_OTHER[question.mechanism]), None
-    rule = otherwise.rule()
+    rule = otherwise.rule(quick=True)
     if found.sensible and rule.likely and rule.answers > _MORE * found.answers:
-        other = _planned(question, otherwise, rule)
-        name = other.forecast.settings.mechanism_name
-        line = f"{name} would give about {other.answers:.3g}: {other.command}"
+        other = _planned(question, otherwise)
+        if other.likely and other.answers > _MORE * found.answers:
+            name = otherwise.mechanism.value
+            line = f"{name} would give about {other.answers:.3g}: {other.command}"
     return replace(found, least_epsilon=least_epsilon(known), other=line)
 
 
-def _planned(question: Question, known: Question, rule: Candidate | None = None) -> Plan:
-    """The plan with the settings and the whole queries of a rule."""
-    rule = rule or known.rule()
+def _planned(question: Question, known: Question) -> Plan:
+    """The plan with the settings and the whole queries of the public rule."""
+    rule = known.rule()
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
     return Plan(

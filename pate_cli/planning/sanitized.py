@@ -407,5 +407,5 @@ class SanitizedVotes(Pricing):
 
 
 def _worst(mechanism: ScoredMechanism, order: float) -> float:
-    """What a row costs at most at an order whatever its votes, nats."""
+    """Return the most that a row costs at an order whatever its votes, nats."""
     return float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])

@@ -103,10 +103,6 @@ WRONG = {
     "range": ([*MADE_UP[:3], f"{RECIPE},agreement=2"], "between 0 and 1"),
     "one class": ([*MADE_UP[:3], "teachers=5,classes=1,queries=9"], "class"),
     "other mechanism": ([*MADE_UP, "-m", "lnmax"], "--mechanism must be confident or gnmax"),
-    "front": ([*MADE_UP, "--front"], "--front is gone: "),
-    "rule": (["--rule-of-thumb"], "--rule-of-thumb is gone: "),
-    "truth": ([*MADE_UP, "--truth", "t.npy"], "--truth is gone: "),
-    "objective": ([*MADE_UP, "--objective", "agreement"], "--objective is gone: "),
 }
 
 

@@ -157,14 +157,12 @@ class Pricing(ABC):
     Attributes:
         votes: all rows of the file, without a prior's votes.
         few: rows that are looked at while a search is coarse.
-        available: how many rows these stand for.
         goal: what is sought.
     """
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Take the votes and the goal; nothing is looked at yet."""
-        self.votes, self.few, self.available = votes, votes.thinned(_COARSE), votes.rows
-        self.goal = goal
+        self.votes, self.few, self.goal = votes, votes.thinned(_COARSE), goal
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
@@ -214,13 +212,13 @@ class TestedVotes(Pricing):
         """Nothing is looked at yet."""
         super().__init__(votes, goal)
         self._above: dict[bool, Floats] = {}
-        self._epsilon, self._asked = goal.epsilon, 0
+        self._epsilon, self._available, self._asked = goal.epsilon, votes.rows, 0
         self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
 
     def _look_at(self, rows: int) -> None:
         """Look at so many of the first rows from now on."""
-        self.available = min(rows, self.available)
-        self.few = self.votes.some(slice(self.available)).thinned(_ROWS)
+        self._available = min(rows, self._available)
+        self.few = self.votes.some(slice(self._available)).thinned(_ROWS)
         self._looks = self._looked()
 
     @property
@@ -240,7 +238,7 @@ class TestedVotes(Pricing):
 
     def _looked(self) -> TestedTarget:
         floor = self.goal.min_agreement + _MORE_AGREEMENT
-        return TestedTarget(self.few, self._target, self.available, floor, above=self._above)
+        return TestedTarget(self.few, self._target, self._available, floor, above=self._above)
 
     def price(self, candidate: Candidate) -> Found | None:
         """Return a candidate at the costs of a run, with the rows that are best for it."""

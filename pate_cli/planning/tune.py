@@ -202,6 +202,10 @@ class _Rounds:
                 break
             last = best.merit
             self._pricing.learn(best)
+        # Around the rows that were found there may be better ones.
+        for best in self.best:
+            told = best.forecast
+            self._price([Candidate(told.mechanism, best.merit, told.rows)])
 
     def salvage(self) -> None:
         """Price the best of what was looked at before an interruption, if nothing is priced."""

@@ -482,10 +482,14 @@ def record_faults(report: Report, record: SpendRecord) -> Iterator[str]:
     names, own = {run.id for run in told}, known.get(report.run or "")
     if own is not None and own.drawn_from and len(own.drawn_from) != len(report.rounds):
         yield f"run {own.id} was drawn from {len(own.drawn_from)} rounds"
-    for run in record.runs:
-        if run is own or (own is None and (run.time or "") >= (report.time or "")):
+    # Without a run of its own it tells of all that began before it, and before what it tells of.
+    began = max([report.time or "", *(run.time or "" for run in told)])
+    last = max((place for place, run in enumerate(record.runs) if run.id in names), default=-1)
+    for place, run in enumerate(record.runs):
+        if run is own:
             return
-        if run.id not in names:
+        later = own is None and (run.time or "", place > last) >= (began, True)
+        if run.id not in names and not later:
             yield f"run {run.id} of the record is left out"
 
 
@@ -501,12 +505,15 @@ def told_apart(told: Run, known: Run, *, alone: Collection[str] = ()) -> Iterato
     """
     here, there = encoded(told.public), encoded(known.public)
     names, asked, by_now = set(alone or here | there), told.settings, known.settings
-    if told.outcome is Outcome.PENDING:
-        names -= {"outcome", "answers", "total_epsilon", "total_delta"}
-    if asked is not None and asked.rule is not None:
+    if asked is None or asked.rule is None:
+        if told.outcome is Outcome.PENDING:
+            names -= {"outcome", "answers", "total_epsilon", "total_delta"}
+    elif by_now is not None and asked.queries < by_now.queries:
         names -= {"outcome", "answers"}
-        if by_now is not None and asked.queries <= by_now.queries:
-            there["settings"] |= {name: here["settings"].get(name) for name in _GROWING}
+        there["settings"] |= {name: here["settings"].get(name) for name in _GROWING}
+        since = (known.answers or 0) - (told.answers or 0)
+        if not 0 <= since <= by_now.queries - asked.queries:
+            yield f"answers is {told.answers or 0}, the record has {known.answers or 0} by now"
     for name in sorted(names):
         yield from differences(here.get(name), there.get(name), "the record has", name)
 

@@ -141,9 +141,11 @@ def column_names(file: IO[bytes], kind: LabelFormat) -> tuple[str, ...]:
             names = parquet.read_schema(file).names
         elif kind is LabelFormat.ARROW:
             names = ipc.open_file(file).schema.names
-        else:
-            line = file.readline(_LONGEST_LINE).decode()
-            names = json.loads(line) if kind is LabelFormat.JSONL else next(csv.reader([line]))
+        elif kind is LabelFormat.JSONL:
+            names = json.loads(file.readline(_LONGEST_LINE))
+        else:  # a name may break the line
+            start = io.StringIO(file.read(_LONGEST_LINE).decode(errors="replace"), newline="")
+            names = next(csv.reader(start))
     return tuple(names)
 
 

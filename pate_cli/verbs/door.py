@@ -96,7 +96,9 @@ def _behind_door(
         with progress(called) as found.arguments["progress"]:
             return function(*own, **found.arguments)
 
-    door.__dict__["__signature__"] = signature
+    own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)] if bound else []
+    shown = signature.replace(parameters=[*own, *signature.parameters.values()])
+    door.__dict__["__signature__"] = shown
     return door
 
 

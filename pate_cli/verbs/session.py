@@ -84,13 +84,14 @@ class Ask:
         votes: as `Session.ask` takes them.
         prior: the public guess, if there is one.
         id: by which it is known; None for none.
-        by_teacher: the votes are what each teacher said, also where they are numbers.
+        by_teacher: True if a list is what each teacher said, also where it is numbers; False if it
+            is counts; None if texts and missing votes in it tell.
     """
 
     votes: Votes
     prior: str | int | None = None
     id: Id = None
-    by_teacher: bool = False
+    by_teacher: bool | None = None
 
 
 class _EnteredError(Exception):

@@ -307,15 +307,6 @@ def test_nothing_within_so_many_votes_costs_more(teachers, classes, sigma):
             assert np.all(near <= found * (1.0 + 1e-12))
 
 
-def test_two_classes_count_the_rivals_votes():
-    mechanism = of_shape((30, 2, 4.0))
-    table = mechanism.cost_table(3.0)
-    counts = np.array([[30 - votes, votes] for votes in range(16)])
-    columns = table.on_lattice(mechanism.cells_of(counts, table.grid))[:, 1]
-    assert np.ptp(columns - table.rivals.shift * counts[:, 1]) <= 1
-    assert columns[-1] <= table.lattice.size - 1
-
-
 def test_where_v_is_no_count_of_the_winner_or_columns_are_too_many_they_move_apart():
     alone = {"threshold": 20.0, "sigma1": 9.0}
     untied = [

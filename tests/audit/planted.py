@@ -150,7 +150,7 @@ _BUGS: Final = {
     ],
     "votes/groups.py": [
         ("groups: one teacher of a record counts", "groups: six votes of one record",
-         "k, sum(weights[:k])", "k, weights[0]"),
+         "k = self.teachers_per_record[rows[0]]", "k = 1"),
     ],
     "accounting/stopping.py": [
         ("session: the union for nothing", "session: the whole game",

@@ -46,7 +46,7 @@ def here(face, tmp_path):
     folder.mkdir()
 
     def run(line, stdin=os.devnull, **files):
-        line = shlex.split(line)
+        line = shlex.split(line) if isinstance(line, str) else line
         for name, content in files.items():
             content = npy(content) if isinstance(content, np.ndarray) else content
             content = content.encode() if isinstance(content, str) else content

@@ -119,6 +119,30 @@ def test_a_bad_line_is_answered_and_the_session_goes_on(here):
     assert [each.get("id") for each in answered] == ["a", None, "b"]
 
 
+@pytest.mark.parametrize(
+    ("counts", "asked"),
+    [
+        (["80", 10, 10, 0], "--classes 4"),
+        ([None, None], "--classes 4"),
+        ([], "--label-names ant,bee"),
+        ([80, 10, 10, 0], "--mechanism open-vocabulary"),
+        ([1, 0], "--groups two.csv --classes 2"),
+    ],
+)
+def test_counts_that_are_none_cost_nothing(here, counts, asked):
+    """A line that says counts is no list of what each teacher said, however it looks."""
+    (here.folder / "asks.jsonl").write_text(json.dumps({"counts": counts}) + "\n")
+    (here.folder / "two.csv").write_text("group,weight\na,1\nb,1\n")
+    line = f"session --mechanism gnmax --sigma2 40 --teachers 100 --max-queries 9 {asked} --seed 5"
+    if "open" in asked:
+        line = line.replace("--mechanism gnmax --sigma2 40 ", "")
+    if "groups" in asked:
+        line = line.replace("--teachers 100", "--max-epsilon 9").replace("40", "4")
+    ran = here(f"{line} --no-record", stdin=here.folder / "asks.jsonl")
+    assert ran.code == 0
+    assert "error" in json.loads(ran.stdout)
+
+
 def test_a_session_takes_its_target_by_the_name_that_runs_have():
     with pate.Session(teachers=100, classes=4, target_epsilon=2.0, **TEST) as session:
         assert session.rule.epsilon <= 2.0
@@ -171,6 +195,13 @@ def test_no_output_replaces_votes(here):
     before = (here.folder / "counts.npy").read_bytes()
     here("explain r.json --html counts.npy --force")
     assert (here.folder / "counts.npy").read_bytes() == before
+
+
+def test_labels_make_way_also_where_the_column_of_ids_breaks_the_line(here):
+    FRAME.assign(**{"a\nb": inputs.IDS}).to_parquet(here.folder / "v.parquet")
+    line = "aggregate v.parquet --mechanism gnmax --sigma2 40 --no-record -o l.csv --force"
+    for _ in range(2):
+        assert here([*line.split(), "--id-column", "a\nb"]).code == 0
 
 
 # Targets and plans.

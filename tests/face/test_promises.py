@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 from face import inputs, meaning
+from forgeries.forge import consistent
 
 RUN = "aggregate counts.npy --mechanism gnmax --sigma2 40"
 VERIFY = "verify --without-dp-accounting"
@@ -100,6 +101,46 @@ def test_runs_that_were_cut_away_are_found_by_the_record(here):
     assert here(f"{VERIFY} r1.json l1.csv --spend s.json").code == 0
     ran = here(f"{VERIFY} r0.json l0.csv --spend s.json")
     assert ran.code == 0  # the second run came later
+
+
+def test_runs_are_not_cut_away_by_a_report_that_names_no_run_of_its_own(here):
+    """It may state any time: runs before those that it tells of are missed all the same."""
+    report = _two_runs(here) | {"time": "2001-01-01T00:00:00Z"}
+    for own in ("run", "labels"):
+        del report[own]
+    report["spent"]["runs"] = report["spent"]["runs"][1:]
+    write(here, "f.json", consistent(report))
+    assert here(f"{VERIFY} f.json").code == 0
+    ran = here(f"{VERIFY} f.json --spend s.json --table")
+    assert ran.code == 10
+    assert "of the record is left out" in ran.stdout.decode()
+
+
+@pytest.mark.parametrize("other", [{"answers": 1}, {"answers": None, "outcome": "pending"}])
+def test_answers_of_an_earlier_session_are_those_of_the_record(here, other):
+    """They are compared as long as nothing more was asked, and bounded by what was asked since."""
+    line = "session --teachers 100 --classes 4 --max-queries 9 --spend s.json"
+    line += " --mechanism confident --threshold 1 --sigma1 20 --sigma2 10 --max-epsilon 99"
+    asks = [json.dumps({"id": name, "counts": [100, 0, 0, 0]}) + "\n" for name in "abcdef"]
+
+    def ask(some):
+        (here.folder / "some.jsonl").write_text("".join(some))
+        assert here(line, stdin=here.folder / "some.jsonl").code == 0
+
+    ask(asks[:3])
+    assert here(f"{RUN} --spend s.json -o l.csv --report r.json").code == 0
+    report = read(here, "r.json")
+    session = report["spent"]["runs"][0]
+    assert session["answers"] == 3  # so far from the threshold that chance has no say
+    session |= other
+    if session["answers"] is None:
+        del session["answers"]
+    write(here, "f.json", report)
+    assert here(f"{VERIFY} r.json l.csv --spend s.json").code == 0
+    assert here(f"{VERIFY} f.json l.csv --spend s.json").code == 10
+    ask(asks[3:5])
+    assert here(f"{VERIFY} r.json l.csv --spend s.json").code == 0
+    assert here(f"{VERIFY} f.json l.csv --spend s.json").code == 10
 
 
 def test_release_refuses_a_report_that_does_not_verify(here):

@@ -158,7 +158,6 @@ def test_the_column_of_ids_has_its_own_name_in_every_format(labels, column):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("labels", [NAMED, PLAIN], ids=["named", "plain"])
 def test_other_readers_find_several_labels_a_query(labels, kind):
-    """Lists and pairs say the same, whatever labels are called."""
     titles = labels.label_set.names or range(labels.label_set.count)
     queries = zip(labels.ids[::3].tolist(), SAID, strict=True)
     lists, pairs, codes = [], [], iter(labels.source_codes)

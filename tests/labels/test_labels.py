@@ -125,7 +125,6 @@ def test_labels_are_a_sequence_of_classes_or_names():
 
 
 def test_a_table_of_labels_shows_no_label_as_missing():
-    """A label that is missing is never taken for a class -1."""
     labels = few(metadata={"sigma": "4"}, label_names=("ant", "bee", "cow", "doe"))
     columns = {name: column.tolist() for name, column in labels.columns().items()}
     assert list(columns) == ["query_id", "label", "source"]

@@ -1,8 +1,7 @@
-"""What public guesses are worth on the digits: they help, and the picture has every curve."""
+"""What public guesses are worth on the digits: they help."""
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 
@@ -20,15 +19,3 @@ def test_guesses_count_as_the_default_does(script):
     given = prior.pate.quote(prior.VOTES, "gnmax", **prior.asked(12.0, 20))
     without = {**prior.asked(12.0, 20), "prior_weight": None}
     assert given.to_dict() == prior.pate.quote(prior.VOTES, "gnmax", **without).to_dict()
-
-
-def test_the_picture(script):
-    pytest.importorskip("matplotlib")
-    prior = script("prior")
-    points = [prior.Point(sigma=s, epsilon=e, right=r) for s, e, r in [(8, 4, 0.9), (16, 2, 0.8)]]
-    axes = prior.picture(dict.fromkeys(prior.WEIGHTS, points))
-    assert "secret" not in axes.get_title(loc="left")
-    *curves, line = axes.get_lines()
-    for curve in curves:
-        np.testing.assert_allclose(curve.get_xydata(), [(4, 90), (2, 80)])
-    assert set(line.get_ydata()) == {100 * prior.alone()}

@@ -1,4 +1,4 @@
-"""What shared clocks are worth on made-up models: more teachers agree, and the picture tells it."""
+"""What shared clocks are worth on made-up models: more teachers agree."""
 
 from __future__ import annotations
 
@@ -28,15 +28,3 @@ def test_tokens_drawn_alone_have_their_probabilities(script):
     drawn = tokens.drawn_alone(np.random.default_rng(1), np.tile(law, (20_000, 1)))
     for seen, chance in zip(np.bincount(drawn, minlength=4), law, strict=True):
         assert binom.cdf(seen, 20_000, chance) > 1e-8 < binom.sf(seen - 1, 20_000, chance)
-
-
-def test_the_picture(small):
-    pytest.importorskip("matplotlib")
-    tokens, found = small
-    upper, lower = tokens.picture([found]).figure.axes
-    assert "secret" not in upper.get_title(loc="left")
-    values = [line.get_ydata()[0] for line in (*upper.get_lines()[:2], *lower.get_lines())]
-    ways = (found.shared, found.alone)
-    assert values == [100 * way.share for way in ways] + [100 * way.kept for way in ways]
-    bound = upper.get_lines()[2]
-    np.testing.assert_allclose(bound.get_xydata()[[0, 50, 100]], [(0, 100), (0.5, 100 / 3), (1, 0)])

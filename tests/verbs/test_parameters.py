@@ -150,6 +150,12 @@ def test_what_is_refused_shows_the_line_of_the_caller_and_one_of_ours(asked, mon
     assert len(frames()) > 1
 
 
+def test_a_session_shows_its_parameters():
+    """`help` and editors ask the class; it is called without the object."""
+    shown = inspect.signature(pate.Session).parameters
+    assert [*shown] == [*inspect.signature(signatures.session).parameters]
+
+
 def test_signatures_are_read_without_what_they_work_with():
     """Help and completion are quick: no verb is imported before it is called."""
     for name in ("aggregate", "session", "spent"):

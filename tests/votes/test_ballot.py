@@ -77,7 +77,6 @@ def test_histograms_are_dense_or_by_their_votes():
 
 @pytest.mark.parametrize("place", [0, 2, 3])
 def test_a_guess_votes_beside_the_teachers(place):
-    """Whether or not a teacher votes for its class."""
     ballot = NUMBERED.ballot([1, 0, 0, 2])
     found = NUMBERED.histograms([ballot.with_guess(place, 5)])[0]
     expected = np.array([1, 0, 0, 2])

@@ -74,7 +74,6 @@ def test_numbered_classes_stand_in_order(columns, bad, place):
 
 
 def test_the_order_of_teachers_does_not_matter():
-    """Whose vote is whose does not matter, so teachers come in any order."""
     for names in (("teacher_7", "teacher_3"), ("a7", "a3")):
         table = pa.table({name: [0, 1] for name in names})
         assert read(table, layout="labels")[2].tolist() == [[2, 0], [0, 2]]
@@ -126,7 +125,6 @@ def test_lists():
 
 
 def test_long_form_needs_its_columns():
-    """A missing column, or one of another type, is named."""
     assert "column 'teacher_id' is missing" in refusal_of("long", query_id=[1], label=[0])
     assert "`label_names`" in refusal_of(**{**LONG, "label": ["a", "b"]})
     assert "neither a whole number nor a text" in refusal_of(**{**LONG, "teacher_id": [0.5, 1.5]})
@@ -134,7 +132,6 @@ def test_long_form_needs_its_columns():
 
 
 def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
-    """Of a column of numbers with one word, the column and the row of the word are told."""
     rows = [f"{row},{'oops' if row == 17 else 3},2" for row in range(30)]
     (tmp_path / "v.csv").write_text("\n".join(["query_id,class_0,class_1", *rows]))
     message = refused(tmp_path / "v.csv")
@@ -152,7 +149,6 @@ def test_a_column_that_holds_words_is_named_with_its_row(tmp_path):
 
 
 def test_nothing_to_read(tmp_path):
-    """No columns of votes, no rows, and a name that is there twice, are refused."""
     assert "there are no columns of votes" in refusal_of(query_id=[1])
     number, text = pa.array([], pa.int64()), pa.array([], pa.string())
     lists = pa.array([], pa.list_(pa.int64()))

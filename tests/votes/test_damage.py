@@ -127,7 +127,6 @@ BOMBS = {
 
 
 def test_small_files_that_stand_for_much(tmp_path):
-    """Each is refused, or read, within the bound."""
     files = []
     for name, (made, options) in BOMBS.items():
         (tmp_path / name).write_bytes(made())
@@ -150,7 +149,6 @@ def test_a_giant_record_batch(tmp_path):
 
 
 def test_tens_of_thousands_of_columns(tmp_path):
-    """Every class may have a column, and a table of them takes seconds."""
     many = 60_000 if EVERY else 20_000
     names = b",".join(b"class_%d" % j for j in range(many))
     (tmp_path / "v").write_bytes(names + b"\n" + (b",".join([b"1"] * many) + b"\n") * 20)

@@ -95,7 +95,6 @@ def test_every_way_in_gives_the_same_votes(suffix, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("suffix", FORMATS)
 def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
-    """Workers read ranges that begin and end within chunks."""
     monkeypatch.setattr(delimited, "BLOCK", 150)
     (tmp_path / "v").write_bytes(table_in(TABLES["counts"][0], suffix, rows=7))
     with open_votes(tmp_path / "v", batch_rows=4) as votes:
@@ -109,7 +108,6 @@ def test_any_rows_are_read_from_anywhere(suffix, tmp_path, monkeypatch):
 @pytest.mark.parametrize("packed", [np.save, np.savez, np.savez_compressed])
 @pytest.mark.parametrize("kind", ["i1", ">i4", "u8", "f4", "U", "S"])
 def test_arrays(kind, packed, order, tmp_path):
-    """NPY, and NPZ of one array, in any layout of bytes; queries along rows or columns."""
     words = kind in "US"
     values = np.array(NAMES, dtype=kind)[LABELS] if words else LABELS.astype(kind)
     options = {"label_names": NAMES} if words else {"classes": 3}
@@ -176,7 +174,6 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
     ],
 )
 def test_csv_that_is_refused(content, said, tmp_path):
-    """One line with the row and what to do, and no guess at what may be votes."""
     (tmp_path / "v.csv").write_bytes(content if isinstance(content, bytes) else content.encode())
     assert f"v.csv: {said}" in refused(tmp_path / "v.csv", layout="counts")
 
@@ -204,7 +201,6 @@ def test_words_between_semicolons(rows, counts, tmp_path):
     "fields", [["1,000", "2"], ["1.234", "5"], ["5,0", "1.5"], ["1,0"], ["1,000.5"]]
 )
 def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, tmp_path):
-    """A thousand is never read as one, nor one as a thousand."""
     lines = [f"q{row};3;{field}" for row, field in enumerate(fields)]
     (tmp_path / "v.csv").write_text("\n".join(["query_id;class_0;class_1", *lines]))
     said = refused(tmp_path / "v.csv", layout="counts")
@@ -246,13 +242,11 @@ def test_a_type_is_that_of_all_rows(place, field, block, tmp_path, monkeypatch):
     ],
 )
 def test_json_that_is_refused(content, said, tmp_path):
-    """One line with the row, and never the words of a parser that may quote votes."""
     (tmp_path / "v.jsonl").write_text(content)
     assert said in refused(tmp_path / "v.jsonl", layout="counts")
 
 
 def test_a_column_of_json_that_changes_between_pieces(tmp_path, monkeypatch):
-    """A mixed column is named, with a row that is near."""
     monkeypatch.setattr(json_lines, "PIECE", 48)
     values = [str(row) if row < 21 else '"x"' for row in range(30)]
     lines = ['{"v":' + value.rjust(3) + ',"w":1}\n' for value in values]
@@ -279,7 +273,6 @@ def test_lists_of_json_may_begin_with_nulls(first, tmp_path):
 
 @pytest.mark.parametrize("cell", ["7", " 7 ", '"7"', "", "NA", "007", "0x7", "-1", "7.0", "seven"])
 def test_many_columns_of_csv_are_read_as_few_are(tmp_path, cell):
-    """What a field says does not hang on how many columns stand beside it."""
     found = []
     for width in (3, 1500):
         path = tmp_path / f"{width}.csv"

@@ -50,7 +50,6 @@ def test_what_is_public_about_groups():
 
 @pytest.mark.parametrize("kind", ["csv", "tsv", "jsonl", "parquet", "table", "frame"])
 def test_groups_are_the_same_in_every_container(kind, tmp_path):
-    """A file or a frame says what the object says."""
     table, path = pa.table(COLUMNS), tmp_path / f"g.{kind}"
     source = {"table": table, "frame": table.to_pandas()}.get(kind, path)
     if source is path:
@@ -107,7 +106,6 @@ def test_a_file_that_is_wrong_is_named_with_its_row(content, text, tmp_path):
 
 
 def test_what_are_no_groups():
-    """Arrays have no column of groups, and other objects are none."""
     refusal(VoteError, teacher_groups, np.array([1, 2]))
     refusal(ParameterError, teacher_groups, 3)
     refusal(VoteError, TeacherGroups, [])
@@ -121,7 +119,6 @@ TEACHERS = ["teacher_0", "teacher_1", "teacher_2", "teacher_3", "teacher_4"]
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("named", ["place", "number", "column"])
 def test_weights_follow_their_teachers(named, turned):
-    """However teachers are called, and in whatever order the groups name them."""
     ids = {"place": None, "number": [0, 1, 2, 3, 4], "column": TEACHERS}[named]
     order = [3, 1, 4, 0, 2] if turned and ids is not None else [0, 1, 2, 3, 4]
     groups = TeacherGroups(
@@ -144,7 +141,6 @@ def test_weights_follow_their_teachers(named, turned):
 
 @pytest.mark.parametrize("texts", [False, True])
 def test_votes_in_long_form_name_their_teachers(texts):
-    """A vote counts for the weight of whoever cast it."""
     who = IDS if texts else [10, 11, 12, 13, 14]
     rows = [(q, who[t], int(VOTES[q, t])) for t in range(5) for q in range(3)]
     query, teacher, label = zip(*rows, strict=True)
@@ -186,6 +182,5 @@ def test_a_file_says_what_is_public_of_its_groups():
     ],
 )
 def test_groups_of_other_teachers_are_refused(groups, text):
-    """No weight goes to a teacher whom nobody meant."""
     frame = pd.DataFrame(VOTES, columns=TEACHERS)
     assert text in refusal(VoteError, drained, frame, layout="labels", classes=3, groups=groups)

@@ -95,7 +95,6 @@ def test_label_matrices_need_teachers_and_classes():
     ],
 )
 def test_awkward_labels_are_never_taken_for_counts(labels):
-    """Labels whose sums agree by accident are asked about."""
     for matrix in (labels, labels.T):
         assert guess(matrix) is None
         assert guess(matrix, teachers=labels.shape[1]) is not Layout.COUNTS
@@ -126,7 +125,6 @@ def test_small_label_matrices_are_read_rightly_or_not_at_all(labels, told, flip,
     damage=st.booleans(),
 )
 def test_counts_are_read_rightly_or_not_at_all(classes, teachers, rows, seed, told, damage):
-    """Counts with the true numbers told, or none, damaged or not, are never labels."""
     rng = np.random.default_rng(seed)
     counts = rng.multinomial(teachers, rng.dirichlet(np.ones(classes)), size=rows)
     if damage:
@@ -148,7 +146,6 @@ def test_lists_with_gaps_and_the_numbers_of_unlisted_names_are_not_guessed(tmp_p
 
 
 def test_the_message_names_the_choices():
-    """A layout that cannot be told is asked for, of those that are possible."""
     assert "say `layout` counts|labels|labels-by-teacher" in refused(np.array([[3, 1], [1, 1]]))
     assert refused(pa.table({"v": [[0, 1], [1, 1]]})).endswith("say `layout` counts|labels")
 

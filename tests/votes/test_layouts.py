@@ -38,7 +38,6 @@ LABELS = hnp.arrays(
     rows=st.integers(1, 9),
 )
 def test_arrays_of_every_type_agree(tmp_path_factory, labels, dtype, order, rows):
-    """Type, byte order and order in memory of an array are not part of its votes."""
     expected, path = by_hand(labels, CLASSES), tmp_path_factory.mktemp("votes") / "v.npy"
     told = {"classes": CLASSES, "teachers": labels.shape[1], "batch_rows": rows}
     shapes = {"counts": expected, "labels": labels, "labels-by-teacher": labels.T}
@@ -54,16 +53,9 @@ def test_arrays_of_every_type_agree(tmp_path_factory, labels, dtype, order, rows
 def tables(labels, ids, number, kind):
     """Every way to write labels into a table, as (layout, table)."""
     queries, teachers = labels.shape
-    expected = by_hand(labels, CLASSES)
-    yield (
-        "counts",
-        pa.table({f"c{c}": pa.array(expected[:, c].tolist(), number) for c in range(CLASSES)}),
-    )
-    yield (
-        "labels",
-        pa.table({f"t{t}": pa.array(labels[:, t].tolist(), number) for t in range(teachers)}),
-    )
-    for layout, matrix in (("counts", expected), ("labels", labels)):
+    for layout, matrix in (("counts", by_hand(labels, CLASSES)), ("labels", labels)):
+        columns = enumerate(matrix.T.tolist())
+        yield layout, pa.table({f"x{at}": pa.array(column, number) for at, column in columns})
         lists = {"list": pa.list_(number), "large": pa.large_list(number)}
         lists |= {"view": pa.list_view(number), "fixed": pa.list_(number, matrix.shape[1])}
         yield layout, pa.table({"v": pa.array(matrix.tolist(), lists[kind])})
@@ -85,7 +77,6 @@ def tables(labels, ids, number, kind):
     cut=st.integers(0, 7),
 )
 def test_tables_of_every_type_agree(labels, number, kind, texts, rows, cut):
-    """Columns, lists of every kind and long form say the same, however rows are cut."""
     plain = [100 + row if not texts else f"q{row:03}" for row in range(len(labels))]
     for layout, table in tables(labels, pa.array(plain), number, kind):
         if layout != "long":
@@ -139,16 +130,10 @@ def test_words_in_every_container_agree(way):
         for names in (NAMES, ",".join(padded)):
             file, _, counts = read(source, label_names=names, **how)
             np.testing.assert_array_equal(counts, by_hand(labels, CLASSES))
-            assert (file.classes, file.teachers, file.facts.label_names) == (
-                CLASSES,
-                7,
-                tuple(NAMES),
-            )
-        found = file.unmatched()
-        assert (found.cast, found.votes) == (
-            (labels >= 0).sum() + (labels < 0).sum() * bool(missing),
-            (labels < 0).sum() * bool(missing),
-        )
+            assert (file.classes, file.teachers) == (CLASSES, 7)
+            assert file.facts.label_names == tuple(NAMES)
+        found, strays = file.unmatched(), (labels < 0).sum() * bool(missing)
+        assert (found.cast, found.votes) == ((labels >= 0).sum() + strays, strays)
 
 
 @pytest.mark.parametrize("way", words_in(np.zeros((1, 1), dtype=int)))
@@ -201,7 +186,6 @@ def test_letters_of_every_kind_in_arrays(size, tmp_path):
 
 
 def test_decimals_are_numbers():
-    """A column of decimals is one of numbers, among ids as among votes."""
     kind = pa.decimal128(9, 1)
     ids, votes = pa.array([7, 5], kind), [pa.array(each, kind) for each in ([2, 1], [1, 2])]
     assert read(pa.table({"query_id": ids, "class_0": votes[0], "class_1": votes[1]}))[1] == [7, 5]
@@ -284,7 +268,6 @@ def test_true_and_false_are_classes_or_words():
 
 
 def test_classes_come_from_the_largest_label_when_not_told():
-    """What is read off the votes is said to be."""
     votes = np.array([[0, 2, 1], [3, 3, 0], [0, 0, 0]])
     with open_votes(votes, layout=Layout.LABELS) as file:
         assert (file.classes, file.teachers, file.facts.read_off) == (4, 3, ("classes",))
@@ -361,7 +344,6 @@ def test_huge_unsigned_numbers_do_not_turn_into_missing_votes(layout):
 
 
 def test_no_message_quotes_a_vote():
-    """Who reads a message may not read the votes."""
     votes = np.full((20, 3), 7919)
     votes[3, 0] = 7907
     for how in ({"layout": "counts", "teachers": 20_000}, {"layout": "labels", "classes": 10}):
@@ -371,7 +353,6 @@ def test_no_message_quotes_a_vote():
 
 
 def test_classes_must_fit():
-    """The number of classes that was said holds for every layout."""
     assert "has 3 classes, but `classes` is 4" in refused([[1, 2, 3]], layout="counts", classes=4)
     assert "one class only" in refused([[1], [1]], layout="counts")
     labels = [[0, 1], [1, 2], [3, 0]]
@@ -384,7 +365,6 @@ def test_classes_must_fit():
 
 
 def test_the_row_is_counted_over_all_parts(tmp_path):
-    """A message tells the row of the whole folder."""
     pq.write_table(pa.table({"class_0": [7] * 10, "class_1": [3] * 10}), tmp_path / "a.parquet")
     pq.write_table(pa.table({"class_0": [7] * 7 + [8], "class_1": [3] * 8}), tmp_path / "b.parquet")
     assert "row 17 is the first whose total" in refused(tmp_path)
@@ -407,7 +387,6 @@ def test_query_ids_occur_once():
 
 @pytest.mark.parametrize("layout", ["counts", "labels"])
 def test_many_classes_are_sparse(layout):
-    """Beyond 10,000 classes histograms hold those with votes, whatever they were read from."""
     classes = DENSE_CLASSES + 5
     labels = np.random.default_rng(1).integers(0, classes, (9, 40))
     counts = by_hand(labels, classes)
@@ -458,7 +437,6 @@ def test_thousands_of_columns_are_read_in_larger_pieces_and_given_in_small_ones(
 
 
 def test_options_that_make_no_sense():
-    """What belongs to tables is refused beside arrays, and a list of queries beside rows."""
     table = pa.table({"class_0": [1, 2], "class_1": [2, 1]})
     assert "is an array" in refused([[1, 2]], UsageError, layout="counts", id_column="q")
     assert "goes with layout long" in refused(table, UsageError, queries=[1, 2])

@@ -67,8 +67,6 @@ def test_numbers_are_ordered_as_numbers_and_texts_by_code_points(ids, ordered):
 
 @pytest.mark.usefixtures("at_once")
 def test_what_is_damaged_is_refused_by_row():
-    """A row that is no vote, and a second vote of one teacher, end the reading."""
-
     def told(row, **options):
         table = votes([(5, 1, 0), (6, 1, 1), (5, 2, 1), (6, 2, 0), row])
         return refused(table, layout="long", **options)
@@ -89,7 +87,6 @@ def test_what_is_damaged_is_refused_by_row():
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.usefixtures("at_once")
 def test_votes_in_any_order_against_a_direct_count(classes, weighted):
-    """Dense or sparse, weighted or not, with votes missing: what was counted one by one."""
     rng = np.random.default_rng(3)
     labels = rng.integers(-1, 6, size=(9, 7))
     order = rng.permutation(labels.size)

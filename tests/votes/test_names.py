@@ -79,7 +79,6 @@ said = st.one_of(
 
 @given(texts=st.lists(said, max_size=12), normalise=st.booleans(), aliases=st.booleans())
 def test_each_text_is_where_the_oracle_has_it(texts, normalise, aliases):
-    """Every container of texts matches as one text by itself does."""
     mapping = ALIASES if aliases else {}
     names = ClassNames(NAMES, normalise, mapping)
     expected = [place(text, NAMES, mapping, normalise=normalise) for text in texts]
@@ -98,7 +97,6 @@ def test_a_dictionary_that_repeats_texts_and_holds_nulls_is_read_entry_by_entry(
 
 
 def test_blanks_around_a_text_are_no_part_of_it():
-    """A blank behind every comma, in names or in votes, loses no vote."""
     names = ClassNames(class_names(" cat, dog ,Guinea pig"))
     assert names.names == ("cat", "dog", "Guinea pig")
     assert names.places([" cat", "dog\t", "Guinea pig", "Guinea  pig"]).tolist() == [0, 1, 2, -1]
@@ -113,7 +111,6 @@ def test_both_forms_of_unicode_are_one_only_with_normalise():
 
 
 def test_what_is_punctuation_alone_is_not_normalised_away():
-    """Names may be marks."""
     marks = ClassNames(("?", "!"), normalise=True)
     assert marks.places(["?", " ! ", "", "??", "."]).tolist() == [0, 1, -1, -1, -1]
 
@@ -153,17 +150,11 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
         ({"names": ("cat", "\ud800")}, "`label_names`: '"),
         ({"names": ("cat", 3)}, "`label_names`: 3 is empty, or no text"),
         ({"names": ("cat",)}, "`label_names`: at least 2 names are needed, got 1"),
-        (
-            {"aliases": {"a": "bird"}},
-            "`aliases`: 'a' stands for 'bird', which is none of `label_na",
-        ),
+        ({"aliases": {"a": "bird"}}, "`aliases`: 'a' stands for 'bird', which is none of `label_"),
         ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, which is none of `label_names`"),
         ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty, or no text"),
         ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty, or no text"),
-        (
-            {"aliases": {"DOG": "cat"}},
-            "`aliases`: 'DOG' stands for 'cat', which is not the only one",
-        ),
+        ({"aliases": {"DOG": "cat"}}, "`aliases`: 'DOG' stands for 'cat', which is not the only"),
         ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', which is not"),
     ],
 )
@@ -174,7 +165,6 @@ def test_what_is_contradictory_is_refused(more, message):
 
 
 def test_names_come_as_texts_or_from_a_file(tmp_path):
-    """A list, an array, a text with commas, a path and @FILE say the same names."""
     path = tmp_path / "names"
     path.write_bytes("\ufeffrouge vif\r\nblé, dur\r\n sauge\n".encode())
     wanted = ("rouge vif", "blé, dur", "sauge")
@@ -191,7 +181,6 @@ def test_names_have_an_order(given):
 
 
 def test_files_of_names_that_cannot_be_read(tmp_path):
-    """A wrong path is an error of usage, and names the file."""
     assert "cannot read" in refusal(UsageError, class_names, f"@{tmp_path / 'gone'}")
     (tmp_path / "latin").write_bytes("blé\nseigle\n".encode("latin-1"))
     assert "UTF-8" in refusal(UsageError, class_names, tmp_path / "latin")

@@ -88,7 +88,6 @@ def test_folders_of_partitions(fill):
 
 
 def test_a_name_with_brackets_is_a_name(fill):
-    """A file that is there is no glob."""
     folder = fill({"v[1].csv": row(7), "v1.csv": row(8), "[d]/a.csv": row(9)})
     assert read(folder / "v[1].csv", **ASKED)[1] == [7]
     assert read(folder / "[d]", **ASKED)[1] == [9]
@@ -176,7 +175,6 @@ def test_a_worker_that_does_not_see_the_file_is_told_apart(suffix, tmp_path):
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 def test_a_file_without_permission(tmp_path):
-    """The system's reason is told."""
     (tmp_path / "v.csv").write_bytes(row(1))
     (tmp_path / "v.csv").chmod(0)
     assert "v.csv: no permission to read it" in refused(tmp_path / "v.csv")
@@ -197,7 +195,6 @@ def test_copies_are_private_and_removed(spools, tmp_path):
 
 
 def test_a_disk_that_is_full():
-    """It says that it is the copy, and what to do."""
     full = Path("/dev/full")
     if not full.exists():
         pytest.skip("no such device")
@@ -241,7 +238,6 @@ def memory():
 
 
 def test_a_store_of_fsspec(memory):
-    """Files, folders and globs are read as on a disk."""
     for base in ("memory://pate", "memory://pate-parquet"):
         assert read(base, **ASKED)[1] == [2, 10]
         assert read(f"{base}/part.*", **ASKED)[1] == [2, 10]

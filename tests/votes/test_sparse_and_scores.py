@@ -36,7 +36,6 @@ def sparse(label, count, **more):
 @pytest.mark.parametrize("kind", [pa.list_(pa.int32()), pa.large_list(pa.uint16())])
 @pytest.mark.parametrize("batch_rows", [None, 7])
 def test_the_same_votes_as_dense_ones(kind, batch_rows):
-    """Few classes come out as dense histograms, whatever type the lists have."""
     counts = np.random.default_rng(3).multinomial(25, [0.6, 0.2, 0.2, 0], size=40)
     for options in ({}, {"layout": "sparse"}, {"teachers": 25}):
         file, ids, found = read(lists(counts, kind), classes=4, batch_rows=batch_rows, **options)
@@ -90,7 +89,6 @@ def test_rows_without_votes_where_teachers_may_be_missing():
     ],
 )
 def test_rows_are_refused(label, count, message, place):
-    """What is no histogram is refused, with its row."""
     rows = [([1, 3], [2, 1])] * 6
     rows[place] = label, count
     for batch_rows in (None, 2):
@@ -100,7 +98,6 @@ def test_rows_are_refused(label, count, message, place):
 
 
 def test_more_votes_than_teachers_are_refused():
-    """Neither a total nor a list may be larger than the ensemble."""
     rows = [[1], [0, 1, 2]]
     assert "row 0 has more votes than" in refused(
         sparse(rows, [[3], [1] * 3]), classes=4, teachers=2
@@ -174,7 +171,6 @@ def test_logarithms_of_zero_are_scores(scores):
 @pytest.mark.parametrize("teachers", [None, TEACHERS])
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_no_number_among_scores_is_damage(scores, teachers, value):
-    """NaN and +inf are no scores, also where teachers may be missing."""
     scores[7, 3, 2] = value
     for source, how in ((scores, "scores"), (scores.transpose(1, 0, 2), "scores-by-teacher")):
         message = refused(source, layout=how, teachers=teachers)
@@ -205,13 +201,11 @@ def test_a_teacher_with_nan_alone_is_missing(scores):
     ],
 )
 def test_shapes_that_are_refused(shape, options, text):
-    """Scores have three sides, and their teachers are not their queries."""
     assert text in refused(np.zeros(shape), layout="scores", **options)
     assert "true and false" in refused(np.zeros((9, 5, 2), dtype=bool), layout="scores")
 
 
 def test_three_sides_are_never_guessed():
-    """Nothing in the numbers tells scores from several labels."""
     array = np.ones((9, 5, 2), dtype=int)
     assert "need `layout`" in refused(array, teachers=5)
     with open_votes(array, layout="scores") as file:

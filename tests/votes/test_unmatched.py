@@ -113,7 +113,6 @@ def test_empty_texts_are_no_votes(nothing):
     st.lists(st.lists(st.sampled_from(["cat", "Cat", "cow", "", "none"]), max_size=9), max_size=5)
 )
 def test_columns_are_added_up(columns):
-    """Cut anywhere, in arrays of texts or of dictionaries, the counts are those of one list."""
     texts = [text for column in columns for text in column]
     every = counted(texts)
     plain, encoded = Unmatched(ClassNames(NAMES)), Unmatched(ClassNames(NAMES))
@@ -127,7 +126,6 @@ def test_columns_are_added_up(columns):
 
 
 def test_what_the_holder_is_told():
-    """How many, which, why, and what would help; a warning above a tenth."""
     assert counted(["cat"] * 5).sentences() == []
     first, *more = counted(["cat"] * 9 + ["Cat"]).sentences()
     assert first.startswith("1 of 10 votes (10.0%) match no label name")

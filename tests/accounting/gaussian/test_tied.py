@@ -12,7 +12,7 @@ from scipy.special import log_ndtr, ndtr
 from divergences import renyi
 from graphs import Graph, neighbours_of
 from laws import gaussian_argmax_law, three_outcome_law
-from pate_cli.accounting.gaussian import conditional, tied
+from pate_cli.accounting.gaussian import tied
 from pate_cli.accounting.gaussian.tied import check_tied_size, tied_rdp
 from pate_cli.accounting.gaussian.worst_vote import worst_argmax_rdp
 from pate_cli.core.errors import ParameterError
@@ -159,26 +159,6 @@ def test_every_distance_covers_the_one_before_along_a_walk():
     assert np.all(renyi(law[1:], law[:-1], 6.0) <= found[0, 1:])
 
 
-def test_a_tie_costs_less_than_the_worst_of_either():
-    """The product of windows, which this replaced, takes the best v and the worst gap."""
-    histograms = np.array([[100, 15, 5, 0], [84, 30, 6, 0]])
-    query = dict(LONG)
-    found = cost(histograms, distances=np.arange(16), **query)
-    argmax = conditional.conditional_rdp(
-        histograms,
-        teachers=120,
-        sigma=20.0,
-        order=6.0,
-        distances=np.arange(16),
-        cap=1e6,
-    )
-    test = tied._Test.of(teachers=120, threshold=80.0, sigma=12.0, order=6.0)
-    top = histograms[:, 0]
-    apart = test.apart(top, top, np.expm1(5.0 * argmax.T)).T
-    assert np.all(found <= np.log1p(apart) / 5.0 * (1.0 + 1e-6))
-    assert np.all(found[12] < 0.97 * np.log1p(apart[12]) / 5.0)
-
-
 def test_pairs_left_out_are_settled_by_more_than_they_cost():
     rng = np.random.default_rng(11)
     histograms = -np.sort(
@@ -211,21 +191,6 @@ def test_pairs_left_out_are_settled_by_more_than_they_cost():
     assert by_larger is larger
     assert np.all(larger <= untied * 1.0001)
     assert np.all(lone <= untied_lone * 1.0001)
-
-
-def test_an_interruption_is_waited_for_no_longer_than_a_step():
-    steps = []
-
-    def interrupt(_share):
-        steps.append(1)
-        raise KeyboardInterrupt
-
-    rng = np.random.default_rng(2)
-    histograms = rng.multinomial(20, [0.4, 0.3, 0.2, 0.1], size=5)
-    query = {"teachers": 20, "sigma": 4.0, "threshold": 12.0, "sigma1": 4.0, "order": 5.0}
-    with pytest.raises(KeyboardInterrupt):
-        cost(histograms, distances=np.arange(40), progress=interrupt, **query)
-    assert len(steps) <= 2
 
 
 def test_all_of_the_work_is_told():

@@ -47,7 +47,7 @@ The number of classes is public, so it may decide how noise is drawn; the votes 
 
 
 def each_once(values: NDArray[_Number], axis: int | None = None) -> NDArray[_Number]:
-    """Each value, or each slice along an axis, once and ascending.
+    """Return each value, or each slice along an axis, once and in ascending order.
 
     Where nothing else is asked of it, `np.unique` looks whether they are masked, and for that
     imports what takes a twentieth of a short run.
@@ -113,18 +113,13 @@ class SparseCounts:
         )
 
     @property
-    def entries(self) -> tuple[Ints, Counts]:
-        """(labels, counts)."""
-        return self.labels, self.counts
-
-    @property
     def shape(self) -> tuple[int, int]:
-        """(queries, classes), as of dense histograms."""
+        """Return (queries, classes), the shape that dense histograms would have."""
         return len(self.labels), self.classes
 
     @property
     def ndim(self) -> int:
-        """2."""
+        """Return 2, the number of axes that dense histograms have."""
         return 2
 
     def __len__(self) -> int:
@@ -135,16 +130,16 @@ class SparseCounts:
 
     @functools.cached_property
     def voted(self) -> Ints:
-        """How many classes have votes, [queries]."""
+        """Return how many classes have votes, [queries]."""
         return (self.labels < self.classes).sum(axis=1)
 
     @property
     def zeros(self) -> Ints:
-        """How many classes have no vote, [queries]."""
+        """Return how many classes have no vote, [queries]."""
         return self.classes - self.voted
 
     def without_votes(self, place: Ints) -> Ints:
-        """The j-th class without a vote per row, from 0 and j < `zeros`, [queries].
+        """Return the j-th class without a vote of each row, [queries]; j is below `zeros`.
 
         Below the class ℓ that is the i-th with votes there are ℓ − i without: so many of those
         with votes stand before the j-th without as have ℓ − i ≤ j.
@@ -154,7 +149,7 @@ class SparseCounts:
         return np.asarray(place + before.sum(axis=1), dtype=np.int64)
 
     def dense(self) -> Counts:
-        """[queries, classes]."""
+        """Return these histograms with a count for every class, [queries, classes]."""
         found = np.zeros((len(self), self.classes + 1), dtype=np.int64)
         np.put_along_axis(found, self.labels, self.counts, axis=1)
         return np.ascontiguousarray(found[:, :-1])
@@ -165,19 +160,19 @@ Histograms: TypeAlias = Counts | SparseCounts
 
 
 def compact(histograms: Histograms) -> Histograms:
-    """Dense histograms of more than DENSE_CLASSES classes as sparse ones; others as they are."""
+    """Return dense histograms of over DENSE_CLASSES classes as sparse ones, others as they are."""
     if isinstance(histograms, SparseCounts) or histograms.shape[1] <= DENSE_CLASSES:
         return histograms
     return SparseCounts.of(histograms)
 
 
 def dense(histograms: Histograms) -> Counts:
-    """[queries, classes], for what looks at classes one by one."""
+    """Return histograms in the dense form [queries, classes], a count for every class."""
     return histograms.dense() if isinstance(histograms, SparseCounts) else histograms
 
 
 def stacked(parts: Sequence[Histograms]) -> Histograms:
-    """The rows of several, at least one, all in the same form."""
+    """Return the rows of several histograms, at least one and all in the same form, in one."""
     sparse = [part for part in parts if isinstance(part, SparseCounts)]
     if not sparse:
         return np.concatenate([dense(part) for part in parts]).astype(np.int64)
@@ -196,13 +191,13 @@ def stacked(parts: Sequence[Histograms]) -> Histograms:
 
 
 def row_width(histograms: Histograms) -> int:
-    """Numbers that a row takes: classes, or entries of sparse histograms."""
+    """Return how many numbers a row takes: its classes, or the entries of sparse histograms."""
     counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
     return counts.shape[-1]
 
 
 def largest_two(histograms: Histograms) -> Counts:
-    """The second largest and the largest count per query, [queries, 2], of two classes or more."""
+    """Return the second largest and the largest count of each query, [queries, 2]."""
     counts = histograms.counts if isinstance(histograms, SparseCounts) else histograms
     if counts.shape[1] < 2:  # entries of few sparse rows: some class has no vote
         return np.pad(counts, ((0, 0), (1, 0)))
@@ -210,14 +205,14 @@ def largest_two(histograms: Histograms) -> Counts:
 
 
 def votes_for(histograms: Histograms, labels: Ints) -> Counts:
-    """How many votes one class has per query, [queries]; labels [queries] are classes."""
+    """Return how many votes the class in `labels` [queries] has on each query, [queries]."""
     if not isinstance(histograms, SparseCounts):
         return np.take_along_axis(histograms, labels[:, None], axis=1)[:, 0].astype(np.int64)
     return np.where(histograms.labels == labels[:, None], histograms.counts, 0).sum(axis=1)
 
 
 def winners(histograms: Histograms) -> Ints:
-    """The class with most votes per query, the first of several, [queries]."""
+    """Return the class with most votes on each query, the first of several, [queries]."""
     if not isinstance(histograms, SparseCounts):
         return np.asarray(np.argmax(histograms, axis=1), dtype=np.int64)
     best = np.argmax(histograms.counts, axis=1)[:, None]

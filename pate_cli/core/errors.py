@@ -18,12 +18,12 @@ _LONGEST_MESSAGE: Final = 600
 
 
 def quoted(value: object) -> str:
-    """A name, or whatever stands in its place, as messages show it: its repr, but never long."""
+    """Return the repr of a name, or of whatever stands in its place, at most 60 letters long."""
     return shortened(repr(value))
 
 
 def shortened(text: str, most: int = _LONGEST_NAME) -> str:
-    """A text of at most so many characters: of a longer one its beginning and its end.
+    """Return a text of at most so many characters: of a longer one its beginning and its end.
 
     Credentials go first: of an address that is cut nobody could tell where they end.
     """
@@ -32,7 +32,7 @@ def shortened(text: str, most: int = _LONGEST_NAME) -> str:
 
 
 def printable(text: str) -> str:
-    """A text on one line: whatever would break it or command a terminal is spelled out."""
+    """Return a text on one line; what would break it or command a terminal is spelled out."""
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
@@ -165,12 +165,12 @@ _LOCAL: Final = "file"
 
 
 def without_credentials(name: str) -> str:
-    """A path or an address without user, password, query and fragment; any other name as it is."""
+    """Return an address without user, password, query and fragment, any other name as it is."""
     return _NAME.sub(lambda found: f":{found[1]}{_bare(found, found[2])}", name, count=1)
 
 
 def withheld(text: str) -> str:
-    """A text, with the credentials of every address in it left out."""
+    """Return a text in which the credentials of every address are left out."""
     return _IN_TEXT.sub(_shown, text)
 
 

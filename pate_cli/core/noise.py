@@ -115,7 +115,6 @@ _BLOCK_BYTES: Final = 8  # its number is spelled in
 _MOST_BLOCKS: Final = 1 << (8 * _BLOCK_BYTES)
 _BLOCK_WORDS: Final = 1024  # of one call to SHAKE-256, which a run that starts mid-block wastes
 _COIN_WORDS: Final = 4  # enough that no chance is rounded away
-_CHUNK: Final = 1 << 16  # words at a time: the temporaries stay in cache whatever the shape asked
 
 
 class Noise:
@@ -131,21 +130,21 @@ class Noise:
         self._words = words
 
     def normal(self, shape: Shape) -> Draws:
-        """Draws from N(0, 1), float64 of the given shape (an int or a tuple of ints >= 0)."""
-        return self._draw(shape, normal_from_words)
+        """Return draws from N(0, 1), float64 of a shape: a whole number or a tuple of them."""
+        return normal_from_words(self.words(shape))
 
     def laplace(self, shape: Shape) -> Draws:
-        """Draws with density exp(-|x|)/2, float64 of the given shape (an int or a tuple)."""
-        return self._draw(shape, laplace_from_words)
+        """Return draws with density exp(-|x|)/2, float64; the shape is as that of `normal`."""
+        return laplace_from_words(self.words(shape))
 
     def fine_normal(self) -> float:
-        """One draw from N(0, 1), of two words, for a number that is published with many steps."""
+        """Return one draw from N(0, 1) of two words, for a number published in many steps."""
         return float(fine_normal_from_words(self.words((1, 2)))[0])
 
     def words(self, shape: Shape) -> Words:
-        """Uniform 64-bit words, for draws that are made of them by the caller."""
-        sizes = _sizes(shape)
-        return self._words(math.prod(sizes)).reshape(sizes)
+        """Return uniform 64-bit words, of which the caller makes draws."""
+        sizes = shape if isinstance(shape, tuple) else (shape,)
+        return self._words(math.prod(map(operator.index, sizes))).reshape(sizes)
 
     def comes_up(self, log_chance: float) -> bool:
         """Draw whether something of probability e^{log_chance} happens, exact to 2^-256.
@@ -161,15 +160,6 @@ class Noise:
         number = int.from_bytes(self._words(_COIN_WORDS).tobytes(), "little")
         numerator, denominator = math.exp(log_chance).as_integer_ratio()
         return number == 0 or number * denominator < numerator << (64 * _COIN_WORDS)
-
-    def _draw(self, shape: Shape, transform: Callable[[Words], Draws]) -> Draws:
-        sizes = _sizes(shape)
-        total = math.prod(sizes)
-        draws = np.empty(total, dtype=np.float64)
-        for start in range(0, total, _CHUNK):
-            stop = min(start + _CHUNK, total)
-            draws[start:stop] = transform(self._words(stop - start))
-        return draws.reshape(sizes)
 
 
 @dataclass(frozen=True)
@@ -212,11 +202,11 @@ class RunKey:
 
     @property
     def private(self) -> bool:
-        """Whether the draws are unpredictable; a report made with False must say so."""
+        """Return whether the draws are unpredictable; a report made with False must say so."""
         return self.seed is None
 
     def rows(self, first: int, draws: int) -> Noise:
-        """Noise for labels from this row on, for a mechanism that takes so many draws a row.
+        """Return the noise of labels from this row on, where a mechanism takes so many draws a row.
 
         ParameterError past 2^74 words.
         """
@@ -224,18 +214,18 @@ class RunKey:
         return self._noise("labels", operator.index(first) * operator.index(draws))
 
     def aside(self, purpose: str) -> Noise:
-        """Noise for something drawn once a run; ParameterError for the stream of the labels."""
+        """Return noise for something drawn once a run; ParameterError for that of labels."""
         if purpose in ("", "labels"):  # a seed's labels have no purpose
             raise ParameterError(f"{purpose!r} is no purpose of its own")
         return self._noise(purpose, 0)
 
     def name(self, purpose: str) -> str:
-        """A name that no other run has, 32 hexadecimal digits; it tells nothing of the key."""
+        """Return a name that no other run has, 32 hexadecimal digits; it tells nothing of a key."""
         return _shake(self.secret, f"pate name 1 {purpose}", 0, 16).hex()
 
     @property
     def run_id(self) -> str:
-        """The name of the run in a report, 32 hexadecimal digits; a resumed run keeps it.
+        """Return the name of the run in a report, 32 hexadecimal digits; a resumed run keeps it.
 
         Of a seed it is the same for every run. It tells nothing of a key.
         """
@@ -285,7 +275,7 @@ class _Seeded:
 
 
 def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_EPSILON) -> float:
-    """The least δ at which a run may be charged, rounded up to two digits.
+    """Return the least δ at which a run may be charged, rounded up to two digits.
 
     Ten times (draws·cell + RELEASES·CELL)(1 + e^ε): what the noise of floating-point numbers adds
     to δ is a tenth of δ at most (see the module's text).
@@ -302,12 +292,12 @@ def smallest_delta(draws: int, *, cell: float = CELL, epsilon: float = LARGEST_E
 
 
 def normal_from_words(words: Words) -> Draws:
-    """Standard normal draws, one per uniform 64-bit word: ±(-Φ⁻¹(u)), |x| in (0, 9.16)."""
+    """Return standard normal draws, one a uniform 64-bit word: ±(-Φ⁻¹(u)), |x| in (0, 9.16)."""
     return _signed(-ndtri(_tail(words)), words)
 
 
 def fine_normal_from_words(words: Words) -> Draws:
-    """Standard normal draws, one per pair of words, [draws, 2]: |x| in (0, 13.11).
+    """Return standard normal draws, one a pair of words, [draws, 2]: |x| in (0, 13.11).
 
     As `normal_from_words` of the first words, but with the second ones behind the binary point of
     k, so that u = (k + (w + ½)·2^-64)·2^-64 has cells of 2^-128.
@@ -318,7 +308,7 @@ def fine_normal_from_words(words: Words) -> Draws:
 
 
 def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
-    """The largest of s standard normal draws, one per word; −∞ for s = 0.
+    """Return the largest of s standard normal draws, one a word; −∞ for s = 0.
 
     Its distribution function is Φ^s, so a V that is uniform gives Φ⁻¹(V^{1/s}). V is u or 1 − u, by
     the word's lowest bit. The upper tail 1 − V^{1/s} = −expm1(log(V)/s) is computed as such, so
@@ -334,7 +324,7 @@ def best_normal_from_words(words: Words, number: NDArray[np.int64]) -> Draws:
 
 
 def place_from_words(words: Words, number: NDArray[np.int64]) -> NDArray[np.int64]:
-    """⌊w s/2^64⌋ < s for words w and 1 ≤ s < 2^32: each value has chance 1/s but for 2^-64."""
+    """Return ⌊w s/2^64⌋ < s of words w, 1 ≤ s < 2^32; each value has chance 1/s, but for 2^-64."""
     wide = number.astype(np.uint64)
     half, low = np.uint64(32), np.uint64(0xFFFFFFFF)
     carried = ((words & low) * wide) >> half
@@ -342,12 +332,12 @@ def place_from_words(words: Words, number: NDArray[np.int64]) -> NDArray[np.int6
 
 
 def laplace_from_words(words: Words) -> Draws:
-    """Standard Laplace draws, one per uniform 64-bit word: ±(-log 2u), |x| in (0, 44.37)."""
+    """Return standard Laplace draws, one a uniform 64-bit word: ±(-log 2u), |x| in (0, 44.37)."""
     return _signed(-np.log(2.0 * _tail(words)), words)
 
 
 def _tail(words: Words, behind: Draws | float = 0.5) -> Draws:
-    """Upper-tail probability u = (k + `behind`)·2^-64 in (0, ½), with k the upper 63 bits."""
+    """Return upper-tail probabilities u = (k + `behind`)·2^-64 in (0, ½), k the upper 63 bits."""
     u = ((words >> np.uint64(1)).astype(np.float64) + behind) * 2.0**-64
     # The last 2^9 of the 2^63 values of k round to ½ itself, where both quantiles are zero.
     return np.minimum(u, 0.5 - 2.0**-54)
@@ -360,12 +350,8 @@ def _signed(magnitude: Draws, words: Words) -> Draws:
     return magnitude
 
 
-def _sizes(shape: Shape) -> tuple[int, ...]:
-    return tuple(map(operator.index, shape if isinstance(shape, tuple) else (shape,)))
-
-
 def random_bytes(size: int) -> bytes:
-    """So many, fit for secrets; EngineError where the system has none to give."""
+    """Return random bytes that are fit for secrets; EngineError where the system has none."""
     try:
         return os.urandom(size)
     except (OSError, NotImplementedError):

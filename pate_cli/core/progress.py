@@ -7,7 +7,7 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 _ROOMY: Final = 60
 """Columns of a terminal from which on there is a bar beside the numbers."""
@@ -96,20 +96,14 @@ def _bar_at_terminal() -> Iterator[Callable[[Counter], None]]:
 def _bar_in_notebook() -> Iterator[Callable[[Counter], None]]:
     """Yield what draws a bar below the cell of a notebook."""
     shows = importlib.import_module("IPython.display")  # which every notebook has
-    shown: list[Any] = []
-
-    def draw(text: str) -> None:
-        if shown:
-            shown[0].update(shows.HTML(text))
-        else:
-            shown.append(shows.display(shows.HTML(text), display_id=True))
+    drawn = shows.display(shows.HTML(""), display_id=True)
 
     def show(counter: Counter) -> None:
         ends = "" if counter.total is None else f' value="{counter.done}" max="{counter.total}"'
-        draw(f"<progress{ends}></progress> {counter.what} {counter.numbers}")
+        bar = f"<progress{ends}></progress> {counter.what} {counter.numbers}"
+        drawn.update(shows.HTML(bar))
 
     try:
         yield show
     finally:
-        if shown:
-            draw("")
+        drawn.update(shows.HTML(""))

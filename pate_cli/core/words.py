@@ -76,7 +76,7 @@ class Layout(_Word, called="layout"):
 
     @property
     def multilabel(self) -> bool:
-        """Whether a query has several labels, each of them yes or no."""
+        """Return whether a query has several labels, each of them yes or no."""
         return self.value.startswith("multilabel")
 
 
@@ -159,7 +159,7 @@ class LabelFormat(_Word, called="label_format"):
 
     @classmethod
     def from_path(cls, path: str | PurePath) -> LabelFormat:
-        """The format that the suffix of `path` names, in any case of letters.
+        """Return the format that the suffix of `path` names, in any case of letters.
 
         UsageError, naming the choices, when it names none (`-` for standard output never does).
         """

@@ -27,7 +27,7 @@ from pate_cli.files.document import SPARING, Form, encoded
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import Mechanism
 
-_LEDGER: Final = Form("pate-ledger", "ledger", version=1, marks={"releasable": False})
+_LEDGER: Final = Form("pate-ledger", "ledger", version=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +158,7 @@ class Ledger(Result):
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fields of the ledger file."""
-        return {**_LEDGER.marks, **encoded(self)}
+        return {"releasable": self.releasable, **encoded(self)}
 
     def to_json(self) -> str:
         """Return the text of the ledger file, to be written with mode 0600."""

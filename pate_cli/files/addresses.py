@@ -16,7 +16,6 @@ from itertools import chain
 from os import PathLike, fspath
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
 
 from pate_cli.core.errors import LedgerError, PateError, UsageError, VoteError, without_credentials
 from pate_cli.core.words import LABEL_SUFFIXES, VOTE_SUFFIXES
@@ -34,7 +33,7 @@ _NO_MODE: Final = "an object store has no file mode, which keeps a secret"
 
 
 def refuse_address(path: str | os.PathLike[str], why: str = _NO_MODE) -> None:
-    """UsageError for what must stay on disk, and is named by the address of a store."""
+    """Raise UsageError for what must stay on disk, and is named by the address of a store."""
     name = os.fspath(path)
     if is_address(name) and not name.startswith("file:"):
         raise UsageError(f"{public_name(name)} must be on disk: {why}; name a path")
@@ -69,6 +68,8 @@ def reachable(name: str, kind: type[PateError]) -> Iterator[None]:
 
     try:
         yield
+    except pa.ArrowInvalid:
+        raise kind(f"{name}: no filesystem is known for this address") from None
     except FileNotFoundError:
         raise kind(f"{name}: no such file or folder") from None
     except (OSError, pa.ArrowException) as error:
@@ -96,18 +97,12 @@ def reading(
         UsageError: it is an output of the command, too.
     """
     name = fspath(path)
-    if not is_address(name):
-        with named(path, error):
-            if "\0" in name:
-                raise error("is no name of a file")
-            note(what, path)
-            with Path(path).open("rb") as file:
-                yield file
-        return
-    with reachable(public_name(name), error):
-        system, place = filesystem_of(name)
+    with reachable(public_name(name), error) if is_address(name) else named(name, error):
+        if "\0" in name:
+            raise error("is no name of a file")
+        system, place = filesystem_of(name) if is_address(name) else (None, name)
         note(what, place, system=system)
-        with system.open_input_file(place) as file:
+        with system.open_input_file(place) if system else Path(place).open("rb") as file:
             yield file
 
 
@@ -155,18 +150,13 @@ def report_beside(labels: str, votes: str) -> str:
 
     Labels that go to a device or a pipe have no folder: then it is named after the votes.
     """
-    if is_address(labels):
-        bits = urlsplit(labels)
-        return urlunsplit(bits._replace(path=_report_of(bits.path, votes)))
+    place, mark, query = labels.partition("?") if is_address(labels) else (labels, "", "")
     if labels != "-" and has_no_name(labels):
-        return _report_of("", votes)
-    return _report_of(labels, votes)
-
-
-def _report_of(labels: str, votes: str) -> str:
-    folder, slash, name = labels.rpartition("/")
+        place = ""
+    folder, slash, name = place.rpartition("/")
     stem = _KNOWN_SUFFIX.sub("", name).removesuffix(".labels")
-    return f"{folder}{slash}{stem if stem.strip('.') else stem_of(votes)}.report.json"
+    stem = stem if stem.strip(".") else stem_of(votes)
+    return f"{folder}{slash}{stem}.report.json{mark}{query}"
 
 
 def has_no_name(source: str) -> bool:

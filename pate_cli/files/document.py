@@ -21,7 +21,7 @@ import json
 import math
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -51,7 +51,7 @@ _WORDS: Final[dict[Any, tuple[str, str]]] = {
 
 
 def called(name: str) -> dict[str, Any]:
-    """Metadata of a field that documents call otherwise."""
+    """Return metadata of a field that documents call otherwise."""
     return {_NAME: name}
 
 
@@ -64,29 +64,27 @@ class Refusal:
     after: str = ""
 
     def of(self, fault: object) -> PateError:
-        """The error to raise."""
+        """Return the error to raise."""
         return self.error(f"{self.before}{fault}{self.after}")
 
 
 @dataclass(frozen=True)
 class Form:
-    """One kind of file.
+    """One kind of file that is its owner's alone, as each such file says: not releasable. SECRET.
 
     Attributes:
         kind: the word in its field `kind`.
         noun: what a person calls it, which is also the parameter that names such a file.
         version: of its schema.
-        marks: fields that are the same in every file of the kind.
     """
 
     kind: str
     noun: str
     version: int
-    marks: Mapping[str, Any] = field(default_factory=dict)
 
     def text(self, value: Any) -> str:
         """Return the file of a dataclass; floats come back from it bit by bit."""
-        head = {"kind": self.kind, "schema_version": self.version, **self.marks}
+        head = {"kind": self.kind, "schema_version": self.version, "releasable": False}
         content = head | encoded(value)
         sealed = content | {_CHECKSUM: _checksum(content)}
         return json.dumps(sealed, indent=1, allow_nan=False) + "\n"
@@ -106,8 +104,8 @@ class Form:
         damaged = Refusal(LedgerError, f"the {noun} is damaged: ", "; restore it from a copy")
         if content.pop(_CHECKSUM, None) != _checksum(content):
             raise damaged.of("it is not as pate wrote it")
-        if any(content.pop(name, None) is not mark for name, mark in self.marks.items()):
-            raise damaged.of(f"it must say {json.dumps(self.marks)}")
+        if content.pop("releasable", None) is not False:
+            raise damaged.of("releasable must be false")
         del content["kind"], content["schema_version"]
         return decoded(kind, content, damaged)
 
@@ -213,7 +211,7 @@ def _base(kind: Any) -> Any:
 
 @functools.cache
 def _names(kind: Any) -> dict[str, Any]:
-    """Fields of a dataclass by what documents call them."""
+    """Return the fields of a dataclass by what documents call them."""
     return {each.metadata.get(_NAME, each.name): each for each in fields(kind)}
 
 

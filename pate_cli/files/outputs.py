@@ -22,7 +22,7 @@ import sys
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import IO, Any, Final, Self
 
 from pate_cli.core.errors import OutputError, PateError, UsageError
@@ -171,12 +171,7 @@ class Outputs:
             UsageError: a file is there by now that no output replaces.
         """
         written = (each for each in self._outputs.values() if each.written)
-        due = sorted(written, key=operator.attrgetter("turn"))
-        # All are claimed again, as files change, and so does what names stand for.
-        for output in due:
-            with self._telling(output):
-                self._inputs.claim(output.name, output.places)
-        for output in due:
+        for output in sorted(written, key=operator.attrgetter("turn")):
             with self._telling(output):
                 output.deliver()
             output.close()
@@ -261,9 +256,7 @@ class Output(ABC):
         if file is None:
             return False
         with file:
-            if self.resumed and not self.written:
-                return True
-            if self.resumed and protected.repeats(b"".join(self.chunks()), file.read()):
+            if self.resumed and (not self.written or file.read() == b"".join(self.chunks())):
                 return True
             file.seek(0)
             what = protected.kept(file, self.replaces, self.path)
@@ -312,8 +305,8 @@ class Output(ABC):
 
     def hide(self, path: str) -> str:
         """Choose a hidden name beside a path, which `close` frees again."""
-        folder, slash, _ = path.rpartition("/")
-        self._hidden = f"{folder}{slash}.pate-unfinished-{secrets.token_hex(8)}.tmp"
+        folder = path.removesuffix(PurePath(path).name)
+        self._hidden = f"{folder}.pate-unfinished-{secrets.token_hex(8)}.tmp"
         return self._hidden
 
     @contextlib.contextmanager
@@ -327,7 +320,7 @@ class Output(ABC):
             raise
 
     def refuse_folder(self, *, there: bool) -> None:
-        """OutputError where a folder is there, or the name is that of one."""
+        """Raise OutputError where a folder is there, or the name is that of one."""
         if there or self.name.endswith(("/", os.sep)):
             raise OutputError(f"cannot write {self.name}: it is a folder; name a file in it")
 

@@ -12,7 +12,6 @@ replaced.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import stat
@@ -153,20 +152,3 @@ def kept(file: IO[bytes], replaces: Replaces, path: Path | None = None) -> str |
     if found is not None:
         return f"a {found[1].decode()}"
     return "no earlier output of this kind" if start and not replaces(file) else None
-
-
-def repeats(here: bytes, there: bytes) -> bool:
-    """Return whether a run that was cut short has put the content `there` before.
-
-    Then it is the same content, or a report of the same run, which may tell of later runs.
-    """
-    run = _run_of(here)
-    return there == here or (run is not None and run == _run_of(there))
-
-
-def _run_of(report: bytes) -> Any:
-    """Return the name of the run that a report is of; None for any other file."""
-    try:
-        return json.loads(report).get("run")
-    except (ValueError, AttributeError):
-        return None

@@ -32,12 +32,12 @@ class Result(ABC):
 
     @property
     def releasable(self) -> bool:
-        """False for what describes the votes; its files are its owner's alone."""
+        """Return False for what describes the votes; its files are its owner's alone."""
         return False
 
     @property
     def secret(self) -> bool:
-        """True for what is its owner's alone; what is not to be published need not be."""
+        """Return True for what is its owner's alone; what is not to be published need not be."""
         return not self.releasable
 
     @abstractmethod

@@ -1,7 +1,7 @@
-"""Files of labels: what each format holds, how it is written as labels come, and how it is read.
+"""Files of labels: the content of each format, and how it is written part by part and read.
 
-To add a format, write two functions and add one line to `FORMATS`. The same labels give the same
-bytes, however they were cut when they came: files hold no clock, no host name and no random number.
+To add a format, write two functions and add one line to `FORMATS`. Equal labels give equal bytes,
+in whatever parts they arrive: files contain no time, no host name and no random number.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from pate_cli.files.results import column_names
 
 _COLUMNS: Final = (("label", "source"), ("label", "yes", "source"), ("labels", "unanswered"))
 BEHIND_IDS: Final = frozenset().union(*_COLUMNS)
-"""The columns behind that of ids, in any form."""
+"""The columns after the column of ids, in any format."""
 
-# One label a query. Several labels a query are told from votes of teachers by nothing.
+# With one label per query. Several labels per query look like votes of teachers.
 _NPY: Final = beginning(
     rb"\x93NUMPY\x01\x00..\{'descr': '<i4', 'fortran_order': False, 'shape': \(\d+,\)"
 )
@@ -42,7 +42,7 @@ class Outline(NamedTuple):
     Attributes:
         label_format: the format of the file.
         schema: the columns in Arrow.
-        several: how many labels a query has; None where it has one.
+        several: how many labels a query has; None if it has one.
         rows: how many rows of labels there will be.
     """
 
@@ -53,18 +53,18 @@ class Outline(NamedTuple):
 
 
 class FileFormat(NamedTuple):
-    """How files of one format are written and read, and what they hold.
+    """How files of one format are written and read, and what they contain.
 
     Attributes:
         write: writes the rows of labels, in parts, to a file.
-        read: returns the rows of an open file, with the columns that it was written from or fewer;
-            whatever error a library raises says that the file is damaged.
-        least_bytes: how many bytes a row of labels has at least.
+        read: returns the rows of an open file, with all or some of the columns that were written;
+            any exception means that the file is damaged.
+        least_bytes: the smallest number of bytes that a row of labels takes.
         part_rows: how many labels are written at a time.
-        lists: with several labels a query, whether a row is a query, with lists of what its labels
-            are called, and not a query and a label.
-        texts: whether ids and names of classes are in it.
-        metadata: whether the public parameters of the mechanism are in it.
+        lists: if queries have several labels, whether a row is a query with lists of its labels,
+            and not one label of a query.
+        texts: whether the format can hold ids and names of classes.
+        metadata: whether the format holds the public parameters of the mechanism.
     """
 
     write: Callable[[Iterator[pa.RecordBatch], Outline, IO[bytes]], None]
@@ -77,7 +77,7 @@ class FileFormat(NamedTuple):
 
 
 def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write int32 [queries], -1 for none; or int8 [queries, labels]. Ids have no place in it."""
+    """Write int32 [queries], -1 for none; or int8 [queries, labels]. NPY files hold no ids."""
     several, shape = outline.several, [outline.rows]
     kind, name = ("<i4", "label") if several is None else ("|i1", "yes")
     if several is not None:
@@ -91,7 +91,9 @@ def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
 
 
 def read_npy(file: Any) -> pa.Table:
-    """Return the column of labels; nothing tells the teachers' from a student's."""
+    """Return the column of labels; NPY does not tell labels of teachers from labels of a
+    student.
+    """
     said = np.lib.format.read_array(file, allow_pickle=False).ravel()
     return pa.table({"label": column_of(said, said < 0)})
 
@@ -106,7 +108,7 @@ def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[by
         repeated += ["labels.list.element", "unanswered.list.element"]
     if not single or pa.types.is_dictionary(outline.schema.field("label").type):
         repeated.append("label")
-    # Numbers of rows are stored as steps of 1: in a third of the time and next to no space.
+    # Row numbers are stored as differences of 1, in a third of the time and almost no space.
     steps = {query.name: "DELTA_BINARY_PACKED"}
     numbered = pa.types.is_integer(query.type)
     with parquet.ParquetWriter(
@@ -116,14 +118,14 @@ def write_parquet(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[by
         column_encoding=steps if numbered and single else None,
         compression="zstd",
         use_dictionary=repeated,
-        write_page_checksum=True,  # of the page as it is stored: a bit that flips is told
+        write_page_checksum=True,  # of the stored page, so that a flipped bit is noticed
     ) as writer:
         for part in parts:
             writer.write_batch(part, row_group_size=_ROW_GROUP)
 
 
 def read_parquet(file: Any) -> pa.Table:
-    """Return the rows; reading a whole data set would take a query, with all that it imports."""
+    """Return the rows; pyarrow's reader of whole data sets would import much more."""
     from pyarrow import parquet
 
     with parquet.ParquetFile(file) as one:
@@ -143,12 +145,12 @@ def read_arrow(file: Any) -> pa.Table:
 
 
 def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write the columns of Parquet below a line of their names; no answer is an empty field."""
+    """Write the columns of Parquet below a line of their names; an empty field is no answer."""
 
     def field(value: Any) -> str:
         # [RFC 4180, section 2, rules 5 to 7]
         if not isinstance(value, str):
-            return "" if value is None else str(value).lower()  # false and true, as JSON has them
+            return "" if value is None else str(value).lower()  # false and true, as in JSON
         return '"' + value.replace('"', '""') + '"' if _NEEDS_QUOTES.search(value) else value
 
     names = outline.schema.names
@@ -157,14 +159,14 @@ def write_csv(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
 
 
 def read_csv(file: Any) -> pa.Table:
-    """Return the rows, of which an id may hold line ends."""
+    """Return the rows; an id may contain line ends."""
     from pyarrow import csv
 
     return csv.read_csv(file, parse_options=csv.ParseOptions(newlines_in_values=True))
 
 
 def write_jsonl(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]) -> None:
-    """Write an object a line with the columns of Parquet; no answer is null."""
+    """Write one object per line with the columns of Parquet; null is no answer."""
     say = json.JSONEncoder(separators=(",", ":")).encode
     first, *others = (f"{say(name)}:" for name in outline.schema.names)
     _write_lines(parts, file, ["{" + first, *("," + each for each in others), "}\n"], say)
@@ -186,18 +188,18 @@ FORMATS: Final[dict[LabelFormat, FileFormat]] = {
     LabelFormat.CSV: FileFormat(write_csv, read_csv, 8, lists=False),
     LabelFormat.JSONL: FileFormat(write_jsonl, read_jsonl, 30),
 }
-"""All that is known of a format, but its name and its suffixes."""
+"""All properties of a format, except its name and its suffixes."""
 
 
 def labels_in(kind: LabelFormat) -> Replaces:
-    """Replace labels in a format: the column of ids may have any name, those behind it not."""
+    """Replace a file of labels in a format: only the column of ids may have another name."""
     if kind is LabelFormat.NPY:
         return _NPY
     return lambda file: column_names(file, kind)[1:] in _COLUMNS
 
 
 def refuse_names(kind: LabelFormat) -> None:
-    """UsageError for a format without texts, where labels are names that nobody listed."""
+    """Raise UsageError for a format without texts, if labels are names that nobody listed."""
     if not FORMATS[kind].texts:
         raise UsageError(
             f"{kind} holds no names, and nobody listed those of labels; give `label_format` "
@@ -206,14 +208,14 @@ def refuse_names(kind: LabelFormat) -> None:
 
 
 def formats_with(what: str) -> list[LabelFormat]:
-    """Return the formats that hold texts or metadata."""
+    """Return the formats that have this property: `texts` or `metadata`."""
     return [name for name, kind in FORMATS.items() if getattr(kind, what)]
 
 
 def _write_lines(
     parts: Iterator[pa.RecordBatch], file: IO[bytes], around: list[str], say: Callable[[Any], str]
 ) -> None:
-    """Write rows as lines: what `say` makes of each column, and before, between and after them."""
+    """Write rows as lines: the result of `say` for each column, with `around` between them."""
     first, *between, last = around
     for part in parts:
         ids, *others = part.columns
@@ -224,7 +226,7 @@ def _write_lines(
 
 
 def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str]:
-    """Return `before` and what `say` makes of each value; it is asked once for equal ones."""
+    """Return `before` and the result of `say` for each value; equal values are encoded once."""
     if pa.types.is_list(column.type):
         return [before + say(value) for value in column.to_pylist()]
     coded = column.dictionary_encode()
@@ -235,9 +237,9 @@ def _texts(column: pa.Array, before: str, say: Callable[[Any], str]) -> list[str
 
 
 def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in parts of one size, so that how they came leaves no trace.
+    """Yield the rows again in parts of one size, so that a file does not depend on their arrival.
 
-    ParameterError, before the file is ended, if there are not as many as the outline says.
+    ParameterError, before the file is ended, if there are not as many rows as the outline says.
     """
     per_query = outline.several or 1
     part, lists = FORMATS[outline.label_format].part_rows, FORMATS[outline.label_format].lists
@@ -261,6 +263,6 @@ def recut(batches: Iterable[pa.RecordBatch], outline: Outline) -> Iterator[pa.Re
 
 
 def _whole(pieces: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of all pieces in buffers of their own, in which nothing else stands."""
+    """Return the rows of all parts in new buffers, which contain nothing else."""
     nothing = pieces[0].slice(0, 0)
     return pa.concat_batches([*pieces, nothing])

@@ -1,4 +1,4 @@
-"""The labels of a run in memory, as the verbs return them, and on their way into a file."""
+"""The labels of a run in memory, as the verbs return them, and as they are written to a file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ _SURROGATE: Final = re.compile("[\ud800-\udfff]")  # half of a pair: such text h
 _PREVIEWED: Final = 5
 
 QUERY_ID: Final = "query_id"
-"""What the column of ids is called unless the votes call it otherwise."""
+"""The name of the column of ids, unless the votes have another name for it."""
 
 
 class _Sources:
-    """The field `sources`: texts to the reader, kept as one byte a row in `source_codes`."""
+    """The field `sources`: readers get texts, which are stored as one byte per row."""
 
     def __get__(self, labels: Labels | None, kind: type[Labels]) -> NDArray[np.str_]:
         if labels is None:
@@ -48,10 +48,10 @@ class _Sources:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Labels(Result):
-    """Labels that were bought: one a query, or none, and who gave it. Public, all of it.
+    """Released labels: one or none per query, and the source of each. All of it is public.
 
-    `aggregate` returns them; train the student on those that are there, or save them as Parquet,
-    CSV, JSON lines, NPY or Arrow, by the name of the file.
+    `aggregate` returns them. Train the student on the queries that have a label, or save the labels
+    as Parquet, CSV, JSON lines, NPY or Arrow, by the name of the file.
 
         >>> labels = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1).labels
         >>> labels
@@ -61,21 +61,21 @@ class Labels(Result):
         >>> labels.save("labels.csv")
 
     Attributes:
-        ids: whole numbers (kept as int64) or texts, [queries].
-        labels: classes, kept as int32, [queries]; -1 where the query was not answered,
-            or not asked.
+        ids: whole numbers (stored as int64) or texts, [queries].
+        labels: classes, stored as int32, [queries]; -1 if the query was not answered, or not asked.
         sources: "teachers", "student", "none" (asked and not answered) or "not asked", [queries],
-            or uint8 places in SOURCES; one of the last two exactly where the label is -1. Always
-            read back as texts.
+            or uint8 places in SOURCES; one of the last two exactly if the label is -1. Read back as
+            texts.
         metadata: public parameters of the mechanism, text to text.
-        label_names: what the classes are called in a table, class 0 first; None for their numbers.
-        label_set: the labels of a query, where it has several. A row is then a query and a label,
-            all of a query one after the other, and labels are 1 for yes and 0 for no.
-        id_column: what the column of ids is called in a table, as the votes call it.
+        label_names: the names of the classes in a table, class 0 first; None if they are numbers.
+        label_set: the labels of a query, if it has several. A row is then a query and a label, the
+            rows of a query follow each other, and labels are 1 for yes and 0 for no.
+        id_column: the name of the column of ids in a table, as in the votes.
         source_codes: the sources as places in SOURCES, uint8, [queries].
 
     Raises:
-        ParameterError: columns that do not fit this description or each other.
+        ParameterError: a column does not fit this description, or two columns do not fit each
+            other.
     """
 
     ids: NDArray[Any]
@@ -112,7 +112,7 @@ class Labels(Result):
         check_id_column(self.id_column)
         object.__setattr__(self, "metadata", MappingProxyType(dict(self.metadata)))
         labels = labels.astype(np.int32, copy=False)
-        # Views of the caller's columns that nobody can write through, not copies of them.
+        # Read-only views of the caller's columns, not copies of them.
         for name, column in (("ids", ids), ("labels", labels), ("source_codes", codes)):
             view = column.view()
             view.flags.writeable = False
@@ -128,9 +128,10 @@ class Labels(Result):
     def __getitem__(self, rows: slice) -> Labels: ...
 
     def __getitem__(self, rows: int | slice) -> int | str | Labels | None:
-        """Return the label of a row, by name if it has one, None for none; or some rows.
+        """Return the label of a row, by name if it has one, None for none; or the labels of some
+        rows.
 
-        With several labels a query, a row is a query and a label, and its label is 1 or 0.
+        If queries have several labels, a row is a query and a label, and its label is 1 or 0.
         """
         if isinstance(rows, slice):
             ids, labels, codes = self.ids[rows], self.labels[rows], self.source_codes[rows]
@@ -145,9 +146,10 @@ class Labels(Result):
 
     @property
     def by_query(self) -> NDArray[np.int8]:
-        """With several labels a query: 1 for yes, 0 for no, -1 for nothing; [queries, labels].
+        """Return, if queries have several labels, 1 for yes, 0 for no, -1 for none, [queries,
+        labels].
 
-        ParameterError where a query has one label.
+        ParameterError if a query has one label.
         """
         if self.label_set is None:
             raise ParameterError("a query has one label here, which is in `labels`")
@@ -155,33 +157,35 @@ class Labels(Result):
 
     @property
     def answers(self) -> int:
-        """How many labels come from the teachers."""
+        """The number of labels that come from the teachers."""
         return int(np.count_nonzero(self.source_codes == SOURCES.index("teachers")))
 
     @property
     def asked(self) -> int:
-        """How many rows were asked."""
+        """The number of rows that were asked."""
         return len(self) - int(np.count_nonzero(self.source_codes == _NOT_ASKED))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the ids, label (None where there is none) and source, by name of the column.
+        """Return the ids, label (None for no answer) and source, by name of the column.
 
-        Where a query has several labels: ids, label, yes (None where nothing is said) and source,
-        a row a query and label.
+        If queries have several labels: ids, label, yes (None for no answer) and source, with a row
+        for each query and label.
         """
         _, *said = self.batch(lists=False).to_pydict().items()
         texts = {name: np.array(column, dtype=object) for name, column in said}
         return {self.id_column: self.ids, **texts}
 
     def to_dict(self) -> dict[str, Any]:
-        """Return how many rows were asked and who gave labels, with the mechanism's parameters."""
+        """Return how many rows were asked, how many labels each source gave, and the parameters."""
         counts = np.bincount(self.source_codes, minlength=len(SOURCES)).tolist()
         names = {} if self.label_names is None else {"label_names": list(self.label_names)}
         counted = {"queries": self.asked, **dict(zip(SOURCES, counts, strict=True))}
         return {**counted, **self.metadata, **names}
 
     def said(self) -> Said:
-        """Return the first rows of the table; with several labels a query, those of the first."""
+        """Return the first rows of the table; if queries have several labels, the first
+        query's rows.
+        """
         shown = _PREVIEWED if self.label_set is None else self.label_set.count
         columns = self[:shown].columns()
         cells = zip(*columns.values(), strict=True)
@@ -192,15 +196,15 @@ class Labels(Result):
     def to_arrow(self) -> Any:
         """Return the ids, label (null: no answer) and source as a pyarrow.Table.
 
-        Its metadata hold the parameters. Where a query has several labels: ids, labels and
-        unanswered, a row a query.
+        Its metadata hold the parameters. If queries have several labels, the columns are ids,
+        labels and unanswered, with one row per query.
         """
         return pa.Table.from_batches([self.batch(lists=True)])
 
     def to_pandas(self) -> Any:
-        """Return `to_arrow` as a pandas.DataFrame whose index are the ids, as those of the votes.
+        """Return `to_arrow` as a pandas.DataFrame whose index is the ids, as in the votes.
 
-        So labels join the frame that the votes or queries came from, by its own index.
+        So the labels can be joined with the frame of the votes or queries, by its own index.
 
         Raises:
             UsageError: pandas is not installed.
@@ -210,11 +214,11 @@ class Labels(Result):
         return frame
 
     def write(self, file: IO[bytes], path: str | os.PathLike[str]) -> None:
-        """Write the file of this name, by its suffix; not .json, whose facts hold no labels."""
+        """Write the file of this name, by its suffix. A .json file is not possible for labels."""
         write_labels([self], file, LabelFormat.from_path(os.fspath(path)), rows=len(self))
 
     def _replaces(self, path: str) -> Replaces:
-        """Return which files of this name make way for the labels under `force`."""
+        """Return which files of this name `force` may replace by labels."""
         return labels_in(LabelFormat.from_path(path))
 
     @property
@@ -223,7 +227,7 @@ class Labels(Result):
         return True
 
     def headline(self) -> str:
-        """Return how many of the queries that were asked have a label, and how many were not."""
+        """Return how many of the asked queries have a label, and how many were not asked."""
         labelled, left = int(np.count_nonzero(self.labels != NO_LABEL)), len(self) - self.asked
         others = f", {left} not asked" if left else ""
         return f"{labelled} of {self.asked} {rows_of(self.label_set)} labelled{others}"
@@ -232,7 +236,8 @@ class Labels(Result):
         """Return the rows in Arrow, with the metadata and the names of classes under `pate`.
 
         Args:
-            lists: with several labels a query, whether a row is a query, not a query and a label.
+            lists: if queries have several labels, whether a row is a query, and not a query and a
+                label.
         """
         each = self.label_set.count if lists and self.label_set is not None else 1
         ids = self.ids[::each]
@@ -246,7 +251,7 @@ class Labels(Result):
         return pa.RecordBatch.from_arrays([*columns.values()], schema=schema)
 
     def _said(self, *, lists: bool) -> dict[str, pa.Array]:
-        """Return the columns behind the query id."""
+        """Return the columns after the query id."""
         sources = texts_of(SOURCES).take(column_of(self.source_codes))
         none = self.labels == NO_LABEL
         if self.label_set is None:
@@ -267,13 +272,13 @@ class Labels(Result):
 def write_labels(
     chunks: Iterable[Labels], file: IO[bytes], kind: LabelFormat, *, rows: int
 ) -> None:
-    """Write the labels of one run to an open file as they come, of which it holds back a part.
+    """Write the labels of one run to an open file as they arrive; one part is held back.
 
     Args:
         chunks: all labels in order, at least one chunk.
-        file: a binary file object, written from where it stands and left open.
+        file: a binary file object, written from its current position and left open.
         kind: the format of the file.
-        rows: how many rows all chunks have.
+        rows: the number of rows in all chunks.
 
     Raises:
         ParameterError: the chunks have more rows, or fewer.
@@ -288,20 +293,20 @@ def write_labels(
 
 
 def not_asked(ids: NDArray[Any], like: Labels) -> Labels:
-    """Return rows without labels, of a run of which `like` is a part, that were not asked."""
+    """Return rows that were not asked and have no labels, for the run that `like` belongs to."""
     none, nobody = np.full(ids.shape, NO_LABEL), np.full(ids.shape, _NOT_ASKED, np.uint8)
     return replace(like, ids=ids, labels=none, sources=nobody)
 
 
 def joined(parts: Sequence[Labels]) -> Labels:
-    """Return the labels of several parts of one run, at least one, in order."""
+    """Return the labels of one or more parts of one run, in order."""
     columns = [(part.ids, part.labels, part.source_codes) for part in parts]
     ids, labels, codes = map(np.concatenate, zip(*columns, strict=True))
     return replace(parts[0], ids=ids, labels=labels, sources=codes)
 
 
 def check_id_column(name: str) -> None:
-    """Raise ParameterError unless a table of labels can have a column of ids of this name."""
+    """Raise ParameterError unless a table of labels can have a column of ids with this name."""
     if not isinstance(name, str) or _SURROGATE.search(name):
         raise ParameterError("`id_column` must be the name of a column, in valid Unicode")
     if name in BEHIND_IDS:
@@ -310,7 +315,7 @@ def check_id_column(name: str) -> None:
 
 
 def _lists(chosen: NDArray[np.bool_], titles: pa.Array) -> pa.Array:
-    """Return for each query the list of the labels that are chosen; [queries, labels]."""
+    """Return for each query the list of its chosen labels, given [queries, labels]."""
     ends = np.cumsum([0, *np.count_nonzero(chosen, axis=1)], dtype=np.int32)
     each = titles.take(column_of(np.nonzero(chosen)[1]))
     kind = pa.list_(pa.field("item", titles.type, nullable=False))
@@ -345,4 +350,4 @@ def _refuse_row(wrong: NDArray[np.bool_], reason: str) -> None:
 
 
 NOTHING: Final = Labels(*np.zeros((3, 0), dtype=np.uint8))
-"""No rows."""
+"""Labels without rows."""

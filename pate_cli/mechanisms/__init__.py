@@ -1,4 +1,4 @@
-"""Mechanisms by name: the one list of them. A module is imported when its mechanism is wanted."""
+"""Mechanisms by name: the only list of them. A module is imported when its mechanism is used."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
 _Kind = TypeVar("_Kind", bound="Mechanism")
-# Teachers enough for any numbers that make sense.
+# A number of teachers that is large enough for all sensible parameters.
 _MANY: Final = 100_000
 
 CLASSES: Final = {
@@ -31,7 +31,7 @@ CLASSES: Final = {
 
 
 def mechanism_class(name: MechanismName) -> type[Mechanism]:
-    """The class of a mechanism."""
+    """Return the class of a mechanism."""
     module, _, attribute = CLASSES[name].partition(".")
     found: type[Mechanism] = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)
     return found
@@ -41,22 +41,24 @@ RULED: Final[Mapping[MechanismName, tuple[str, ...]]] = {
     MechanismName.CONFIDENT: ("threshold", "sigma1", "sigma2"),
     MechanismName.GNMAX: ("sigma2",),
 }
-"""What the rule of a target settles, of the aggregators that it knows (`planning.rule`)."""
+"""Parameters that the public rule of a target chooses (`planning.rule`), by mechanism."""
 
 
 @dataclass(frozen=True)
 class MechanismChoice:
-    """A mechanism by name, with some of its parameters; defaults in proportion for the others.
+    """A mechanism by name, with some of its parameters; the others have defaults.
+
+    Defaults are in proportion to the number of teachers.
 
     Attributes:
-        name: which mechanism.
-        given: parameters by their field names; numbers of votes also as `80%` of the teachers.
+        name: the name of the mechanism.
+        given: parameters by their field names; numbers of votes may also be shares such as `80%`.
         teachers_per_record: k.
-        votes_together, prior_weight: as in Mechanism.
+        votes_together, prior_weight: see Mechanism.
 
     Raises:
-        UsageError: a parameter that the mechanism does not take.
-        ParameterError: no number of votes, or one that could as well be a share.
+        UsageError: the mechanism does not take one of the parameters.
+        ParameterError: a text is no number of votes, or a number could also be a share.
     """
 
     name: MechanismName
@@ -77,7 +79,9 @@ class MechanismChoice:
                 Amount.of(parameter, value)
 
     def build(self, *, teachers: int, classes: int, queries: int, delta: float) -> Mechanism:
-        """The mechanism for a run of this shape; ParameterError for a number out of range."""
+        """Return the mechanism for a run of this shape; ParameterError if a number is out
+        of range.
+        """
         from pate_cli.mechanisms.base import RunShape
 
         kind, given = mechanism_class(self.name), in_votes(self.given, teachers)
@@ -92,7 +96,7 @@ class MechanismChoice:
         )
 
     def check(self) -> None:
-        """ParameterError for a number that is out of range for any votes."""
+        """Raise ParameterError for a number that is out of range for every vote file."""
         self.build(teachers=_MANY, classes=2, queries=1, delta=DELTA)
 
     def with_student(self, read: Callable[[Any], Any]) -> MechanismChoice:
@@ -103,12 +107,14 @@ class MechanismChoice:
 
     @property
     def complete(self) -> bool:
-        """Whether every input that has no default is given."""
+        """Whether all inputs without a default are given."""
         return set(mechanism_class(self.name).required) <= set(self.given)
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """Threshold and noise that nobody gave, of the aggregators that a rule has settings for."""
+        """Threshold and noise that were not given, for mechanisms whose settings the rule
+        can choose.
+        """
         names = RULED.get(self.name, ())
         return tuple(name for name in names if name not in self.given)
 
@@ -119,7 +125,7 @@ class MechanismChoice:
 
     @property
     def listed(self) -> bool:
-        """Whether the mechanism needs to know the classes."""
+        """Whether the mechanism needs a list of the classes."""
         return mechanism_class(self.name).listed
 
     @property
@@ -130,18 +136,20 @@ class MechanismChoice:
         return issubclass(mechanism_class(self.name), ComposedMechanism)
 
     def takes(self, classes: int) -> bool:
-        """Whether every input that has no default is given, and it is for so many known classes."""
+        """Return whether all inputs without a default are given, and this many classes are
+        allowed.
+        """
         kind = mechanism_class(self.name)
         return self.complete and self.listed and classes <= kind.most_classes
 
     def affording(self, refusals: int) -> MechanismChoice:
-        """Return the choice with so many refusals afforded, if its mechanism counts them."""
+        """Return the choice with this number of refusals, if its mechanism counts refusals."""
         if "refusals" not in mechanism_class(self.name).options():
             return self
         return replace(self, given={**self.given, "refusals": refusals})
 
     def among(self, name: MechanismName) -> MechanismChoice:
-        """Another mechanism with as many of these parameters as it takes."""
+        """Return another mechanism with those of the parameters that it takes."""
         known = mechanism_class(name).options()
         kept = {key: value for key, value in self.given.items() if key in known}
         weight = self.prior_weight if mechanism_class(name).takes_prior else 0
@@ -149,10 +157,11 @@ class MechanismChoice:
 
 
 def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
-    """The mechanism that `parameters()` described.
+    """Return the mechanism that `parameters()` described.
 
     Raises:
-        LedgerError: an unknown name, a missing or foreign field, or a number out of range.
+        LedgerError: the name is unknown, a field is missing or unknown, or a number is out of
+            range.
     """
     from pate_cli.mechanisms.base import Mechanism
 
@@ -160,7 +169,7 @@ def mechanism_from_parameters(parameters: Mapping[str, Any]) -> Mechanism:
 
 
 def scored_from_parameters(parameters: Mapping[str, Any]) -> ScoredMechanism:
-    """The mechanism with a Rényi cost that `parameters()` described; others are unknown."""
+    """Return the mechanism with a Rényi cost that `parameters()` described; others are refused."""
     from pate_cli.mechanisms.base import ScoredMechanism
 
     return _built(parameters, ScoredMechanism)  # type: ignore[type-abstract]  # as above

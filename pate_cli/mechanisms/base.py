@@ -1,10 +1,11 @@
-"""The protocol of a mechanism: labels, chances, public parameters, and a cost.
+"""The protocol of a mechanism: labels, probabilities, public parameters, and a cost.
 
 A mechanism is a frozen dataclass whose docstring is its mathematics. There are two kinds. A
-`ScoredMechanism` has a Rényi cost that is a function of a score, and one neighbour can move the
-score by a known amount at most: that is all the accountant needs (`accounting.cost_table`). A
+`ScoredMechanism` has a Rényi cost that is a function of a score, and one neighbour moves the score
+by at most a known amount; the accountant needs nothing else (`accounting.cost_table`). A
 `ComposedMechanism` has an (ε, δ) per answer or refusal, and its cost is their composition.
-What a mechanism alone can know is its method; nothing elsewhere asks which one it is.
+Everything that depends on the mechanism is one of its methods, and no other code asks which
+mechanism it has.
 """
 
 from __future__ import annotations
@@ -38,28 +39,28 @@ from pate_cli.core.noise import CELL, LARGEST_EPSILON, Draws, Noise, smallest_de
 from pate_cli.core.words import MechanismName
 
 Shares: TypeAlias = Callable[[float], None]
-"""Told which share of the work was just done."""
+"""A function that is called with the share of the work that was just done."""
 
 
 def no_progress(share: float) -> None:
-    """Progress that nobody follows."""
+    """Ignore the progress."""
 
 
-# Beyond it no teacher is heard, and counts grow so large beside the noise that its round-off tells.
+# A heavier prior would hide every teacher, and its counts would make the rounding of noise matter.
 _MOST_PRIOR = 100
-# Draws that are made and used together, of whole times so many rows if possible: they take whole
-# blocks of the words that draws are made of.
+# The number of draws that are made and used together, if possible: draws are made from whole blocks
+# of words.
 _NEAR = 1 << 15
 _WHOLE = 1024
 
 
 @dataclass(frozen=True)
 class RunShape:
-    """Numbers that the defaults of a mechanism follow from: public, fixed before the first vote.
+    """The shape of a run, from which the defaults of a mechanism follow. It is public.
 
     Attributes:
         teachers: τ.
-        queries: k1, the rows that are asked.
+        queries: k1, the number of rows that are asked.
         delta: δ of the whole guarantee.
         teachers_per_record: k.
     """
@@ -70,7 +71,7 @@ class RunShape:
     teachers_per_record: int = 1
 
     def of_teachers(self, share: float) -> float:
-        """So large a share of the teachers, in votes, without the digits of round-off."""
+        """Return this share of the teachers in votes, rounded to 12 digits."""
         return float(f"{share * self.teachers:.12g}")
 
 
@@ -79,38 +80,38 @@ class Labeller(Protocol):
 
     @property
     def draws(self) -> int:
-        """Numbers that a query takes from the noise, whatever its votes."""
+        """How many random numbers a query takes from the noise; the same for all votes."""
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
+        """Draw a label for every histogram, NO_LABEL for a query without an answer."""
 
 
 @dataclass(frozen=True)
 class Mechanism(ABC):
     """A noisy aggregator of vote histograms with public parameters.
 
-    A subclass is a frozen dataclass whose own fields are its parameters, all of them keywords.
+    A subclass is a frozen dataclass. Its own fields are its parameters, all of them keywords.
 
     Attributes:
-        name: the word used for it on the command line and in reports.
+        name: its name on the command line and in reports.
         teachers: τ ≥ 1, the number of votes on every query.
         classes: m ≥ 2, at most `most_classes`.
-        teachers_per_record: k ≥ 1, how many teachers one record may have trained, and so how many
-            votes of a query a neighbour may change; every sensitivity grows k-fold.
-        votes_together: the k votes are those of one teacher that counts for up to so many, and so
-            leave one class for one other; an answer's worst case is then smaller.
-        prior_weight: B ≥ 0, how many votes of no teacher a public prior adds to a query.
+        teachers_per_record: k ≥ 1, how many teachers one record may have trained. A neighbour may
+            then change k votes of a query, and every sensitivity grows k-fold.
+        votes_together: whether the k votes belong to one teacher with a vote of weight up to k, and
+            so move together from one class to another; the worst case of an answer is then smaller.
+        prior_weight: B ≥ 0, how many votes a public prior adds to a query.
     """
 
     name: ClassVar[MechanismName]
     required: ClassVar[tuple[str, ...]] = ()
-    """Parameters that have no default."""
+    """Parameters without a default."""
     most_classes: ClassVar[int] = MOST_CLASSES
-    """The largest m it takes."""
+    """The largest number of classes m that it takes."""
     sources: ClassVar[str] = ""
-    """What a reader of the labels should know of their sources, where they are not all teachers."""
+    """What readers of the labels should know about sources, if teachers are not the only source."""
     listed: ClassVar[bool] = True
-    """Whether its labels are classes that are known beforehand."""
+    """Whether its labels are classes of a list that is known beforehand."""
     answers_all: ClassVar[bool] = False
     """Whether every query is answered, up to the public cap."""
     takes_prior: ClassVar[bool] = False
@@ -126,7 +127,7 @@ class Mechanism(ABC):
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, np.generic):  # records and reports hold numbers of Python
+            if isinstance(value, np.generic):  # records and reports hold Python's numbers
                 object.__setattr__(self, field.name, value.item())
         check_ensemble(self.teachers, self.classes, self.teachers_per_record, most=MOST_CLASSES)
         weight = self.prior_weight
@@ -153,32 +154,36 @@ class Mechanism(ABC):
 
     @classmethod
     def options(cls) -> tuple[str, ...]:
-        """Names of the parameters that are its own, in the order of its fields."""
+        """Return the names of its own parameters, in the order of its fields."""
         return tuple(field.name for field in fields(cls)[len(fields(Mechanism)) :])
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Parameters in proportion to the run; `given` are those that are settled already."""
+        """Return defaults in proportion to the run; `given` are the parameters that are
+        already set.
+        """
         del run, given
         return {}
 
     @classmethod
     def private_inputs(cls) -> tuple[str, ...]:
-        """Names of the fields that are no public parameters."""
+        """Return the names of the fields that are not public parameters."""
         return tuple(field.name for field in fields(cls) if not field.metadata.get("public", True))
 
     def parameters(self) -> dict[str, Any]:
-        """Public parameters, its own first, enough to build the mechanism again."""
+        """Return the public parameters, its own first; they are enough to build the
+        mechanism again.
+        """
         shared = [field.name for field in fields(Mechanism)]
         names = [*shared[:2], *self.options(), *shared[2:]]
         public = [name for name in names if name not in self.private_inputs()]
-        for name in ("votes_together", "prior_weight"):  # no word of the default of these
+        for name in ("votes_together", "prior_weight"):  # left out if they have their defaults
             if not getattr(self, name):
                 public.remove(name)
         return {"name": self.name.value, **{name: getattr(self, name) for name in public}}
 
     def for_rows(self, ids: Any, first_row: int) -> Self:
-        """The mechanism with the public inputs of these rows; itself if it has none."""
+        """Return the mechanism with the public inputs of these rows; itself if it has none."""
         del ids, first_row
         return self
 
@@ -188,80 +193,89 @@ class Mechanism(ABC):
         return self
 
     def fallback(self) -> LabelArray | None:
-        """Public labels for rows the teachers leave unanswered, if the mechanism has any."""
+        """Return public labels for rows that the teachers do not answer, if it has any."""
         return None
 
     @property
     def draws(self) -> int:
-        """Numbers that a query takes from the noise, whatever its votes."""
+        """How many random numbers a query takes from the noise; the same for all votes."""
         return self.argmax_draws
 
     @abstractmethod
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Draw a label for every histogram, NO_LABEL where the teachers do not answer."""
+        """Draw a label for every histogram, NO_LABEL for a query without an answer."""
 
     def moving(self, votes: int) -> Self:
-        """The mechanism as it costs where a neighbour moves so many votes of a query."""
+        """Return the mechanism with the cost of a neighbour that changes this many votes of
+        a query.
+        """
         return replace(self, teachers_per_record=votes)
 
     @property
     def noise_cell(self) -> float:
-        """How coarse the draws are that its labels hang on: see pate_cli.core.noise."""
+        """The size of a cell of the noise that decides its labels: see pate_cli.core.noise."""
         return CELL
 
     def smallest_delta(self, queries: int, *, epsilon: float = LARGEST_EPSILON) -> float:
-        """The least δ that this many queries may be charged at, for what floating-point noise adds.
+        """Return the smallest δ at which this many queries may be charged.
 
-        Every mechanism draws at most one number more than there are for an argmax. `epsilon` as in
-        `noise.smallest_delta`.
+        Below it the effect of floating-point noise would be too large. Every mechanism draws at
+        most one number more than an argmax. `epsilon` is as in `noise.smallest_delta`.
         """
         draws = queries * (self.argmax_draws + 1)
         return smallest_delta(draws, cell=self.noise_cell, epsilon=epsilon)
 
     @property
     def most_votes(self) -> int:
-        """τ + B, the most votes of a query."""
+        """τ + B, the largest number of votes on a query."""
         return self.teachers + self.prior_weight
 
     @property
     def argmax_draws(self) -> int:
-        """Numbers that noise on every count takes: one a class, or as `sparse_draws` says."""
+        """How many random numbers noise on every count takes: one per class, or `sparse_draws`."""
         return self.classes if self.classes <= DENSE_CLASSES else self.sparse_draws
 
     @property
     def sparse_draws(self) -> int:
-        """Numbers for a histogram by its votes: a class for each, the best other, and which."""
+        """How many random numbers a sparse histogram takes: one per class with votes, and
+        two more.
+        """
         return min(self.classes, self.most_votes) + 2
 
     @abstractmethod
     def textbook(self, *, queries: int, answers: int) -> tuple[Step, ...]:
-        """k1 queries with at most k2 answers as a textbook composes them, every number seen."""
+        """Return the textbook's composition of k1 queries with at most k2 answers."""
 
     def start(self) -> Labeller:
-        """The labeller of a run from its first row on; itself where rows stand alone."""
+        """Return the labeller of a run, at its first row; itself if rows do not depend on
+        each other.
+        """
         return self
 
     def answer_chance(self, counts: Histograms) -> Floats:
-        """Pr[the teachers answer] per query, each on its own, [queries]."""
+        """Return Pr[the teachers answer] for each query separately, [queries]."""
         return np.ones(len(counts))
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """Pr[an answer is not the plurality] per query, [queries]."""
+        """Return Pr[an answer is not the plurality] per query, [queries]."""
         return np.zeros(len(counts))
 
     def unanimous(self) -> tuple[float, float]:
-        """(Pr[answered], Pr[an answer is right]) of a query on which all votes agree; public.
+        """Return (Pr[answered], Pr[an answer is right]) for a query on which all votes agree;
+        public.
 
-        A prior votes with the teachers then. Nothing that they could vote does better.
+        A prior then votes with the teachers. No other votes give larger probabilities.
         """
         votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
 
     def overruled(self) -> tuple[float, float]:
-        """(Pr[answered], Pr[right]) where all teachers agree, rightly, against the prior's guess.
+        """Return (Pr[answered], Pr[right]) if all teachers are right and the prior's guess is
+        wrong.
 
-        Of a prior that has more votes than they, the second is an upper bound: what is known is how
-        often the guess does not win, and theirs wins no oftener than that or than the guess.
+        If the prior has more votes than the teachers, the second number is an upper bound. The
+        guess fails to win with a known probability, and the teachers' class wins at most as often
+        as that, and at most as often as the guess.
         """
         votes = self._of_few(self.teachers, self.prior_weight)
         lost = float(self.loss_chance(votes)[0])
@@ -269,7 +283,7 @@ class Mechanism(ABC):
         return self._most_answered(votes), right
 
     def _of_few(self, first: int, second: int) -> Histograms:
-        """A histogram of two classes with votes."""
+        """Return a histogram in which two classes have votes."""
         found = np.array([[first, second]])
         if self.classes <= DENSE_CLASSES:
             return np.pad(found, ((0, 0), (0, self.classes - 2)))
@@ -277,83 +291,99 @@ class Mechanism(ABC):
         return SparseCounts(np.arange(entries)[None, :], found[:, :entries], self.classes)
 
     def _most_answered(self, votes: Histograms) -> float:
-        """Pr[answered] of such a histogram, whatever public inputs the row may have."""
+        """Return Pr[answered] for this histogram, at the best public inputs of the row."""
         return float(self.answer_chance(votes)[0])
 
 
 class ComposedMechanism(Mechanism):
-    """One whose answers or refusals are (ε, δ)-DP each; there is no Rényi cost to sanitize.
+    """A mechanism whose answers or refusals are (ε, δ)-DP each, without a Rényi cost to sanitize.
 
     Attributes:
-        refusals: Q, how many refusals are afforded; None where refusals cost nothing.
+        refusals: Q, how many refusals are allowed; None if refusals cost nothing.
     """
 
     refusals: int | None
 
     @property
     def threshold(self) -> float | None:
-        """T below which a query gets no answer, in records or votes; None where all get one."""
+        """T in records or votes, below which a query gets no answer; None if every query is
+        answered.
+        """
         return None
 
     @abstractmethod
     def privacy(self, queries: int, delta: float) -> Composition:
-        """The (ε, δ) of k1 queries for all votes.
+        """Return the (ε, δ) of k1 queries, for all votes.
 
         Args:
-            queries: k1 ≥ 1; unanswered ones count.
-            delta: δ of the whole, in (0, 1).
+            queries: k1 ≥ 1; unanswered queries count.
+            delta: δ of the composition, in (0, 1).
 
         Raises:
-            ParameterError: a number outside its range.
-            UnreachableError: δ below what the steps' own δ's amount to.
+            ParameterError: a number is outside its range.
+            UnreachableError: δ is smaller than the δ's of the steps together.
         """
 
 
 class ScoredMechanism(Mechanism):
-    """One whose Rényi cost is a function of a score that a neighbour moves by a known amount."""
+    """A mechanism whose Rényi cost is a function of a score; neighbours move it by a known
+    amount.
+    """
 
     def for_reference(self, counts: Histograms, seed: int) -> Self:
-        """The mechanism with made-up public inputs for made-up histograms; itself if none."""
+        """Return the mechanism with made-up public inputs for made-up histograms, if it has
+        inputs.
+        """
         del counts, seed
         return self
 
     @abstractmethod
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Scores [queries, dimensions]; see `lipschitz` for how far one vote moves each.
+        """Return scores [queries, dimensions]; `lipschitz` bounds how far one vote moves each of
+        them.
 
-        Where a grid is given, any that are in the same cells of it, which may be found sooner.
+        If a grid is given, the scores are only right up to the cells of the grid, which may be
+        faster.
         """
 
     @property
     @abstractmethod
     def lipschitz(self) -> tuple[float, ...]:
-        """How far a neighbour moves each dimension of the score at most."""
+        """The largest move of each dimension of the score between neighbours."""
 
     @abstractmethod
     def cost_table(self, order: float, resolution: Resolution = FINE) -> CostTable:
-        """The cost on its lattice at one order."""
+        """Return the cost on its lattice at one order."""
 
     @abstractmethod
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """Lattice cells (row, k) of scores, on the grid of some order, [queries, 2]."""
+        """Return lattice cells (row, k) of scores, on the grid of one of the orders,
+        [queries, 2].
+        """
 
     def cells_of(self, counts: Histograms, grid: ScoreGrid) -> Ints:
-        """Lattice cells (row, k) of histograms; scores below the lowest node cost what it costs."""
+        """Return lattice cells (row, k) of histograms; low scores are in the cell of the
+        lowest node.
+        """
         return self.cells(self.score(counts, grid=grid), grid)
 
     def rdp(self, score: Floats, orders: Floats) -> Floats:
-        """Cost of queries with these scores, [orders, queries], nats."""
+        """Return the cost of queries with these scores, [orders, queries], nats."""
         return np.sum(list(self.steps(score, orders).values()), axis=0)
 
     def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
-        """Cost of queries with these scores by step, [orders, queries] each; steps add up to it."""
+        """Return the cost of queries with these scores by step, [orders, queries] each;
+        steps add up.
+        """
         grid = self.cost_table(float(np.max(orders))).grid
         tally, places = Tally.with_places(self.cells(score, grid))
         steps = self.cell_steps(tally.cells, grid, orders)
         return {step: costs[:, places] for step, costs in steps.items()}
 
     def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
-        """Cost by step of cells of a grid that reaches as far down as any of these orders'."""
+        """Return the cost of cells by step; the grid must have the lowest node of all the
+        orders.
+        """
         columns, places = np.unique(cells[:, 1], return_inverse=True)
         argmax_rdp = self.column_costs(columns, grid, orders)
         costs = [
@@ -364,35 +394,36 @@ class ScoredMechanism(Mechanism):
 
     @abstractmethod
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Cost of single columns of such a grid, ascending, [orders, columns], nats."""
+        """Return the cost of single columns of such a grid, ascending, [orders, columns], nats."""
 
     @abstractmethod
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """Cost of k1 queries with at most k2 answers for all votes, [orders], nats."""
+        """Return the cost of k1 queries with at most k2 answers, for all votes, [orders], nats."""
 
     @abstractmethod
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
+        """Return μ of the Gaussian-DP bound for k1 queries with at most k2 answers."""
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """About what `worst_rdp` is per unit of λ: where to look for the best order, no bound."""
+        """Estimate `worst_rdp` per unit of λ, to find the best order; this is no bound."""
         return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """States of queries: all that the conditional bound looks at, [queries, numbers].
+        """Return the states of queries, which are the input of the conditional bound, [queries,
+        numbers].
 
         Raises:
-            UsageError: the mechanism has no such bound.
+            UsageError: the mechanism has no conditional bound.
         """
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """The most that queries in these states could cost within each distance.
+        """Return the largest cost of queries in these states within each distance.
 
         Args:
-            states: as `vote_states` gives them.
+            states: the result of `vote_states`.
             order: λ > 1.
             distances: d ≥ 0 in ascending order, [distances], in records.
             progress: called with shares of the work, which add up to 1.
@@ -401,51 +432,53 @@ class ScoredMechanism(Mechanism):
             [distances, states], nats, non-decreasing in the distance.
 
         Raises:
-            UsageError: the mechanism has no such bound.
+            UsageError: the mechanism has no conditional bound.
         """
         raise UsageError(f"`bound` conditional does not go with {self.name}")
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse what `state_costs` could not hold, by public numbers, before any vote is seen.
+        """Refuse sizes for which `state_costs` lacks memory, from public numbers alone.
 
-        Whatever the votes, it then finds the costs.
+        If it does not refuse, `state_costs` has enough memory for all votes.
 
         Args:
-            rows: most states that are asked about at once.
+            rows: the largest number of states in one call.
             order: λ > 1.
             furthest: the largest distance, in records.
 
         Raises:
-            ParameterError: some votes of this shape would need more memory than there may be.
+            ParameterError: some votes of this shape would need too much memory.
         """
         del rows, order, furthest
 
     @property
     def slow_states(self) -> bool:
-        """Whether `state_costs` takes so long that not every order and distance is worth it."""
+        """Whether `state_costs` is so slow that it is not worth computing every order and
+        distance.
+        """
         return False
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """About how long `state_costs` takes for so many distinct states."""
+        """Estimate the seconds that `state_costs` takes for this many distinct states."""
         del rows, order, furthest
         return 0.0
 
     @property
     def pure_epsilon(self) -> float | None:
-        """ε0 of one answer, nats, where answers are ε0-DP and refusals cost nothing; else None."""
+        """ε0 of one answer, nats, if answers are ε0-DP and refusals cost nothing; else None."""
         return None
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Factors that a query has on a moment, where a refusal costs less than an answer."""
+        """Return the factors of a query on a moment, if a refusal costs less than an answer."""
         del order
         return None
 
 
 class OneScoreMechanism(ScoredMechanism):
-    """One that answers every query, at a cost F of one score.
+    """A mechanism that answers every query, at a cost F of one score.
 
-    A subclass says what the score is, how far a neighbour moves it, which scores there are, what
-    they cost, and what an answer costs at worst.
+    A subclass defines the score, its largest move between neighbours, its range, its cost, and the
+    worst cost of an answer.
     """
 
     answers_all: ClassVar[bool] = True
@@ -453,25 +486,28 @@ class OneScoreMechanism(ScoredMechanism):
     @property
     @abstractmethod
     def score_lipschitz(self) -> float:
-        """How far a neighbour moves a computed score at most, its error included."""
+        """The largest move of a computed score between neighbours, its error included."""
 
     @abstractmethod
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """The score per query, [queries]; `grid` as in `score`."""
+        """Return the score per query, [queries]; `grid` is as in `score`."""
 
     @abstractmethod
     def score_range(self, order: float) -> tuple[float, float]:
-        """Public bounds: scores below the first cost next to nothing, none is above the second."""
+        """Return public bounds: scores below the first cost almost nothing, none is above
+        the second.
+        """
 
     @abstractmethod
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """F at several orders, [orders, scores], nats: non-decreasing but for a search's slack.
+        """Return F at several orders, [orders, scores], nats; a search makes it only nearly
+        monotone.
 
-        With `quick` about so much, sooner: for choices.
+        With `quick` it is an approximation that is found faster, to compare settings.
         """
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """F̃ at these nodes alone; the grid of a lower order ends further up."""
+        """Return F̃ at these nodes alone; the grid of a lower order ends at a higher node."""
         lowest = [grid.end(self.score_range(order)[0]) for order in orders.tolist()]
         nodes = each_once(np.concatenate([columns, np.maximum(lowest, 0)]))
         costs = priced_to(
@@ -484,29 +520,31 @@ class OneScoreMechanism(ScoredMechanism):
 
     @abstractmethod
     def worst_answers(self, orders: Floats) -> Floats:
-        """Cost of one answer for all votes, computed afresh, [orders], nats."""
+        """Compute the cost of one answer for all votes, [orders], nats."""
 
     def worst_answer(self, orders: Floats) -> Floats:
-        """Cost of one answer for all votes, kept by order, since it caps F in every table, nats."""
+        """Return the cost of one answer for all votes, cached by order, since it caps F in
+        every table.
+        """
         return kept("answer", self, orders, self.worst_answers)
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
-        """`score_lipschitz` alone."""
+        """The Lipschitz constant of the only score."""
         return (self.score_lipschitz,)
 
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """The score per query, [queries, 1]."""
+        """Return the score per query, [queries, 1]."""
         return self.scores(counts, grid=grid)[:, None]
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ScoreTable:
-        """F̃ on its grid at one order."""
+        """Return F̃ on its grid at one order."""
         return self.table_of(order, resolution, lipschitz=self.score_lipschitz)
 
     def table_of(
         self, order: float, resolution: Resolution, *, lipschitz: float, parts: int = 1
     ) -> ScoreTable:
-        """F̃ on a grid of which a move of `lipschitz` is `parts` times a whole number of blocks."""
+        """Return F̃ on a grid on which `lipschitz` is `parts` times a whole number of blocks."""
         lowest, highest = self.score_range(order)
         grid = ScoreGrid.spanning(
             lowest, highest, lipschitz=lipschitz, resolution=resolution, parts=parts
@@ -520,18 +558,18 @@ class OneScoreMechanism(ScoredMechanism):
         )
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """(0, k) for scores [queries, 1]."""
+        """Return (0, k) for scores [queries, 1]."""
         columns = grid.cells(score[:, 0])
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """k2 times the worst answer; every query is answered until the cap stops the run."""
+        """Return k2 times the worst answer, because every query is answered until the cap."""
         del queries
         return answers * self.worst_answer(orders)
 
 
 def kept(what: str, of: Mechanism, orders: Floats, cost: Callable[[Floats], Floats]) -> Floats:
-    """A cost for all votes at some orders, found once for mechanisms of the same parameters."""
+    """Return a cost for all votes at some orders, cached for mechanisms with equal parameters."""
     known = _costs_by_order(what, tuple(of.parameters().items()))
     missing = [order for order in dict.fromkeys(orders.tolist()) if order not in known]
     if missing:
@@ -548,10 +586,10 @@ def _costs_by_order(what: str, parameters: tuple[tuple[str, Any], ...]) -> dict[
 def noisy_argmax(
     counts: Histograms, scale: float, draw: Callable[[tuple[int, int]], Draws], *, beside: int = 0
 ) -> tuple[LabelArray, Draws]:
-    """argmax of counts + scale·noise per row; ties have probability zero.
+    """Return argmax of counts + scale·noise per row; ties have probability zero.
 
-    Also the draws of each row that come before those of its classes, [rows, beside]. A few rows at
-    a time, whose noise stays near the processor.
+    The second result is the draws of each row that come before those of its classes, [rows,
+    beside]. A few rows are drawn at a time, so that their noise stays in the cache.
     """
     votes = dense(counts)
     rows, classes = votes.shape
@@ -567,6 +605,6 @@ def noisy_argmax(
 
 
 def plurality(counts: Histograms) -> Ints:
-    """max_j n_j per query."""
+    """Return max_j n_j per query."""
     votes = counts.counts if isinstance(counts, SparseCounts) else counts
     return votes.max(axis=1).astype(np.int64, copy=False)

@@ -1,4 +1,4 @@
-"""Confident-GNMax: answer only where a noisy look says that the teachers agree."""
+"""Confident-GNMax: answer only if a noisy test says that enough teachers agree."""
 
 from __future__ import annotations
 
@@ -45,29 +45,29 @@ from pate_cli.mechanisms.gnmax import GNMax
 _EVERY = slice(None)
 # However small σ1 is, sensitivities are kept on at most this many blocks of plurality counts.
 _MOST_BLOCKS = 1024
-# The worst case is sought over so many groups of plurality counts at most.
+# The worst case is the maximum over at most this many groups of plurality counts.
 _MOST_GROUPS = 2048
-# Cells of a lattice that takes long.
+# From this many cells on, a lattice is slow.
 _LARGE = 1 << 21
 _MOST_TIED = 1e8  # votes
-_ROUND_OFF = 1e-6  # votes; ends of cells are rounded numbers
+_ROUND_OFF = 1e-6  # votes; the ends of cells are rounded numbers
 
 
 @dataclass(frozen=True)
 class ThresholdTest:
-    """The test v + N(0, σ1²) ≥ T, and how its score v is cut into rows of a lattice.
+    """The test v + N(0, σ1²) ≥ T, and the rows of a lattice for its score v.
 
-    Row i holds low + i·width ≤ v ≤ low + (i+1)·width. Width 0 stands for whole scores low,
-    low + 1, …, each a row of its own. Otherwise the width is how far a neighbour moves v, so that
-    it moves one row at most, and costs are suprema over rows.
+    Row i holds low + i·width ≤ v ≤ low + (i+1)·width. Width 0 stands for whole scores low, low + 1,
+    …, each in a row of its own. Otherwise the width is the largest move of v between neighbours, so
+    that v moves by at most one row, and costs are suprema over rows.
 
     Attributes:
         low: the lowest score (votes).
-        rows: number of rows.
-        width: of a row (votes).
+        rows: the number of rows.
+        width: the width of a row (votes).
         threshold: T (votes).
         sigma: σ1 (votes).
-        moved: k, how far a neighbour moves v (votes).
+        moved: k, the largest move of v between neighbours (votes).
     """
 
     low: float
@@ -81,16 +81,19 @@ class ThresholdTest:
     def of(
         cls, *, votes: int, real: bool, threshold: float, sigma: float, moved: int
     ) -> ThresholdTest:
-        """Rows for whole scores from 0 to `votes`, or with `real` for any score up to it."""
+        """Return the rows for whole scores from 0 to `votes`, or with `real` for any score
+        up to it.
+        """
         low = -float(votes) if real else 0.0
         if not real and moved == 1:
             return cls(low, votes + 1, 0.0, threshold, sigma, moved)
-        # A trifle wider than a neighbour's move, which round-off would else carry over two rows.
+        # Slightly wider than a neighbour's move, which rounding could otherwise carry over two
+        # rows.
         width = moved * (1.0 + 1e-9)
         return cls(low, int((votes - low) // width) + 1, width, threshold, sigma, moved)
 
     def index(self, scores: Floats) -> Ints:
-        """The row of each score."""
+        """Return the row of each score."""
         step = self.width or 1.0
         place = np.floor((scores - self.low) / step + (0.0 if self.width else 0.5))
         return np.clip(place.astype(np.int64), 0, self.rows - 1)
@@ -101,7 +104,7 @@ class ThresholdTest:
         return self.low + np.arange(self.rows, dtype=np.float64) * (self.width or 1.0)
 
     def moments(self, low: Floats, order: float) -> PassMoments:
-        """Moments of the test in the rows that begin at `low`."""
+        """Return the moments of the test in the rows that begin at `low`."""
         return cell_moments(
             low,
             width=self.width,
@@ -112,7 +115,7 @@ class ThresholdTest:
         )
 
     def chain(self, moments: PassMoments, argmax_rdp: Floats, order: float) -> Floats:
-        """ρ for the moments of the test and the cost of the argmax, nats."""
+        """Return ρ for the moments of the test and the cost of the argmax, nats."""
         cap = self.moved**2 * order / (2.0 * self.sigma**2)
         return chain_rdp(moments, argmax_rdp, cap=cap)
 
@@ -123,10 +126,10 @@ class ConfidentTable(CostTable):
 
     Attributes:
         argmax: the cost of the argmax on its grid.
-        rivals: the lattice where v and the argmax's score are tied together; None where a neighbour
-            may move either without the other.
+        rivals: the lattice that ties v to the score of the argmax; None if a neighbour may move one
+            without the other.
         test: the test, and the rows of v.
-        resolution: of the lattice.
+        resolution: how fine the lattice is.
     """
 
     argmax: ScoreTable
@@ -135,7 +138,7 @@ class ConfidentTable(CostTable):
     resolution: Resolution
 
     @property
-    def order(self) -> float:  # type: ignore[override]  # read-only here, as everywhere
+    def order(self) -> float:  # type: ignore[override]  # read-only, like all fields
         """The Rényi order λ."""
         return self.argmax.order
 
@@ -146,45 +149,45 @@ class ConfidentTable(CostTable):
 
     @property
     def lattice(self) -> ScoreGrid:
-        """The argmax's grid, or that of the rivals."""
+        """The grid of the argmax, or of the rivals."""
         return self.grid if self.rivals is None else self.rivals.grid
 
     def on_lattice(self, cells: Ints) -> Ints:
-        """Cells (row, k) of the argmax's grid, on the lattice."""
+        """Return the places on the lattice of cells (row, k) of the argmax's grid."""
         return cells if self.rivals is None else self.rivals.cells(cells)
 
     @property
     def lattice_rows(self) -> int:
-        """How many rows of v there are."""
+        """The number of rows of v."""
         return self.test.rows
 
     @property
     def rows_per_block(self) -> int:
-        """A fraction of σ1, and so many that there are not too many blocks."""
+        """A fraction of σ1 in rows, or more if there would be too many blocks."""
         rows = int(self.test.sigma / self.test.moved) // self.resolution.per_sigma
-        if self.rivals is not None:  # scores of one column fall from row to row
+        if self.rivals is not None:  # the score in one column falls from row to row
             rows = min(rows, int(self.resolution.block / self.rivals.fall))
         return max(1, rows, -(-self.test.rows // _MOST_BLOCKS))
 
     @property
     def sampled(self) -> bool:
-        """Whether the lattice is large and nothing hangs on it."""
+        """Whether the lattice is large and serves only to compare settings."""
         return self.resolution.quick and self.test.rows * self.lattice.size > _LARGE
 
     def rows(self, start: int, stop: int, columns: Ints | slice = _EVERY) -> Floats:
-        """ρ for rows start ≤ i < stop."""
+        """Return ρ for rows start ≤ i < stop."""
         moments = self.test.moments(self.test.lowest[start:stop, None], self.order)
         if self.rivals is not None:
             columns = self.rivals.scores_at(start, stop, columns)
         return self.test.chain(moments, self.argmax.values[columns], self.order)
 
     def cost(self, cells: Ints) -> Floats:
-        """ρ at cells (row, k)."""
+        """Return ρ at cells (row, k)."""
         moments = self._moments_of(cells[:, 0])
         return self.test.chain(moments, self.argmax.values[cells[:, 1]], self.order)
 
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Cost of the test alone in each row, and the rest of ρ, which is one divergence."""
+        """Return the cost of the test alone in each row, and the rest of ρ."""
         moments = self._moments_of(rows)
         selecting = self.test.chain(moments, np.zeros(rows.size), self.order)
         whole = self.test.chain(moments, column_rdp, self.order)
@@ -199,16 +202,17 @@ class ConfidentTable(CostTable):
 class ConfidentGNMax(ScoredMechanism):
     """Algorithm 1 of the ICLR 2018 paper: if max_j n_j + N(0, σ1²) ≥ T, answer by GNMax with σ2.
 
-    Choose it for the best labels for the price, where queries that teachers disagree on may go
-    without: the default.
+    Choose it for the best labels at a given ε, if queries on which teachers disagree need no label.
+    It is the default.
 
         >>> shape = {"teachers": 100, "classes": 3}
         >>> mechanism = pate.ConfidentGNMax(threshold=80, sigma1=20, sigma2=8, **shape)
         >>> pate.aggregate([[97, 2, 1], [40, 35, 25]], mechanism, layout="counts", seed=1).labels
         <Labels: 1 of 2 queries labelled>
 
-    Score (v, z): v = max_j n_j moves by at most 1 with one vote, z as in GNMax by √2/σ2, and both
-    as accounting.score_grid has it. Cost ρ, the chain rule of accounting.threshold.
+    The score is (v, z). One vote moves v = max_j n_j by at most 1, and z (as in GNMax) by at most
+    √2/σ2; accounting.score_grid bounds both moves together. The cost is ρ, the chain rule of
+    accounting.threshold.
 
     Attributes:
         threshold: T, finite (votes).
@@ -219,7 +223,7 @@ class ConfidentGNMax(ScoredMechanism):
     name: ClassVar[MechanismName] = MechanismName.CONFIDENT
     takes_prior: ClassVar[bool] = True
     real_scores: ClassVar[bool] = False
-    """Whether the test's score may be any real number."""
+    """Whether the score of the test may be any real number."""
 
     threshold: float
     sigma1: float
@@ -238,7 +242,7 @@ class ConfidentGNMax(ScoredMechanism):
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """T and both σ's in proportion to the teachers."""
+        """Return T and both σ's in proportion to the teachers."""
         return {
             "threshold": run.of_teachers(THRESHOLD_SHARE),
             "sigma1": run.of_teachers(SIGMA1_SHARE),
@@ -247,12 +251,12 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def draws(self) -> int:
-        """One for the test, and those of the argmax."""
+        """One number for the test, and the numbers of the argmax."""
         return self.argmax_draws + 1
 
     @cached_property
     def argmax(self) -> GNMax:
-        """The second step on its own."""
+        """The second step by itself."""
         return GNMax(
             self.teachers,
             self.classes,
@@ -273,14 +277,14 @@ class ConfidentGNMax(ScoredMechanism):
         )
 
     def test_score(self, counts: Histograms) -> Floats:
-        """The score v that is compared to T: max_j n_j, [queries] (votes)."""
+        """Return the score v that is compared with T: max_j n_j, [queries] (votes)."""
         return plurality(counts).astype(np.float64)
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """Threshold and argmax for every histogram, one row of noise each.
+        """Test and argmax for every histogram, with one row of noise for each.
 
-        The argmax's noise is drawn whether or not it is used, so that a row's draws depend on
-        its place alone.
+        The noise of the argmax is drawn whether or not it is used, so that the draws of a row
+        depend only on its place.
         """
         counts = compact(counts)
         if isinstance(counts, SparseCounts):
@@ -293,33 +297,34 @@ class ConfidentGNMax(ScoredMechanism):
         return np.where(passed, labels, np.int32(NO_LABEL))
 
     def answer_chance(self, counts: Histograms) -> Floats:
-        """Φ((v − T)/σ1) per query, [queries]."""
+        """Return Φ((v − T)/σ1) per query, [queries]."""
         return np.asarray(ndtr((self.test_score(counts) - self.threshold) / self.sigma1))
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """Pr[the argmax is not the plurality]: it does not know of the test."""
+        """Return Pr[the argmax is not the plurality]; it does not depend on the test."""
         return self.argmax.loss_chance(counts)
 
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """(v, z) per query, [queries, 2]."""
+        """Return (v, z) per query, [queries, 2]."""
         return np.column_stack([self.test_score(counts), self.argmax.scores(counts, grid=grid)])
 
     @property
     def lipschitz(self) -> tuple[float, ...]:
-        """(k, k√2/σ2), the second widened by the error of the quadrature."""
+        """(k, k√2/σ2), the second plus the error of the quadrature."""
         return (float(self.teachers_per_record), *self.argmax.lipschitz)
 
     def cost_table(self, order: float, resolution: Resolution = FINE) -> ConfidentTable:
-        """ρ on its lattice at one order."""
+        """Return ρ on its lattice at one order."""
         return ConfidentTable(*self._tied_argmax(order, resolution), self._test, resolution)
 
     def _tied_argmax(
         self, order: float, resolution: Resolution
     ) -> tuple[ScoreTable, RivalColumns | None]:
-        """The argmax, and the lattice that ties it to v: one vote, and v the count of its winner.
+        """Return the argmax, and the lattice that ties its score to v; None if they are not tied.
 
-        Rows of several votes, as with k teachers a record, would leave open where in its row v is;
-        and noise so large that a vote moves the score no more than its error does ties nothing.
+        If k > 1 teachers share a record, rows span several votes, and the place of v in its row is
+        unknown. If the noise is very large, a vote moves the score by no more than its error. In
+        both cases there is no tie.
         """
         if self.real_scores or self.teachers_per_record > 1 or self.sigma2 > _MOST_TIED:
             return self.argmax.cost_table(order, resolution), None
@@ -334,25 +339,26 @@ class ConfidentGNMax(ScoredMechanism):
         return worst_scores(teachers=self.most_votes, classes=self.classes, sigma=self.sigma2)
 
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """(row of v, k) for scores [queries, 2]."""
+        """Return (row of v, k) for scores [queries, 2]."""
         return np.stack([self._test.index(score[:, 0]), grid.cells(score[:, 1])], axis=1)
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
-        """Cost of the argmax in single columns."""
+        """Return the cost of the argmax in single columns."""
         return self.argmax.column_costs(columns, grid, orders)
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """(row of v, the argmax's state) per query."""
+        """Return (row of v, the argmax's state) per query."""
         rows = self._test.index(self.test_score(counts))
         return np.column_stack([rows, self.argmax.vote_states(counts)])
 
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """The whole query's cost, test and argmax tied together, exact for two classes.
+        """Return the cost of the whole query, with test and argmax tied together; exact for two
+        classes.
 
-        Where the test's score is no count: ρ with the argmax's cost within a distance, at the worst
-        v within it.
+        If the score of the test is no count, the result is ρ with the argmax's cost within a
+        distance, at the worst v within this distance.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {
@@ -382,7 +388,7 @@ class ConfidentGNMax(ScoredMechanism):
         return found
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse what the argmax, or what ties it to the test, has no memory for."""
+        """Refuse sizes for which the argmax, or its tie to the test, lacks memory."""
         self.argmax.check_states(rows, order=order, furthest=furthest)
         if self.slow_states:
             from pate_cli.accounting.gaussian.tied import check_tied_size
@@ -393,11 +399,11 @@ class ConfidentGNMax(ScoredMechanism):
 
     @property
     def slow_states(self) -> bool:
-        """Whether test and argmax are tied, of more than two classes."""
+        """Whether test and argmax are tied and there are more than two classes."""
         return self.classes > 2 and not self.real_scores
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """About how long the bound takes that ties test and argmax, or the argmax's alone."""
+        """Estimate the seconds of the bound that ties test and argmax, or of the argmax's bound."""
         if not self.slow_states or self.classes > DENSE_CLASSES:
             return self.argmax.state_seconds(rows, order=order, furthest=furthest)
         from pate_cli.accounting.gaussian.tied import tied_seconds
@@ -405,7 +411,7 @@ class ConfidentGNMax(ScoredMechanism):
         return tied_seconds(**self.argmax.states_shape(rows, order, furthest))
 
     def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """The smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
+        """Return the smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
         selecting = worst_threshold_rdp(
             teachers=self.most_votes,
             threshold=self.threshold,
@@ -418,12 +424,13 @@ class ConfidentGNMax(ScoredMechanism):
         return np.minimum(queries * self._worst_query(orders), queries * selecting + answering)
 
     def _worst_query(self, orders: Floats) -> Floats:
-        """w12(λ): cost of one whole query for all votes, [orders], nats.
+        """Return w12(λ), the cost of one whole query for all votes, [orders], nats.
 
-        w1 + w2 is that of a query which is a tie and passes the test. But the plurality v decides
-        the test and limits how often it can lose (`worst_scores`), so the supremum is over v alone:
-        of ρ with F at the highest score that v allows. A pair of neighbours has a v at either end,
-        and ρ bounds both directions from either. Where v is no count (interactive), some count is
+        w1 + w2 would be the cost of a query that is a tie and passes the test. But the plurality v
+        decides the test and limits how often the plurality can lose (`worst_scores`). So the
+        supremum is over v alone, of ρ with F at the highest score that v allows. Each of two
+        neighbours has its own v, and ρ bounds both directions from either of them. If v is no count
+        (interactive), some count is at least v.
         at least v.
         """
         return kept("query", self, orders, self._worst_queries)
@@ -433,9 +440,11 @@ class ConfidentGNMax(ScoredMechanism):
         return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
 
     def _worst_cells(self, orders: Floats) -> Iterator[tuple[PassMoments, Floats]]:
-        """The test's moments in every row of v, and what the argmax costs there at most."""
+        """Yield the moments of the test in every row of v, and the largest cost of the
+        argmax there.
+        """
         low = self._test.lowest
-        # Scores fall with v, so a group of rows costs at most what its first does.
+        # Scores fall with v, so a group of rows costs at most as much as its first row.
         size = -(-low.size // _MOST_GROUPS)
         first = np.arange(low.size) // size * size
         counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.most_votes).astype(np.int64)
@@ -445,10 +454,12 @@ class ConfidentGNMax(ScoredMechanism):
             yield self._test.moments(low, order), cost[inverse]
 
     def query_moments(self, order: float) -> QueryMoments | None:
-        """Factors of a refusal and of an answer apart; None where they overflow.
+        """Return the factors of a refusal and of an answer; None if they overflow.
 
-        With e^{cF} for what the labels of an answer do, and 1 + excess for the test alone, a
-        refusal's is 1 + excess − weight. Where both are suprema over a cell of v this could be too
+        Let e^{cF} be the factor of the labels of an answer, and 1 + excess the factor of the test
+        alone. The factor of a refusal is then 1 + excess − weight. If both are suprema over a cell
+        of v, this could be too small for answers that count for less than refusals; then 1 + excess
+        alone is a bound.
         little for answers that count for less than refusals: there 1 + excess alone is a bound.
         """
         ((moments, argmax_rdp),) = self._worst_cells(np.array([order]))
@@ -466,16 +477,18 @@ class ConfidentGNMax(ScoredMechanism):
         return QueryMoments(order, refuse, answer, answer_cost=alone)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
-        """k1 maxima of sensitivity k, and the argmax's histograms."""
+        """Return k1 maxima of sensitivity k, and the histograms of the argmax."""
         looks = Gaussian(queries, self.sigma1 / self.teachers_per_record)
         return (looks, *self.argmax.textbook(queries=queries, answers=answers))
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """No votes make both the test and the argmax dear; this much of both is what remains."""
+        """Estimate the slope: no votes make both test and argmax expensive, and 0.42 of
+        both remains.
+        """
         return 0.42 * super().usual_slope(queries=queries, answers=answers)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """μ² = k²(k1/σ1² + 2 k2/σ2²)."""
+        """Return μ, with μ² = k²(k1/σ1² + 2 k2/σ2²)."""
         selecting = self.teachers_per_record * np.sqrt(queries) / self.sigma1
         answering = self.argmax.gaussian_mu(queries=queries, answers=answers)
         return float(np.hypot(selecting, answering))

@@ -56,17 +56,17 @@ from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, Shares, no_pro
 class GNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + N(0, σ2²).
 
-    Choose it for a label for every query; where some may go without, `confident` gives better ones
-    for less.
+    Choose it if every query needs a label. If some queries need no label, `confident` gives better
+    labels at a smaller ε.
 
         >>> pate.GNMax(teachers=100, classes=3, sigma2=20).parameters()["sigma2"]
         20
         >>> pate.aggregate([[90, 8, 2]] * 10, "gnmax", layout="counts", sigma2=20, seed=1).labels
         <Labels: 10 of 10 queries labelled>
 
-    Score z = Φ⁻¹(Pr[the plurality loses]), exact; one vote moves it by at most √2/σ2. Cost F(z),
-    the two-tail bound (exact for two classes) or the supremum over all votes where that is
-    smaller. Theory: accounting.gaussian.
+    The score is z = Φ⁻¹(Pr[the plurality loses]), computed exactly; one vote moves it by at most
+    √2/σ2. The cost F(z) is the two-tail bound (exact for two classes), or the supremum over all
+    votes if that is smaller. The theory is in accounting.gaussian.
 
     Attributes:
         sigma2: standard deviation of the noise on each count, > 0 (votes).
@@ -83,26 +83,27 @@ class GNMax(OneScoreMechanism):
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """σ2 in proportion to the teachers."""
+        """Return σ2 in proportion to the teachers."""
         del given
         return {"sigma2": run.of_teachers(SIGMA2_SHARE)}
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """One noisy argmax per histogram."""
+        """Draw one noisy argmax per histogram."""
         counts = compact(counts)
         if isinstance(counts, SparseCounts):
             return self.pick(counts, noise.words((len(counts), self.sparse_draws)))
         return noisy_argmax(counts, self.sigma2, noise.normal)[0]
 
     def pick(self, counts: SparseCounts, words: Words) -> LabelArray:
-        """One noisy argmax per histogram by its votes, from `sparse_draws` words a row.
+        """Draw one noisy argmax per sparse histogram, from `sparse_draws` words per row.
 
-        Of the s classes without a vote only the best can win, and each is it equally often: its
-        noise is one draw and its place another, whatever s (accounting/THEORY.md, section 3.9).
-        The word of a class with votes is that of its place among them.
+        Of the s classes without votes only the one with the largest noise can win, and each class
+        is that one with equal probability. So its noise is one draw and its place another, for any
+        s (THEORY.md, section 3.9). A class with votes uses the word of its place among such
+        classes.
 
         Raises:
-            ParameterError: votes for more classes than there are teachers.
+            ParameterError: a row has votes for more classes than there are teachers.
         """
         entries = counts.labels.shape[1]
         if entries > self.sparse_draws - 2:
@@ -122,23 +123,25 @@ class GNMax(OneScoreMechanism):
 
     @property
     def _sigma(self) -> float:
-        """k votes move the noisy histogram k times as far: the same pair with noise σ/k."""
+        """σ2/k: k votes move the noisy histogram k times as far, which is like one vote at
+        noise σ2/k.
+        """
         return self.sigma2 / self.teachers_per_record
 
     @property
     def score_lipschitz(self) -> float:
-        """k√2/σ2, widened by the error of the quadrature."""
+        """k√2/σ2 plus the error of the quadrature."""
         return score_lipschitz(self._sigma)
 
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """z per query, [queries]."""
+        """Return z per query, [queries]."""
         if grid is None:
             return scores(counts, sigma=self.sigma2)
         floor = max(grid.below, LOWEST_SCORE)
         return scores(counts, sigma=self.sigma2, floor=floor, step=grid.step)
 
     def score_range(self, order: float) -> tuple[float, float]:
-        """From scores whose cost is below 1e-14 to that of an m-fold tie."""
+        """Return the range from scores whose cost is below 1e-14 to the score of an m-fold tie."""
         return argmax_score_range(
             teachers=self.most_votes,
             classes=self.classes,
@@ -148,7 +151,9 @@ class GNMax(OneScoreMechanism):
         )
 
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """F, two-tail or exact for two classes, or what any votes cost if that is less."""
+        """Return F, two-tail or exact for two classes, or the supremum over all votes if
+        smaller.
+        """
         worst = None if quick else self.worst_answer(orders)
         if self.classes == 2:
             return two_class_rdp(scores, sigma=self._sigma, orders=orders, peaks=worst)
@@ -156,7 +161,7 @@ class GNMax(OneScoreMechanism):
         return found if worst is None else np.minimum(found, worst[:, None])
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """The histograms, classes in descending order of votes, [queries, classes]."""
+        """Return the histograms, classes in descending order of votes, [queries, classes]."""
         if self.teachers_per_record > 1:
             raise UsageError("`bound` conditional needs `teachers_per_record` 1")
         if self.classes > DENSE_CLASSES:
@@ -168,7 +173,7 @@ class GNMax(OneScoreMechanism):
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """F'_d of histograms, or the exact costs of two classes; nowhere above w2."""
+        """Return F'_d of histograms, or the exact costs of two classes; never above w2."""
         progress(1.0)
         if self.classes == 2:
             return two_class_states_rdp(
@@ -188,29 +193,29 @@ class GNMax(OneScoreMechanism):
         )
 
     def check_states(self, rows: int, *, order: float, furthest: int) -> None:
-        """Refuse what the tables of the conditional bound have no memory for."""
+        """Refuse sizes for which the tables of the conditional bound lack memory."""
         if self.classes == 2:
             check_two_class_size(self.most_votes)
         else:
             check_conditional_size(**self.states_shape(rows, order, furthest))
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
-        """About how long F'_d takes; two classes take no time worth telling, too many none."""
+        """Estimate the seconds that F'_d takes; 0 for two classes, or too many."""
         if self.classes == 2 or self.classes > DENSE_CLASSES:
             return 0.0
         return conditional_seconds(**self.states_shape(rows, order, furthest))
 
     def states_shape(self, rows: int, order: float, furthest: int) -> dict[str, Any]:
-        """Public numbers that decide how long a conditional bound takes, and its memory."""
+        """Return the public numbers that determine time and memory of a conditional bound."""
         shape = {"rows": rows, "classes": self.classes, "teachers": self.most_votes}
         return {**shape, "sigma": self.sigma2, "order": order, "furthest": furthest}
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """Φ(z) per query, [queries]."""
+        """Return Φ(z) per query, [queries]."""
         return np.asarray(ndtr(self.scores(counts)), dtype=np.float64)
 
     def worst_answers(self, orders: Floats) -> Floats:
-        """w2(λ); k votes that move together are one vote beside noise σ2/k."""
+        """Return w2(λ); k votes that move together are like one vote at noise σ2/k."""
         together = self.votes_together
         return worst_argmax_rdp(
             sigma=self._sigma if together else self.sigma2,
@@ -220,11 +225,11 @@ class GNMax(OneScoreMechanism):
         )
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
-        """k2 histograms of L2 sensitivity k√2."""
+        """Return k2 histograms of L2 sensitivity k√2."""
         del queries
         return (Gaussian(answers, self._sigma / 2.0**0.5),)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """k√(2 k2)/σ2."""
+        """Return k√(2 k2)/σ2."""
         del queries
         return float(self.teachers_per_record * np.sqrt(2.0 * answers) / self.sigma2)

@@ -1,4 +1,4 @@
-"""Interactive-GNMax: ask the teachers only where the student may be wrong."""
+"""Interactive-GNMax: the teachers answer only if they contradict the student."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from pate_cli.votes.join import predictions
 
 @dataclass(frozen=True, kw_only=True)
 class InteractiveGNMax(ConfidentGNMax):
-    """Algorithm 2 of the ICLR 2018 paper: ask the teachers only where they correct a student.
+    """Algorithm 2 of the ICLR 2018 paper: the teachers answer only if they contradict a student.
 
-    Choose it for a second round, once a student has learnt from the labels of a first one.
+    Choose it for a second round, when a student has learnt from the labels of a first round.
 
         >>> mechanism = pate.InteractiveGNMax(
         ...     teachers=100, classes=2, threshold=40, sigma1=10, sigma2=8,
@@ -39,22 +39,22 @@ class InteractiveGNMax(ConfidentGNMax):
         >>> pate.aggregate([[95, 5], [8, 92]], mechanism, **given).labels.sources.tolist()
         ['student', 'teachers']
 
-    If max_j (n_j − τ p_j) + N(0, σ1²) ≥ T, where p are the student's probabilities, the teachers
-    answer by GNMax with σ2; else, if max_j p_j > γ, the student's own label is reinforced, which
-    costs nothing more; else there is no answer.
+    Let p be the student's probabilities. If max_j (n_j − τ p_j) + N(0, σ1²) ≥ T, the teachers
+    answer by GNMax with σ2. Otherwise, if max_j p_j > γ, the student's own label is released, at no
+    further cost. Otherwise there is no answer.
 
-    Score (v, z) with v = max_j (n_j − τ p_j) a real number, not rounded: one vote moves it by at
-    most 1. Costs are suprema over cells of real v (accounting.threshold.cell_moments).
+    The score is (v, z). v = max_j (n_j − τ p_j) is a real number, not rounded, and one vote moves
+    it by at most 1. Costs are suprema over cells of real v (accounting.threshold.cell_moments).
 
-    The predictions are public, but they were trained on labels of the same teachers: the cost of
-    this round adds to that of the earlier ones, and their sum is an ex-post guarantee at one
-    Rényi order fixed before the first label (accounting/THEORY.md, section 4).
+    The predictions are public, but the student was trained on labels of the same teachers. So the
+    cost of this round adds to the cost of earlier rounds. Their sum is an ex-post guarantee at one
+    Rényi order that was fixed before the first label (THEORY.md, section 4).
 
     Attributes:
         confidence: γ in [0, 1].
-        predictions: the student's probabilities of all rows, whatever holds them; an array goes by
-            place, and once bound by `for_rows` it is of a batch, [rows, classes]. They are public
-            and stay in their own file.
+        predictions: the student's probabilities of all rows, in an array or a `Joined`; after
+            `for_rows`, an array of one batch, [rows, classes]. They are public and stay in their
+            own file.
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
@@ -75,12 +75,12 @@ class InteractiveGNMax(ConfidentGNMax):
             raise ParameterError(f"confidence must be between 0 and 1, got {self.confidence}")
 
     def with_student(self, read: Callable[[Any], Any]) -> InteractiveGNMax:
-        """Return this mechanism with its predictions as `read` makes them, if it has any."""
+        """Return this mechanism with predictions read by `read`, if it has any."""
         given = self.predictions
         return self if given is None else replace(self, predictions=read(given))
 
     def for_rows(self, ids: Any, first_row: int) -> InteractiveGNMax:
-        """This mechanism with the predictions of these rows only, in their order."""
+        """Return this mechanism with the predictions of these rows only, in their order."""
         if self.predictions is None:
             raise ParameterError("interactive needs the student's predictions; give `predictions`")
         given = self.predictions
@@ -89,9 +89,9 @@ class InteractiveGNMax(ConfidentGNMax):
         return replace(self, predictions=predictions(given, ids, first_row))
 
     def for_reference(self, counts: Histograms, seed: int) -> InteractiveGNMax:
-        """With a made-up student: right and sure on three reference queries of four, else clueless.
+        """Return the mechanism with a made-up student, which is right and sure on 3 of 4 queries.
 
-        For choosing release parameters without looking at votes.
+        It serves to choose parameters of a release without looking at votes.
         """
         sure = np.random.default_rng(seed).random(len(counts)) < 0.75
         values = np.full(counts.shape, 1.0 / self.classes)
@@ -100,7 +100,7 @@ class InteractiveGNMax(ConfidentGNMax):
         return replace(self, predictions=values)
 
     def test_score(self, counts: Histograms) -> Floats:
-        """max_j (n_j − τ p_j) for the rows this mechanism is bound to."""
+        """Return max_j (n_j − τ p_j) for the rows of the predictions."""
         bound = isinstance(self.predictions, np.ndarray) and len(self.predictions) == len(counts)
         if not bound:
             raise ParameterError("interactive must be bound to the rows it is asked about")
@@ -108,11 +108,11 @@ class InteractiveGNMax(ConfidentGNMax):
         return np.asarray(distance.max(axis=1), dtype=np.float64)
 
     def _most_answered(self, votes: Histograms) -> float:
-        """Pr[answered] where the student sees no chance for the class that most vote for."""
+        """Return Pr[answered] if the student gives probability 0 to the plurality."""
         return float(ndtr((plurality(votes)[0] - self.threshold) / self.sigma1))
 
     def fallback(self) -> LabelArray | None:
-        """The student's label where it is confident, NO_LABEL elsewhere; public."""
+        """Return the student's label if the student is confident, NO_LABEL otherwise; public."""
         values = self.predictions
         if values is None:
             return None

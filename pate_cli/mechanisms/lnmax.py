@@ -26,7 +26,7 @@ from pate_cli.core.noise import Noise
 from pate_cli.core.words import LAPLACE_SHARE, MechanismName
 from pate_cli.mechanisms.base import OneScoreMechanism, RunShape, noisy_argmax
 
-# Scores whose cost is below e^{−36} are clamped: no sum over queries notices.
+# Scores whose cost is below e^{−36} are raised to this one, which no sum over queries shows.
 _NEGLIGIBLE = 36.0
 
 
@@ -34,16 +34,16 @@ _NEGLIGIBLE = 36.0
 class LNMax(OneScoreMechanism):
     """Answer every query with argmax_j n_j + Lap(b).
 
-    The mechanism of the 2017 paper. Choose it for a label for every one of a few queries, with a
-    pure ε (no δ) an answer; for many queries GNMax costs less.
+    This is the mechanism of the 2017 paper. Choose it if each of a few queries needs a label with a
+    pure ε (no δ) per answer. For many queries GNMax costs less.
 
         >>> pate.LNMax(teachers=100, classes=3, laplace_scale=20).pure_epsilon
         0.1
 
-    One answer is ε0-DP, ε0 = 2/b. Score ψ(Pr[the plurality loses]), exact, ψ the quantile
-    function of Lap(1); one vote moves it by at most 2/b. Cost F, the bound with randomised response
-    as the dominating pair (exact for two classes), or the supremum over all votes where that is
-    smaller. Theory: accounting.laplace.
+    One answer is ε0-DP with ε0 = 2/b. The score is ψ(Pr[the plurality loses]), computed exactly,
+    where ψ is the quantile function of Lap(1); one vote moves it by at most 2/b. The cost F is the
+    bound with randomised response as the dominating pair (exact for two classes), or the supremum
+    over all votes if that is smaller. The theory is in accounting.laplace.
 
     Attributes:
         laplace_scale: b > 0, the scale of the noise on each count (votes).
@@ -60,36 +60,36 @@ class LNMax(OneScoreMechanism):
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """b in proportion to the teachers."""
+        """Return b in proportion to the teachers."""
         del given
         return {"laplace_scale": run.of_teachers(LAPLACE_SHARE)}
 
     @property
     def pure_epsilon(self) -> float:
-        """2k/b: every answer is ε-DP at it."""
+        """2k/b: every answer is ε-DP at this ε."""
         return 2.0 * self.teachers_per_record / self.laplace_scale
 
     def label(self, counts: Histograms, noise: Noise) -> LabelArray:
-        """One noisy argmax per histogram."""
+        """Draw one noisy argmax per histogram."""
         return noisy_argmax(counts, self.laplace_scale, noise.laplace)[0]
 
     @property
     def _scale(self) -> float:
-        """k votes are k steps of ε0 each: the same pair with scale b/k."""
+        """b/k: k votes are k steps of ε0 each, which is like one vote at scale b/k."""
         return self.laplace_scale / self.teachers_per_record
 
     @property
     def score_lipschitz(self) -> float:
-        """2k/b, widened by the error of the quadrature."""
+        """2k/b plus the error of the quadrature."""
         return laplace_score_lipschitz(self._scale)
 
     def scores(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """ψ(q) per query, [queries]."""
+        """Return ψ(q) per query, [queries]."""
         floor = LOWEST_SCORE if grid is None else max(grid.below, LOWEST_SCORE)
         return laplace_scores(dense(counts), scale=self.laplace_scale, floor=floor)
 
     def score_range(self, order: float) -> tuple[float, float]:
-        """From scores of negligible cost, F being at most a multiple of e^{ψ + λ ε0}."""
+        """Return the range of scores whose cost is not negligible; F is at most c·e^{ψ + λ ε0}."""
         lowest, highest = laplace_score_range(
             teachers=self.teachers, classes=self.classes, scale=self.laplace_scale
         )
@@ -97,7 +97,7 @@ class LNMax(OneScoreMechanism):
         return max(lowest, LOWEST_SCORE, negligible), highest
 
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """The smaller of F at scores and the supremum over all votes."""
+        """Return the smaller of F at scores and the supremum over all votes."""
         del quick
         worst = self.worst_answer(orders)
         if self.classes == 2:
@@ -105,11 +105,15 @@ class LNMax(OneScoreMechanism):
         return np.minimum(laplace_max_rdp(scores, scale=self._scale, orders=orders), worst[:, None])
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """ψ⁻¹ of the score per query, [queries]: the distribution function of Lap(1)."""
+        """Return ψ⁻¹ of the score per query, [queries], which is the distribution function
+        of Lap(1).
+        """
         return laplace_cdf(self.scores(counts))
 
     def worst_answers(self, orders: Floats) -> Floats:
-        """The supremum over all votes; k that move together are one beside noise of scale b/k."""
+        """Return the supremum over all votes; k votes that move together are like one at
+        scale b/k.
+        """
         together = self.votes_together
         return worst_laplace_max_rdp(
             scale=self._scale if together else self.laplace_scale,
@@ -119,18 +123,19 @@ class LNMax(OneScoreMechanism):
         )
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
-        """k2 answers, each ε0-DP."""
+        """Return k2 answers, each ε0-DP."""
         del queries
         return (Bounded(answers, self.pure_epsilon),)
 
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
-        """√(2 k2)·μ(k/b) with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)).
+        """Return μ = √(2 k2)·μ(k/b) with μ(ε) = −2 Φ⁻¹(1/(1 + e^ε)).
 
-        The trade-off function of ε-DP is two segments through (0, 1), (t, t) and (1, 0),
-        t = 1/(1 + e^ε); that of N(0, 1) and N(μ, 1) is convex through the same three points for
-        Φ(−μ/2) = t, so it lies below: ε-DP implies μ(ε)-GDP. Moved votes shift count j by s_j/b,
-        s_j ≤ k and Σ s_j ≤ 2k, each s_j/b-DP. Compositions add squares, and as μ(ε)²/ε grows
-        with ε, Σ_j μ(s_j/b)² ≤ 2 μ(k/b)² (Dong, Roth and Su 2022).
+        The trade-off function of ε-DP consists of two segments through (0, 1), (t, t) and (1, 0), t
+        = 1/(1 + e^ε). The trade-off function of N(0, 1) and N(μ, 1) is convex and goes through the
+        same three points if Φ(−μ/2) = t. So it lies below, and ε-DP implies μ(ε)-GDP. Moved votes
+        shift count j by s_j/b with s_j ≤ k and Σ s_j ≤ 2k, and each shift is s_j/b-DP. In a
+        composition the squares of μ add up. Because μ(ε)²/ε grows with ε, Σ_j μ(s_j/b)² ≤ 2 μ(k/b)²
+        (Dong, Roth and Su 2022).
         """
         del queries
         one_count = self.teachers_per_record / self.laplace_scale

@@ -7,10 +7,10 @@ Erlingsson (ICLR 2018, arXiv:1802.08908); all other modules, whose numbers of th
 propositions, algorithms and conditions are those of that paper.
 
 Nothing here is a bound to publish. Costs are expectations over the first step of the aggregator,
-which lie below a Rényi divergence; Theorem 23 is false for most β; the 2017 bound holds in one
-direction only. Each docstring names what is wrong. Numbers are in nats, arrays are
-[orders, queries], votes are whole and checked where they are read.
+which are below a Rényi divergence. Theorem 23 is false for most β. The 2017 bound holds in one
+direction only. Each docstring names the errors. Numbers are in nats, arrays are [orders, queries],
+and votes are whole numbers that are checked when they are read.
 
 `python -m pate_cli.paper table1|table2|votes` prints the tables. The printed figures are data
-(printed_tables.json); nothing that is computed is adjusted towards them.
+(printed_tables.json); no computed number is adjusted to agree with them.
 """

@@ -19,7 +19,7 @@ _INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one target; returns the exit code."""
+    """Run one target and return the exit code."""
     options = _options(arguments)
     try:
         if options.target == "votes":
@@ -36,7 +36,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         sys.stderr.write(f"{_PROGRAM}: interrupted\n")
         return _INTERRUPTED
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # ± where it can be written
+        sys.stdout.reconfigure(errors="replace")  # ± if the encoding has it
     sys.stdout.write(text)
     return code
 
@@ -75,5 +75,5 @@ def _table(options: argparse.Namespace) -> ResultTable:
 
 
 if __name__ == "__main__":
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # a reader that leaves is no error
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # it is no error if a reader leaves
     sys.exit(main())

@@ -1,8 +1,8 @@
-"""The published analysis in the place of the sound one, for `analysis` paper. Never a bound.
+"""The published analysis, used in place of the sound one for `analysis` paper. Never a bound.
 
-Costs are expectations over the aggregator's own coins, as in Table 2: a Jensen gap below a Rényi
-divergence. Everything is a sum over queries, so batches add up. Nothing sound imports this room;
-one verb looks it up by its name.
+Costs are expectations over the random draws of the aggregator, as in Table 2; by Jensen's
+inequality they are below a Rényi divergence. All costs are sums over queries, so costs of batches
+add up. No sound code imports this room; one verb looks it up by its name.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ Kept: TypeAlias = tuple[float, Floats]
 
 @dataclass(frozen=True)
 class PublishedPlan(ReleasePlan):
-    """A release that is converted to ε as the paper does.
+    """A release that is converted to ε as in the paper.
 
-    A draw scaled by the published sensitivity is not known to be as smooth as claimed, so nothing
-    drawn by this plan is sound. The draw is charged what it costs, not by the published theorem,
-    which is false for most β.
+    The published sensitivity is not known to be as smooth as claimed, so a draw by this plan is not
+    sound. The draw is charged its true cost, and not the cost of the published theorem, which is
+    false for most β.
     """
 
     analysis: ClassVar[Analysis] = Analysis.PAPER
@@ -51,7 +51,7 @@ class PublishedPlan(ReleasePlan):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.publishes_draw:
-            _ = self.claimed_rdp  # whose range of β is narrower
+            _ = self.claimed_rdp  # this has a narrower range of β
 
     @property
     def claimed_rdp(self) -> float:
@@ -59,7 +59,7 @@ class PublishedPlan(ReleasePlan):
         return published_gnss_rdp(beta=self.beta, sigma=self.sigma, order=self.order)
 
     def conversion(self, delta: float) -> float:
-        """log(1/δ)/(λ − 1), nats: Theorem 5."""
+        """Return log(1/δ)/(λ − 1), nats: Theorem 5."""
         return float(to_epsilon([0.0], orders=[self.order], delta=delta)[0])
 
 
@@ -68,7 +68,7 @@ def _noise(mechanism: Any) -> dict[str, float]:
 
 
 def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
-    """Expected cost by step, [orders, queries] each; UsageError where the papers know none."""
+    """Return the expected cost by step, [orders, queries] each; UsageError if papers have none."""
     if mechanism.name == MechanismName.LNMAX:
         return {"argmax": laplace_rdp(counts, mechanism.laplace_scale, orders)}
     if mechanism.name == MechanismName.GNMAX:
@@ -82,7 +82,7 @@ def _steps(mechanism: Any, counts: Counts, orders: Floats) -> dict[str, Floats]:
 
 
 def _sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
-    """Expected local sensitivity by distance, [most votes]; a prior's votes count as teachers'."""
+    """Return the expected local sensitivity by distance, [most votes], a prior's votes included."""
     teachers = mechanism.most_votes
     if mechanism.name == MechanismName.GNMAX:
         alike = np.ones(len(counts))
@@ -96,14 +96,14 @@ def _sensitivity(mechanism: Any, counts: Counts, order: float) -> Floats:
 
 
 _SMOOTH: Final = (MechanismName.GNMAX, MechanismName.CONFIDENT, MechanismName.INTERACTIVE)
-"""Mechanisms whose smooth sensitivity the paper gives."""
+"""Mechanisms whose smooth sensitivity the paper derives."""
 
 
 def _require_covered(mechanism: Mechanism) -> None:
     """Refuse records that reached several teachers, priors and many classes.
 
     Raises:
-        UsageError: the paper knows none of them.
+        UsageError: the run has one of these, which the paper does not cover.
     """
     unknown = None
     if mechanism.teachers_per_record != 1:
@@ -130,13 +130,13 @@ def _epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
 PUBLISHED: Final = CostAnalysis(Analysis.PAPER, _covered_steps, _epsilon)
 """Expected costs of queries, and the published conversion, Theorem 5.
 
-Its steps raise UsageError for a mechanism that the papers do not know, and for shared records.
+Its steps raise UsageError for a mechanism that the papers do not cover, and for shared records.
 """
 
 
 @dataclass(frozen=True)
 class _Charge:
-    """From histograms to their expected cost and local sensitivity at one order."""
+    """Turns histograms into their expected cost and local sensitivity at one order."""
 
     order: float
 
@@ -151,10 +151,10 @@ class PublishedAccount(LedgerAccount):
     """Expected cost and expected local sensitivity at the order of a plan. SECRET."""
 
     def __init__(self, mechanism: ScoredMechanism, plan: PublishedPlan) -> None:
-        """Start at nothing.
+        """Start without queries.
 
         Raises:
-            UsageError: a mechanism without a published smooth sensitivity, or shared records.
+            UsageError: the mechanism has no published smooth sensitivity, or records are shared.
             ValidityError: C5 or C6 fails for this mechanism and order.
         """
         super().__init__(mechanism, plan)
@@ -172,22 +172,23 @@ class PublishedAccount(LedgerAccount):
                 f"smooth sensitivity is not valid at order {plan.order:g}: {self.verdict.reason}; "
                 "try another `order` or `analysis` tight"
             )
-        # The paper's distances end with the number of teachers; a prior's votes are as good.
+        # The paper's distances end with the number of teachers; a prior's votes count like
+        # teachers.
         self._rdp, self._curve = 0.0, np.zeros(mechanism.most_votes)
 
     @property
     def keep(self) -> Callable[[Mechanism, Histograms], Kept]:
-        """Turns a batch into its expected cost and local sensitivity by distance."""
+        """Return a function from a batch to its expected cost and local sensitivity by distance."""
         return _Charge(self._plan.order)
 
     def add(self, kept: Kept) -> None:
-        """Add what was kept of a batch."""
+        """Add the cost and sensitivity of a batch."""
         self._rdp += kept[0]
         self._curve = self._curve + kept[1]
 
     @property
     def price(self) -> Price:
-        """Expected cost and sensitivity so far; the last distance is the ceiling."""
+        """Return the expected cost and sensitivity so far; the last distance is the ceiling."""
         distances = np.arange(self._curve.size)
         return Price(self._rdp, distances, self._curve, float(self._curve[-1]))
 
@@ -198,30 +199,30 @@ class PublishedAnalysis:
     name, cost = Analysis.PAPER, PUBLISHED
 
     def orders(self, choice: OrderChoice) -> Floats:
-        """Rényi orders of Tables 1 and 2, or of the 2017 paper's moments."""
+        """Return the Rényi orders of Tables 1 and 2, or of the 2017 paper's moments."""
         return np.array(MOMENT_ORDERS if choice is OrderChoice.MOMENTS else TABLE_ORDERS)
 
     def plan(self, plan: ReleasePlan) -> PublishedPlan:
-        """Return a sound plan with the published conversion in place of its own."""
+        """Return a sound plan with its conversion replaced by the published one."""
         return PublishedPlan(plan.kind, plan.delta, plan.order, plan.beta, plan.sigma)
 
     def account(self, mechanism: ScoredMechanism, plan: ReleasePlan) -> PublishedAccount:
-        """Return what a run keeps of the votes; errors as of `PublishedAccount`."""
+        """Return an account for a run, which raises the errors of `PublishedAccount`."""
         return PublishedAccount(mechanism, self.plan(plan))
 
     def sensitivity(
         self, votes: AskedRows, mechanism: ScoredMechanism, plan: ReleasePlan, *, queries: int
     ) -> Sensitivity:
-        """How far one record could move the cost of the votes, by Algorithms 3 to 5. SECRET.
+        """Return how far one record can move the cost of the votes, by Algorithms 3 to 5. SECRET.
 
         Args:
-            votes: over the queries.
+            votes: the rows of the queries.
             mechanism: the aggregator.
-            plan: a sound one.
-            queries: how many there are.
+            plan: a sound plan.
+            queries: the number of queries.
 
         Raises:
-            UsageError: a mechanism without a published smooth sensitivity, or shared records.
+            UsageError: the mechanism has no published smooth sensitivity, or records are shared.
             ValidityError: C5 or C6 fails.
         """
         own = self.plan(plan)

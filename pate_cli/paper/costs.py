@@ -1,15 +1,15 @@
-"""RDP costs of one query as the papers publish them, and their way from Rényi to (ε, δ).
+"""RDP costs of one query as the papers publish them, and the papers' conversion to (ε, δ).
 
 **GNMax**, 2018: the argmax of the histogram plus N(0, σ²) on every count.
 
 **LNMax**, 2017: the argmax of the histogram plus Lap(b) on every count. The 2017 paper's γ is 1/b,
 its moment l is λ − 1, and its α(l) is (λ − 1) times the Rényi divergence of order λ. The
-data-dependent bound is one-directional: it bounds D_λ(M(n) ‖ M(n')) only, and LNMax itself can
-exceed it in reverse. It is here to repeat published figures.
+data-dependent bound holds in one direction only: it bounds D_λ(M(n) ‖ M(n')), and LNMax can exceed
+it in the reverse direction. It serves only to repeat published figures.
 
-**The noisy threshold check**: answer when score + N(0, σ1²) ≥ T. The score is the highest count
+**The noisy threshold check**: answer if score + N(0, σ1²) ≥ T. The score is the highest count
 (Algorithm 1) or the highest max_j(n_j − τ p_j) (Algorithm 2). One teacher moves it by at most 1, so
-the check is (λ, λ/(2σ1²))-RDP: it costs what a two-class GNMax with noise √2·σ1 would.
+the check is (λ, λ/(2σ1²))-RDP, the cost of a two-class GNMax with noise √2·σ1.
 
 **The GNSS release** f(D) + SS_β(D)·N(0, σ²), by Theorem 23, which is false for most β.
 """
@@ -32,9 +32,9 @@ TABLE_ORDERS: Final = tuple(half / 2.0 for half in range(3, 201))
 
 
 def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
-    """ε at each order. Theorem 5: (λ, ρ)-RDP implies (ρ + log(1/δ)/(λ − 1), δ)-DP.
+    """Return ε at each order. Theorem 5: (λ, ρ)-RDP implies (ρ + log(1/δ)/(λ − 1), δ)-DP.
 
-    The paper reports the order at which this is smallest.
+    The paper reports the order with the smallest ε.
 
     Args:
         rdp: ρ, total RDP cost at each order, [orders], nats.
@@ -48,17 +48,17 @@ def to_epsilon(rdp: ArrayLike, *, orders: ArrayLike, delta: float) -> Floats:
 
 
 def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
-    """RDP cost that the paper claims for releasing the noisy cost, nats. **It is not a bound.**
+    """Return the RDP cost that the paper claims for releasing the noisy cost, nats. **No bound.**
 
     Theorem 23 (Theorem 6 of Appendix B.5 in the conference numbering):
         ε = λ e^{2β}/σ² + (βλ − ½ ln(1 − 2λβ))/(λ − 1)  for 1 < λ < 1/(2β).
 
-    The theorem is false as stated once λβ exceeds about ¼. Its proof divides by 2 s², where s²
-    may be as small as (1 − 2λβ)·SS², and then drops that factor as if it were at least ½. The
-    exact worst case (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with
-    w = 1 − (λ − 1)(e^{2β} − 1): infinite from w = 0 on and above this figure well before. Every
-    row of the paper's Table 2 has λβ ≥ 0.39: MNIST (β = .0329, σ = 6.23, λ = 14) prints 0.518
-    where the divergence reaches 1.607.
+    The theorem is false as stated if λβ exceeds about ¼. Its proof divides by 2 s², where s² may be
+    as small as (1 − 2λβ)·SS², and then drops this factor as if it were at least ½. The exact worst
+    case (`accounting.sensitivity`) is λ/(2σ²w) − β − ln(w)/(2(λ − 1)) with w = 1 − (λ − 1)(e^{2β} −
+    1). It is infinite for w ≤ 0, and exceeds the paper's figure long before. Every row of the
+    paper's Table 2 has λβ ≥ 0.39: for MNIST (β = .0329, σ = 6.23, λ = 14) the paper prints 0.518,
+    but the divergence is 1.607.
 
     Args:
         beta: smoothness β > 0 of the sensitivity bound.
@@ -78,10 +78,10 @@ def published_gnss_rdp(*, beta: float, sigma: float, order: float) -> float:
 
 
 def gnmax_log_q(counts: ArrayLike, *, sigma: float) -> Floats:
-    """Upper bound on log of how likely GNMax is to miss the plurality.
+    """Return an upper bound on log Pr[GNMax misses the plurality].
 
-    Proposition 7: Pr[M(n) ≠ i*] ≤ q = ½ Σ_{i≠i*} erfc((n_i* − n_i) / 2σ), and never more than
-    1 − 1/m, since the plurality is the likeliest of m classes. Here ½ erfc(g/2σ) = Φ(−g/(√2 σ)).
+    Proposition 7: Pr[M(n) ≠ i*] ≤ q = ½ Σ_{i≠i*} erfc((n_i* − n_i) / 2σ). It is never more than 1 −
+    1/m, because the plurality is the most likely of m classes. Here ½ erfc(g/2σ) = Φ(−g/(√2 σ)).
 
     Args:
         counts: votes [queries, classes].
@@ -98,7 +98,7 @@ def gnmax_log_q(counts: ArrayLike, *, sigma: float) -> Floats:
 
 
 def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
-    """Theorem 6 with the μ1, μ2 of Proposition 10; infinite wherever the theorem does not apply.
+    """Return Theorem 6 with the μ1, μ2 of Proposition 10; infinite where it does not apply.
 
     With μ2 = σ √log(1/q), μ1 = μ2 + 1, ε_k = μ_k/σ² (Proposition 8):
         D_λ ≤ 1/(λ − 1) · log[(1 − q) A^{λ−1} + q B^{λ−1}],
@@ -107,12 +107,12 @@ def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> 
         q ≤ e^{(μ2−1) ε2} / (μ1/(μ1−1) · μ2/(μ2−1))^{μ2}.
 
     Args:
-        log_q: log of an upper bound q on missing the likeliest outcome, [queries], at most 0.
+        log_q: log of an upper bound q on missing the most likely outcome, [queries], at most 0.
         sigma: σ > 0 of a mechanism that is (λ, λ/σ²)-RDP at every order.
         orders: Rényi orders λ > 1.
 
     Returns:
-        [orders, queries], nats; inf where a condition fails.
+        [orders, queries], nats; inf if a condition fails.
     """
     sigma = np.float64(sigma)  # overflows to inf instead of raising
     order = check_orders(orders)[:, np.newaxis]
@@ -128,17 +128,17 @@ def data_dependent_rdp(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> 
         likely = order * np.log1p(-np.exp(failure)) - (order - 1.0) * np.log1p(-np.exp(log_x))
         unlikely = failure + (order - 1.0) * (eps1 - failure / (mu1 - 1.0))
         bound = np.logaddexp(likely, unlikely) / (order - 1.0)
-    # A divergence is never negative; the sum of two rounded logarithms may be.
+    # A divergence is never negative, but the sum of two rounded logarithms may be.
     bound = np.where(valid & ~np.isnan(bound), np.maximum(bound, 0.0), np.inf)
-    # As q falls to 0 the bound does too, though its parts are inf − inf there.
+    # The bound falls to 0 with q, although its parts are inf − inf there.
     return np.where(np.isneginf(failure), 0.0, bound)
 
 
 def rdp_of_log_q(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats:
-    """β_σ(q): the smaller of Theorem 6 and the data-independent λ/σ² of Proposition 8.
+    """Return β_σ(q), the smaller of Theorem 6 and the data-independent λ/σ² of Proposition 8.
 
     Args:
-        log_q: log of an upper bound q on missing the likeliest outcome, [queries], at most 0.
+        log_q: log of an upper bound q on missing the most likely outcome, [queries], at most 0.
         sigma: σ > 0 of a mechanism that is (λ, λ/σ²)-RDP at every order.
         orders: Rényi orders λ > 1.
 
@@ -151,7 +151,7 @@ def rdp_of_log_q(log_q: ArrayLike, *, sigma: float, orders: ArrayLike) -> Floats
 
 
 def gnmax_rdp(counts: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
-    """RDP cost of one GNMax answer per query: β_σ(q) at the q of Proposition 7.
+    """Return the RDP cost of one GNMax answer per query: β_σ(q) at the q of Proposition 7.
 
     Args:
         counts: votes [queries, classes].
@@ -165,7 +165,7 @@ def gnmax_rdp(counts: ArrayLike, sigma: float, orders: ArrayLike) -> Floats:
 
 
 def laplace_log_q(counts: ArrayLike, *, scale: float) -> Floats:
-    """Upper bound on log of how likely LNMax is to miss the plurality.
+    """Return an upper bound on log Pr[LNMax misses the plurality].
 
     2017 paper, Lemma 4: Pr[M(n) ≠ i*] ≤ Σ_{i≠i*} (2 + g_i)/(4 e^{g_i}), g_i = (n_i* − n_i)/b,
     and never more than 1 − 1/m.
@@ -186,7 +186,7 @@ def laplace_log_q(counts: ArrayLike, *, scale: float) -> Floats:
 
 
 def laplace_rdp(counts: ArrayLike, scale: float, orders: ArrayLike) -> Floats:
-    """RDP cost of one LNMax answer per query: the smallest of three bounds, with ε0 = 2/b.
+    """Return the RDP cost of one LNMax answer per query: the smallest of three bounds, ε0 = 2/b.
 
     2017 paper, Theorem 2: α(l) ≤ ½ ε0² l (l + 1), so D_λ ≤ ½ ε0² λ.
     2017 paper, Theorem 3, for q < (e^{ε0} − 1)/(e^{2 ε0} − 1) = 1/(e^{ε0} + 1):
@@ -218,7 +218,7 @@ _CELLS_A_VOTE = 64
 
 
 def answer_chance(scores: ArrayLike, *, threshold: float, sigma: float) -> Floats:
-    """Pr[answer] = Φ((v − T)/σ1) of each query, [queries]. Algorithm 1, line 2.
+    """Return Pr[answer] = Φ((v − T)/σ1) of each query, [queries]. Algorithm 1, line 2.
 
     Args:
         scores: score v of each query, [queries], in votes.
@@ -231,7 +231,7 @@ def answer_chance(scores: ArrayLike, *, threshold: float, sigma: float) -> Float
 def threshold_rdp(
     scores: ArrayLike, *, threshold: float, sigma: float, orders: ArrayLike
 ) -> Floats:
-    """RDP cost of the check: Theorem 6 with √2·σ1 for σ, at most λ/(2σ1²).
+    """Return the RDP cost of the check: Theorem 6 with √2·σ1 for σ, at most λ/(2σ1²).
 
     Args:
         scores: score v of each query, [queries], in votes.
@@ -249,29 +249,29 @@ def threshold_rdp(
 def threshold_local_sensitivity(
     scores: ArrayLike, *, threshold: float, sigma: float, order: float, teachers: int
 ) -> Floats:
-    """Σ_queries max{LS(u) : |u − v| ≤ d} for the check, at every distance d.
+    """Return Σ_queries max{LS(u) : |u − v| ≤ d} for the check, at every distance d.
 
-    The cost is a function f of one score v that a teacher moves by at most 1, so LS at distance d
-    is the largest |f(u') − f(u)| with |u − v| ≤ d and |u' − u| ≤ 1: a running maximum over
-    distances, as Theorem 24 asks (the curve of single steps at distance exactly d is not
-    monotone: f falls again past the threshold).
+    The cost is a function f of one score v that a teacher moves by at most 1. So LS at distance d
+    is the largest |f(u') − f(u)| with |u − v| ≤ d and |u' − u| ≤ 1. This is a running maximum over
+    distances, as Theorem 24 requires. (The curve of single steps at distance exactly d is not
+    monotone, because f falls again beyond the threshold.)
 
     Whole scores in 0 … teachers are highest counts: u and its neighbours u ± 1 are whole and stay
-    in that range. Otherwise (a student's probabilities were subtracted) every real u counts, and
-    each cell of 1/64 vote is bounded by its ends, at most 1/32 vote beyond the exact supremum.
+    in this range. Other scores (a student's probabilities were subtracted) are real. Each cell of
+    1/64 vote is then bounded by its ends, at most 1/32 vote beyond the exact supremum.
 
     Args:
         scores: score v of each query, [queries], in votes.
         threshold: T, in votes.
         sigma: standard deviation σ1 > 0 of the noise on the score, in votes.
         order: Rényi order λ > 1.
-        teachers: how many teachers vote; the curve has as many distances, 0 … teachers − 1.
+        teachers: the number of teachers; the curve has as many distances, 0 … teachers − 1.
 
     Returns:
         [teachers], nats, non-decreasing. SECRET: it depends on the votes.
 
     Raises:
-        ParameterError: real scores more than a million votes from the threshold.
+        ParameterError: real scores are more than a million votes from the threshold.
     """
     scores = np.asarray(scores, dtype=np.float64)
     if not ((scores == np.floor(scores)) & (scores >= 0) & (scores <= teachers)).all():
@@ -285,10 +285,10 @@ def threshold_local_sensitivity(
 
 
 def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Floats:
-    """Local sensitivity with u and u' real; `beyond` is v − T of each query.
+    """Return the local sensitivity for real u and u'; `beyond` is v − T of each query.
 
-    f depends on x = |u − T| and does not rise with it (C5). Cell k is x in [k, k + 1]/64: a step
-    of one vote leads from it at most to cell k + 64 outwards, and to cell k − 64 inwards.
+    f depends on x = |u − T| and does not rise with x (C5). Cell k is x in [k, k + 1]/64. A step of
+    one vote leads from cell k at most to cell k + 64 outwards, and to cell k − 64 inwards.
     """
     fine = _CELLS_A_VOTE
     low = np.floor(beyond * fine)
@@ -311,7 +311,7 @@ def _over_reals(beyond: Floats, sigma: float, order: float, teachers: int) -> Fl
 
 
 def _spread(steepest: Floats, left: Ints, right: Ints, teachers: int, stride: int = 1) -> Floats:
-    """Σ over queries of max(steepest[left − d·stride … right + d·stride]), at every d."""
+    """Return Σ over queries of max(steepest[left − d·stride … right + d·stride]), at every d."""
     # window[k]: the maximum over cells k … k + stride − 1.
     padded = np.concatenate([steepest, np.zeros(stride)])
     window = np.lib.stride_tricks.sliding_window_view(padded, stride).max(axis=1)

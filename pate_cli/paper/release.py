@@ -1,13 +1,13 @@
 """The expected cost of a Confident-GNMax run, and its sanitized release, as in Table 2.
 
-"The expectations are taken over the student's queries and outcomes of the first step": the check
-is paid on every query and the answer with the probability that it is given. An expectation is
-not a guarantee: realised answers may cost more, and the probability itself depends on the votes.
+"The expectations are taken over the student's queries and outcomes of the first step": every query
+pays for the check, and for the answer times the probability of an answer. An expectation is not a
+guarantee: the actual answers may cost more, and the probability itself depends on the votes.
 
-Scores are what the check compares to T: the highest count of Algorithm 1, or max_j(n_j − τ p_j)
-of Algorithm 2 (Interactive-GNMax).
+The check compares a score with T: the highest count in Algorithm 1, or max_j(n_j − τ p_j) in
+Algorithm 2 (Interactive-GNMax).
 
-The release is charged as the paper does, and as it has to be.
+The release is charged in two ways: as in the paper, and correctly.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ from pate_cli.paper.sensitivity import gnmax_local_sensitivity
 def confident_steps(
     counts: Counts, scores: Floats, noise: Mapping[str, float], orders: ArrayLike
 ) -> dict[str, Floats]:
-    """Expected RDP cost of each query by step: the check, and Pr[answer] times GNMax (B.6).
+    """Return the expected RDP cost of each query by step: the check, and Pr[answer] times GNMax.
 
     Args:
         counts: votes [queries, classes].
-        scores: what the check compares to T, [queries], in votes.
+        scores: the scores that the check compares with T, [queries], in votes.
         noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
             of GNMax's, in votes.
         orders: Rényi orders λ > 1.
@@ -57,19 +57,19 @@ def confident_steps(
 def expected_local_sensitivity(
     counts: Counts, scores: Floats, noise: Mapping[str, float], *, order: float, teachers: int
 ) -> Floats:
-    """Local sensitivity of a Confident run by distance, as Table 2 computes it.
+    """Return the local sensitivity of a Confident run by distance, as Table 2 computes it.
 
     Theorem 24: Σ_queries max{LS̃ : dist ≤ d}, of the check on every query and of GNMax times
-    Pr[answer]. That probability is taken as fixed, which it is not: it too depends on the votes,
-    so this sum is an expectation over the first step and bounds nothing strictly.
+    Pr[answer]. The paper treats this probability as fixed, although it also depends on the votes.
+    So the sum is an expectation over the first step and no strict bound.
 
     Args:
         counts: whole votes [queries, classes], each row at most `teachers`.
-        scores: what the check compares to T, [queries], in votes.
+        scores: the scores that the check compares with T, [queries], in votes.
         noise: `threshold` T and the standard deviations `sigma1` of the check's noise and `sigma2`
             of GNMax's, in votes; σ2 from 0.1 to 1e9.
         order: Rényi order λ > 1.
-        teachers: how many teachers vote; the curve has as many distances, 0 … teachers − 1.
+        teachers: the number of teachers; the curve has as many distances, 0 … teachers − 1.
 
     Returns:
         [teachers], nats. SECRET: it depends on the votes.
@@ -87,7 +87,7 @@ def expected_local_sensitivity(
 
 
 def smooth_sensitivity(curve: Floats, *, beta: float) -> float:
-    """SS_β = max_d e^{−βd}·curve[d], in the curve's units. Algorithm 5, Theorem 24.
+    """Return SS_β = max_d e^{−βd}·curve[d], in the curve's units. Algorithm 5, Theorem 24.
 
     Args:
         curve: local sensitivity by distance d = 0, 1, …, [distances], at least 0.
@@ -98,13 +98,13 @@ def smooth_sensitivity(curve: Floats, *, beta: float) -> float:
 
 # Every β of Table 2 is a multiple of 0.01 over the order, rounded to four decimals.
 _STEP = 0.01
-# Votes that no teacher can change have no sensitivity; σ_SS must be finite all the same.
+# Votes that no teacher can change have sensitivity 0, but σ_SS must be finite.
 _LEAST_SMOOTH = 1e-12
 
 
 @dataclass(frozen=True)
 class ReleaseNoise:
-    """λ of a release, and β and σ_SS of every round."""
+    """The order λ of a release, and the β and σ_SS of every round."""
 
     order: float
     betas: tuple[float, ...]
@@ -118,8 +118,8 @@ class PublishedRelease:
     Attributes:
         noise: λ, β and σ_SS.
         smooth: SS_β of every round, nats.
-        epsilon, sd: mean and standard deviation over the draw of the ε that is released, nats;
-            None where β is so large for the order that it is infinite.
+        epsilon, sd: mean and standard deviation of the released ε over the draw, nats; None if β is
+            so large for the order that ε is infinite.
     """
 
     noise: ReleaseNoise
@@ -131,13 +131,13 @@ class PublishedRelease:
 def sanitized(
     epsilon: float, curves: Sequence[Floats], noise: ReleaseNoise, *, exact: bool
 ) -> PublishedRelease:
-    """Mean and standard deviation of ε + Σ_rounds SS_β·N(0, σ_SS²) + what the draws cost.
+    """Return mean and sd of ε + Σ_rounds SS_β·N(0, σ_SS²) + the cost of the draws.
 
     Args:
         epsilon: expected ε of the labels at the order.
         curves: local sensitivity by distance of every round.
         noise: λ, β, σ_SS; λβ < ½ unless `exact`.
-        exact: charge each draw its exact divergence instead of what Theorem 23 claims.
+        exact: charge each draw its exact divergence instead of the claim of Theorem 23.
     """
     each = zip(curves, noise.betas, strict=True)
     smooth = tuple(smooth_sensitivity(curve, beta=beta) for curve, beta in each)
@@ -151,10 +151,10 @@ def sanitized(
 
 
 def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats]) -> ReleaseNoise:
-    """The paper's own rule: β = 0.01·percent/λ, and the σ_SS that is best for it in each round.
+    """Return the paper's own choice: β = 0.01·percent/λ, and the best σ_SS for it in each round.
 
-    That is (λe^{2β}/SS)^{1/3}, which minimises λe^{2β}/σ² + 2σ·SS: mean plus two standard
-    deviations.
+    The best σ_SS is (λe^{2β}/SS)^{1/3}, which minimises λe^{2β}/σ² + 2σ·SS, the mean plus two
+    standard deviations.
     """
     betas = tuple(percent * _STEP / order for percent in percents)
     sigmas = []
@@ -165,9 +165,9 @@ def by_the_rule(order: float, percents: Sequence[int], curves: Sequence[Floats])
 
 
 def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
-    """The parameters behind printed ones, which are rounded, by the paper's own rule.
+    """Return the unrounded parameters behind printed ones, by the paper's own rule.
 
-    Where the rule leads to another σ_SS than the printed one, the printed one stays.
+    If the rule gives another σ_SS than the printed one, the printed σ_SS is kept.
     """
     percents = [round(beta * printed.order / _STEP) for beta in printed.betas]
     rule = by_the_rule(printed.order, percents, curves)
@@ -177,10 +177,10 @@ def unrounded(printed: ReleaseNoise, curves: Sequence[Floats]) -> ReleaseNoise:
 
 
 def chosen_as_in_paper(epsilon: float, curve: Floats, *, order: float) -> ReleaseNoise:
-    """β and σ_SS as the paper chooses them for one round: on the votes themselves.
+    """Return β and σ_SS as the paper chooses them for one round: after looking at the votes.
 
-    β runs over the multiples of 0.01/λ below 1/(2λ), each with its best σ_SS; the least mean plus
-    two standard deviations wins.
+    β runs over the multiples of 0.01/λ below 1/(2λ), each with its best σ_SS. The choice is the
+    smallest mean plus two standard deviations.
     """
 
     def published(noise: ReleaseNoise) -> float:

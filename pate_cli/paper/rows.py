@@ -1,7 +1,7 @@
-"""The rows of Tables 1 and 2: as the paper prints them, and the like for votes it does not know.
+"""The rows of Tables 1 and 2 as the paper prints them, and similar rows for other votes.
 
-The printed figures, and the votes and parameters they are said to come from, are data
-(printed_tables.json, whose keys are the fields here).
+The printed figures, and the votes and parameters behind them, are data (printed_tables.json, whose
+keys are the fields here).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from pate_cli.core.words import LAPLACE_SHARE, SIGMA1_SHARE, SIGMA2_SHARE, THRESHOLD_SHARE
 
 _SAMPLE_DELTA = 1e-5
-# As many as the paper's longest run.
+# The number of rows in the paper's longest run.
 _MOST_SAMPLE_ROWS = 12_000
 
 SAMPLE_NOTE = (
@@ -33,11 +33,12 @@ class RoundOfRow:
 
     Attributes:
         votes: name of the vote file.
-        noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes; empty where the
-            paper does not say. Of a sample, times the number of teachers.
-        queries: how many of the first rows are asked; None for all. Of a sample, the most.
-        student: name of the file of the student's predictions, None where there is no student.
-        sample: whether these are votes that the paper does not know.
+        noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes; empty if the paper
+            does not state them. For a sample, multiples of the number of teachers.
+        queries: how many of the first rows are asked; None for all. For a sample, the largest
+            number.
+        student: name of the file of the student's predictions, None if there is no student.
+        sample: whether the paper does not use these votes.
     """
 
     votes: str
@@ -49,7 +50,7 @@ class RoundOfRow:
 
 @dataclass(frozen=True)
 class PrintedRelease:
-    """Figures that Table 2 prints of one release; a value of β, SS and σ_SS per round."""
+    """Figures that Table 2 prints for one release; β, SS and σ_SS have a value per round."""
 
     order: float
     expected_epsilon: float
@@ -69,9 +70,9 @@ class TableRow:
         aggregator: name of the aggregator in the paper.
         rounds: its runs, composed.
         delta: δ.
-        answered, epsilon: as Table 1 prints them; None in Table 2 and of samples.
-        release: what Table 2 prints; None in Table 1 and of samples.
-        note: what a reader has to know about the printed figures.
+        answered, epsilon: as Table 1 prints them; None in Table 2 and for samples.
+        release: the figures of Table 2; None in Table 1 and for samples.
+        note: a remark for readers of the printed figures.
     """
 
     dataset: str
@@ -85,27 +86,27 @@ class TableRow:
 
     @property
     def name(self) -> str:
-        """Dataset and aggregator, and which of several runs on LNMax."""
+        """Return dataset and aggregator, and the number of answers if LNMax has several runs."""
         runs = f" {self.answered}" if self.answered and self.aggregator == "LNMax" else ""
         return f"{self.dataset}, {self.aggregator}{runs}"
 
     @property
     def printed(self) -> tuple[str, ...]:
-        """The cells that the paper prints, of which something is computed again."""
+        """Return the printed cells that are computed again."""
         if self.release is not None:
             return (f"{self.release.epsilon:.2f} ± {self.release.sd:.3f}",)
         return () if self.epsilon is None else (str(self.answered), f"{self.epsilon:#.3g}")
 
     @property
     def files(self) -> tuple[str, ...]:
-        """Every file that the row needs."""
+        """Return the names of all files that the row needs."""
         names = [name for each in self.rounds for name in (each.votes, each.student) if name]
         return tuple(dict.fromkeys(names))
 
 
 @dataclass(frozen=True)
 class PrintedTables:
-    """Both tables, and where the authors keep their votes.
+    """Both tables, and the address of the authors' votes.
 
     Attributes:
         archive: address of the archive of vote files.
@@ -128,7 +129,7 @@ def printed_tables() -> PrintedTables:
 
 
 def sample_rows(names: Iterable[str]) -> tuple[tuple[TableRow, ...], tuple[TableRow, ...]]:
-    """Rows of Table 1 and of Table 2 for vote files, at the paper's MNIST proportions."""
+    """Return rows of Table 1 and of Table 2 for vote files, at the paper's MNIST proportions."""
     confident = {"threshold": THRESHOLD_SHARE, "sigma1": SIGMA1_SHARE, "sigma2": SIGMA2_SHARE}
     noises = {"LNMax": {"laplace_scale": LAPLACE_SHARE}, "Confident-GNMax": confident}
     table1 = []
@@ -146,7 +147,7 @@ def _row(
     accuracies: object = None,
     **row: Any,
 ) -> TableRow:
-    """Make a row of the data; accuracies need training and are not recomputed."""
+    """Make a row of the data; accuracies need training and are not computed again."""
     del accuracies
     if release is not None:
         each = {name: tuple(release[name]) for name in ("betas", "smooth", "sigmas")}

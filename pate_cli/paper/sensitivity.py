@@ -1,23 +1,23 @@
-"""Local sensitivity of GNMax as published: Algorithms 3 and 4, and the conditions they rest on.
+"""Local sensitivity of GNMax as published: Algorithms 3 and 4, and the conditions they need.
 
 **How far one teacher moves q** (`Plateau`, Algorithm 3). B_U and B_L of Appendix B.1 are shifts of
-one coordinate, the margin z = Φ^{-1}(q/(m − 1)): with ½ erfc(x) = Φ(−√2 x), the published (m−1)/2 ·
+one coordinate, the margin z = Φ^{-1}(q/(m − 1)). With ½ erfc(x) = Φ(−√2 x), the published (m−1)/2 ·
 erfc(erfc^{-1}(2q/(m−1)) ∓ 1/σ) is (m−1)·Φ(z ± √2/σ).
 
-**Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. The paper checks
-them numerically too (B.4.2): derivatives in closed form, minimised over [0, q0] and [0, B_L(q0)],
-whose least values must not be negative. C1–C4, C7 and C8 hold for GNMax by B.4.1, given q0 ≤ ½ and
-B_U(q0) < 1, which are checked here.
+**Conditions C5 and C6** of Appendix B.2 are checked for each (σ, m, λ) in use. The paper also
+checks them numerically (B.4.2): derivatives in closed form are minimised over [0, q0] and [0,
+B_L(q0)], and the minima must not be negative. C1–C4, C7 and C8 hold for GNMax by B.4.1 if q0 ≤ ½
+and B_U(q0) < 1, which the code checks.
 
-**Algorithm 4** for all rows and distances: max LS̃ over the histograms within d moves of a row.
-Nothing is walked vote by vote: where a row enters and leaves the interesting range of q is found
-by bisection over the distance, q there in closed form, and only those (row, distance) pairs are
-priced. Everywhere else the curve is 0 or the plateau. q after the worst d moves of votes is that
-of Proposition 19's n* and n**, for many rows at once (`Runs`).
+**Algorithm 4** for all rows and distances: max LS̃ over the histograms within d moves of a row. The
+code does not step vote by vote. A bisection over the distance finds where a row enters and leaves
+the relevant range of q. There q has a closed form, and costs are computed for these (row, distance)
+pairs only. For all other pairs the curve is 0 or the plateau. After the worst d moves of votes, q
+is the q of Proposition 19's n* and n**, for many rows at once (`Runs`).
 
-Runs are the winner's count, then the distinct counts of the other classes in descending order
-with how many classes have each. Rows with many empty classes become short, and the result of
-removing d votes one by one from the current runner-up is found in one step.
+Runs are the winner's count, then the distinct counts of the other classes in descending order, with
+the number of classes for each. So rows with many empty classes become short. One step finds the
+result of removing d votes one by one from the current runner-up.
 """
 
 from __future__ import annotations
@@ -36,15 +36,16 @@ from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError, ValidityError
 from pate_cli.paper.costs import data_dependent_rdp, rdp_of_log_q
 
-_FINEST, _COARSEST = 0.1, 1e9  # σ at which q0 and the conditions are told from rounding
+_FINEST, _COARSEST = 0.1, 1e9  # beyond these σ, q0 and the conditions are lost in rounding
 _CELLS = 4096
 _ROOT_ZOOM = 64
-_ROOT_ZOOMS = 12  # 64^12 is far beyond 2^53: the bracket ends at neighbouring doubles
+_ROOT_ZOOMS = 12  # 64^12 is far above 2^53: the bracket ends at neighbouring doubles
 
 
 @dataclass(frozen=True)
 class Plateau:
-    """The shape of LS̃ at one (σ, m, λ): β rises up to q0, then it is λ/σ²; LS̃ is flat on [q1, q0].
+    """The shape of LS̃ at one (σ, m, λ): β rises up to q0 and then is λ/σ²; LS̃ is flat on [q1,
+    q0].
 
     Attributes:
         sigma: standard deviation σ of GNMax's noise, in votes.
@@ -67,38 +68,38 @@ class Plateau:
         return math.sqrt(2.0) / self.sigma
 
     def margin(self, log_q: ArrayLike) -> Floats:
-        """z = Φ^{-1}(q/(m − 1)) from log q; −inf at q = 0."""
+        """Return z = Φ^{-1}(q/(m − 1)) from log q; −inf at q = 0."""
         share = np.asarray(log_q, dtype=np.float64) - np.log(self.classes - 1.0)
         return np.asarray(ndtri_exp(share), dtype=np.float64)
 
     def log_q(self, margin: ArrayLike) -> Floats:
-        """log[(m − 1)·Φ(z)], not capped at 0."""
+        """Return log[(m − 1)·Φ(z)], not capped at 0."""
         height = log_ndtr(np.asarray(margin, dtype=np.float64))
         return np.asarray(np.log(self.classes - 1.0) + height, dtype=np.float64)
 
     def above(self, log_q: ArrayLike) -> Floats:
-        """log B_U(q), at most 0: no neighbour's q exceeds it. min{(m−1)·Φ(z + √2/σ), 1}, B.1."""
+        """Return log B_U(q) ≤ 0, which no neighbour's q exceeds: min{(m−1)·Φ(z + √2/σ), 1}, B.1."""
         return np.minimum(self.log_q(self.margin(log_q) + self.step), 0.0)
 
     def below(self, log_q: ArrayLike) -> Floats:
-        """log B_L(q): no neighbour's q is less. (m−1)·Φ(z − √2/σ), B.1."""
+        """Return log B_L(q), a lower bound for every neighbour's q: (m−1)·Φ(z − √2/σ), B.1."""
         return self.log_q(self.margin(log_q) - self.step)
 
     def rdp(self, log_q: ArrayLike) -> Floats:
-        """β(q) at λ, [queries], nats."""
+        """Return β(q) at λ, [queries], nats."""
         return rdp_of_log_q(log_q, sigma=self.sigma, orders=self.order)[0]
 
     def rise(self, log_q: Floats) -> Floats:
-        """max{β(B_U(q)) − β(q), β(q) − β(B_L(q))}, [queries], nats."""
+        """Return max{β(B_U(q)) − β(q), β(q) − β(B_L(q))}, [queries], nats."""
         middle = self.rdp(log_q)
         up, down = self.rdp(self.above(log_q)) - middle, middle - self.rdp(self.below(log_q))
         return np.maximum(up, down)
 
     def local_sensitivity(self, log_q: ArrayLike) -> Floats:
-        """LS̃(q): an upper bound on what one teacher can change β(q) by. Algorithm 3.
+        """Return LS̃(q), an upper bound on how far one teacher can change β(q). Algorithm 3.
 
-        The rise at q, with q replaced by q1 inside [q1, q0]. An upper bound under conditions
-        C2–C6 (`require_conditions`).
+        It is the rise at q, where q in [q1, q0] is replaced by q1. It is an upper bound under
+        conditions C2–C6 (`require_conditions`).
 
         Args:
             log_q: log q of each histogram, [queries], at most log(1 − 1/m).
@@ -114,11 +115,11 @@ class Plateau:
 
 
 def log_q0(*, sigma: float, order: float) -> float:
-    """log of q0 < 1, the end of the data-dependent range: below it Theorem 6 beats λ/σ².
+    """Return log q0 < 0, where q0 ends the data-dependent range: below it Theorem 6 beats λ/σ².
 
     Appendix A: "a critical value of q0 that separates the range of applicability of the
     data-dependent and data-independent bounds can be computed for given σ and λ". Here it is the
-    first q, coming from 0, at which Theorem 6 either ceases to apply or reaches λ/σ².
+    first q, coming from 0, at which Theorem 6 no longer applies or reaches λ/σ².
 
     Args:
         sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
@@ -154,7 +155,7 @@ def log_q0(*, sigma: float, order: float) -> float:
 
 
 def find_plateau(*, sigma: float, classes: int, order: float) -> Plateau:
-    """q0, q1 = B_L(q0) and the height LS̃(q1), for one (σ, m, λ).
+    """Return q0, q1 = B_L(q0) and the height LS̃(q1), for one (σ, m, λ).
 
     Raises:
         ParameterError: σ is out of range, or so extreme that no q0 is found.
@@ -168,7 +169,7 @@ _GRID = 2001
 _MINIMA = 8
 _SLOPE_ZOOM = 33
 _SLOPE_ZOOMS = 4
-# What rounding may do to a relative slope that is zero in truth.
+# The rounding error of a relative slope that is zero.
 _SLACK = 1e-9
 
 
@@ -176,7 +177,7 @@ _SLACK = 1e-9
 class Conditions:
     """Whether Algorithms 3–5 may be used at one (σ, m, λ), and if not, why and where.
 
-    `reason` is one line, empty when all holds; `log_q` is log of the q at which it fails.
+    `reason` is one line, empty if all conditions hold; `log_q` is log of the q at which one fails.
     """
 
     sigma: float
@@ -188,7 +189,7 @@ class Conditions:
 
 
 def check_conditions(*, sigma: float, classes: int, order: float) -> Conditions:
-    """Verdict on C5 and C6 at one (σ, m, λ).
+    """Return the verdict on C5 and C6 at one (σ, m, λ).
 
     Args:
         sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
@@ -234,7 +235,7 @@ def _not_constant(shape: Plateau) -> float | None:
     """C5: β(q) = λ/σ² for every q > q0, so Theorem 6 must not drop below it again."""
     root = np.linspace(0.0, np.sqrt(-shape.log_q0), _GRID)[:-1]
     bound = data_dependent_rdp(-(root**2), sigma=shape.sigma, orders=shape.order)[0]
-    # One grid cell next to q0 may hold rounding alone.
+    # One grid cell next to q0 may differ by rounding alone.
     again = bound < shape.order / shape.sigma**2 * (1.0 - _SLACK)
     return -float(root[np.argmax(again)] ** 2) if again.any() else None
 
@@ -264,12 +265,12 @@ _CHECKS: Final = {
 
 
 def _beyond(shape: Plateau) -> float:
-    """How far past q0 to look, in √log(1/q): there β is below e^{−1600} of its height."""
+    """Return how far beyond q0 to look, in √log(1/q): there β is below e^{−1600} of its height."""
     return (shape.order + 1.0) / shape.sigma + 40.0
 
 
 def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
-    """log|·| and sign of (λ − 1)·dβ/dq at each q, from Theorem 6 in closed form.
+    """Return log|·| and sign of (λ − 1)·dβ/dq at each q, from Theorem 6 in closed form.
 
     μ1 and μ2 minimise their terms (Proposition 10), so they may be held fixed. With r = √log(1/q),
     J = (1−q)^λ/(1−x)^{λ−1} + q B^{λ−1}, log x = −(r − 1/σ)²:
@@ -293,23 +294,23 @@ def _slope_terms(log_q: Floats, shape: Plateau) -> tuple[Floats, Floats]:
         ]
     )
     value, sign = logsumexp(exponents, axis=0, b=weights, return_sign=True)
-    # Relative to the largest term, so that the sign of pure rounding can be told.
+    # Relative to the largest term, so that a sign that is only rounding can be recognised.
     largest = np.max(exponents + np.log(np.maximum(np.abs(weights), 1e-300)), axis=0)
     noise = np.asarray(value) - largest < np.log(1e-13)
     return np.asarray(value, dtype=np.float64), np.where(noise, 0.0, sign)
 
 
 def _log_margin_slope(margin: Floats, shape: Plateau) -> Floats:
-    """log dβ/dz up to a constant; −inf where β does not rise."""
+    """Return log dβ/dz up to a constant; −inf where β does not rise."""
     value, sign = _slope_terms(shape.log_q(margin), shape)
     density = -0.5 * margin**2  # dq/dz = (m − 1)·φ(z)
     return np.where(sign > 0.0, value + density, -np.inf)
 
 
 def _negative_at(function: Callable[[Floats], Floats], low: float, high: float) -> float | None:
-    """A place in [low, high] at which `function` is negative beyond rounding, or None.
+    """Return a place in [low, high] at which `function` is negative beyond rounding, or None.
 
-    A dense grid, then every one of the deepest local minima is refined on its own.
+    The search evaluates a dense grid, and then refines each of the deepest local minima.
     """
     grid = np.linspace(low, high, _GRID)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -330,21 +331,21 @@ def _negative_at(function: Callable[[Floats], Floats], low: float, high: float) 
     return float(centre[worst]) if best[worst] < -_SLACK else None
 
 
-CELLS = 1 << 20  # numbers held at once, which bounds memory for files of any size
+CELLS = 1 << 20  # numbers in memory at once, a limit for files of any size
 
-# log Φ never falls below this, so that differences of logarithms stay finite.
+# log Φ is never below this, so that differences of logarithms stay finite.
 _FLOOR = -1e300
 
 
 @dataclass(frozen=True)
 class Runs:
-    """Sorted histograms in runs. `sizes` is 0 in the padding at the end of a row.
+    """Sorted histograms as runs. `sizes` is 0 in the padding at the end of a row.
 
     Attributes:
         winner: highest count, [rows].
         others: distinct counts of the other classes, descending, [rows, runs].
-        sizes: how many classes have that count, [rows, runs].
-        spent: votes it takes to shave all runs up to this one down to the next, [rows, runs].
+        sizes: how many classes have this count, [rows, runs].
+        spent: how many votes reduce all runs up to this one to the count of the next, [rows, runs].
         log_tail: log Φ(−g/(√2 σ)) at every whole gap g, [gaps].
         cap: log(1 − 1/m).
     """
@@ -358,7 +359,9 @@ class Runs:
 
     @classmethod
     def of(cls, histograms: Counts, *, sigma: float, moves: int) -> Runs:
-        """Runs of whole-vote histograms [rows, classes], with tails for up to `moves` moves."""
+        """Return the runs of whole-vote histograms [rows, classes], with tails for up to
+        `moves` moves.
+        """
         ordered = -np.sort(-histograms, axis=1)
         winner, rest = ordered[:, 0], ordered[:, 1:]
         run = np.cumsum(np.diff(rest, axis=1, prepend=rest[:, :1]) != 0, axis=1)
@@ -380,11 +383,11 @@ class Runs:
 
     @property
     def losing(self) -> Ints:
-        """Σ_{i≥2} n(i) of each row: the votes there are to take away from the others."""
+        """Σ_{i≥2} n(i) of each row: how many votes can be taken from the other classes."""
         return np.asarray((self.others * self.sizes).sum(axis=1))
 
     def closer(self, rows: Ints, moves: Ints) -> Floats:
-        """log q of n*: the winner loses `moves` votes and the runner-up gains them.
+        """Return log q of n*: the winner loses `moves` votes and the runner-up gains them.
 
         The largest q within that distance (Proposition 19.1), while 2·moves ≤ n(1) − n(2).
         """
@@ -397,13 +400,14 @@ class Runs:
         )
 
     def apart(self, rows: Ints, moves: Ints) -> Floats:
-        """log q of n**: the winner gains `moves` votes, each taken from the current runner-up.
+        """Return log q of n**: the winner gains `moves` votes, each taken from the current
+        runner-up.
 
-        The smallest q within that distance (Proposition 19.2), while moves ≤ Σ_{i≥2} n(i). The
-        shaved classes end level, some of them one vote lower than the rest.
+        This is the smallest q within that distance (Proposition 19.2), if moves ≤ Σ_{i≥2} n(i). The
+        reduced classes end with equal counts, some of them one vote lower than the others.
         """
         others, sizes, spent = self.others[rows], self.sizes[rows], self.spent[rows]
-        # The runs that are shaved: all before the first whose cost exceeds the moves, and it.
+        # The reduced runs: all runs before the first whose cost exceeds the moves, and this run.
         last = np.minimum((spent <= moves[:, np.newaxis]).sum(axis=1), (sizes > 0).sum(axis=1) - 1)
         index = np.arange(rows.size)
         shaved = np.arange(others.shape[1]) <= last[:, np.newaxis]
@@ -420,7 +424,7 @@ class Runs:
         )
 
     def _log_q(self, gaps: Ints, weights: Ints) -> Floats:
-        """Proposition 7 on runs: log Σ weight·Φ(−gap/(√2 σ)), capped at log(1 − 1/m)."""
+        """Return Proposition 7 on runs: log Σ weight·Φ(−gap/(√2 σ)), capped at log(1 − 1/m)."""
         terms = self.log_tail[np.minimum(gaps, self.log_tail.size - 1)]
         terms[weights == 0] = -np.inf
         largest = terms.max(axis=1)
@@ -432,19 +436,19 @@ class Runs:
 def gnmax_local_sensitivity(
     counts: Counts, *, sigma: float, order: float, teachers: int, weights: Floats
 ) -> Floats:
-    """Σ_queries weight · max{LS̃(n') : dist(n, n') ≤ d} for GNMax, at every distance d.
+    """Return Σ_queries weight · max{LS̃(n') : dist(n, n') ≤ d} for GNMax, at every distance d.
 
-    Algorithm 4 with Theorem 20 (in the sum's use of it, Theorem 24). A row whose losing
-    votes are all gone is put on the plateau from the next distance on, as the figures of the paper
-    were computed; Algorithm 4, lines 19–22, keeps LS̃(q([n, 0, …, 0])) instead, which is smaller.
+    This is Algorithm 4 with Theorem 20 (as Theorem 24 uses it in a sum). If all losing votes of a
+    row are gone, the row counts as the plateau from the next distance on; the paper's figures were
+    computed so. Algorithm 4, lines 19–22, keeps LS̃(q([n, 0, …, 0])) instead, which is smaller.
     Both are β-smooth upper bounds.
 
     Args:
         counts: whole votes [queries, classes], each row at most `teachers`.
         sigma: standard deviation σ of GNMax's noise, in votes, from 0.1 to 1e9.
         order: Rényi order λ > 1.
-        teachers: how many teachers vote; the curve has as many distances, 0 … teachers − 1.
-        weights: factor at least 0 of each query, [queries].
+        teachers: the number of teachers; the curve has as many distances, 0 … teachers − 1.
+        weights: factor of each query, at least 0, [queries].
 
     Returns:
         [teachers], nats, non-decreasing. SECRET: it depends on the votes.
@@ -475,7 +479,7 @@ def gnmax_local_sensitivity(
 
 
 def _plan(runs: Runs, shape: Plateau, teachers: int) -> tuple[NDArray[np.bool_], Ints, Ints]:
-    """Rows that q rises for, and distances [start, stop): 0 before them, the plateau after."""
+    """Return the rows for which q rises, and the distances between 0 and the plateau."""
     everyone = np.arange(runs.winner.size)
     start, stop = np.zeros((2, everyone.size), dtype=np.int64)
     log_q = runs.apart(everyone, start)
@@ -488,7 +492,7 @@ def _plan(runs: Runs, shape: Plateau, teachers: int) -> tuple[NDArray[np.bool_],
     )
 
     # Lines 18–34: lower q until it falls below q0 or the losing votes run out. Until q is below
-    # B_U(q0) both ends of LS̃ are on the flat λ/σ²; the slack leaves doubt to the pricing.
+    # B_U(q0) both ends of LS̃ are on the flat λ/σ²; in doubt the slack keeps a pair for pricing.
     falling = everyone[log_q > shape.log_q0]
     near = float(shape.above(shape.log_q0)) + 1e-9
     for found, end in ((start, near), (stop, shape.log_q0)):
@@ -501,9 +505,9 @@ def _below(runs: Runs, end: float, rows: Ints, moves: Ints) -> NDArray[np.bool_]
 
 
 def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: Ints) -> Ints:
-    """The first distance in 0 … last[row] at which `holds` does, last[row] + 1 if it never does.
+    """Return the first distance in 0 … last[row] at which `holds` is true, else last[row] + 1.
 
-    `holds` must stay true once it is (q is monotone in the distance, Proposition 19).
+    `holds` must stay true once it is true (q is monotone in the distance, Proposition 19).
     """
     low = np.zeros(rows.size, dtype=np.int64)
     high = last[rows] + 1
@@ -516,7 +520,7 @@ def _first(holds: Callable[[Ints, Ints], NDArray[np.bool_]], rows: Ints, last: I
 
 
 def _pairs(rows: Ints, start: Ints, stop: Ints, width: int) -> Iterator[tuple[Ints, Ints]]:
-    """(rows, distances) of every pair that is neither 0 nor settled, in bounded blocks."""
+    """Yield (rows, distances) of every pair that is neither 0 nor on the plateau, in blocks."""
     ends = np.cumsum(stop[rows] - start[rows])
     pairs = int(ends[-1]) if rows.size else 0
     block = max(1, CELLS // (width + 2))

@@ -1,6 +1,6 @@
-"""Tables 1 and 2, computed again: how each row ended, shown as text, CSV and JSON.
+"""Tables 1 and 2, computed again: the result of each row, shown as text, CSV and JSON.
 
-Table 1 is the cost of the labels of a run, by the analysis of its day. Table 2 is the sanitized ε:
+Table 1 is the cost of the labels of a run, by the analysis of its time. Table 2 is the sanitized ε:
 as printed, as published, charged correctly, and the worst case.
 """
 
@@ -56,11 +56,11 @@ class RowResult:
     """One row of a reproduced table.
 
     Attributes:
-        status: how it ended. An `INVALID` row may hold those figures that do not depend on the
+        status: how the row ended. An `INVALID` row may hold the figures that do not depend on the
             condition.
         lines: cells of its lines in the printed table, without the name of its data.
-        data: the figures unrounded, fit for JSON; the reason where there are none.
-        notes: what a reader has to know, one sentence each.
+        data: the unrounded figures, fit for JSON, or the reason why there are none.
+        notes: remarks for the reader, one sentence each.
     """
 
     status: Status
@@ -70,16 +70,16 @@ class RowResult:
 
 
 Compute: TypeAlias = Callable[[TableRow, Sequence[Asked]], RowResult]
-"""Gives the result of a row whose votes are at hand."""
+"""Computes the result of a row whose votes were read."""
 
 
 def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: int) -> RowResult:
-    """Compute a row whose files may be absent or damaged; never a made-up figure.
+    """Compute a row whose files may be absent or damaged, without making up a figure.
 
     Args:
-        row: what the paper prints, or a sample.
-        folder: where its files should be.
-        compute: called where they can be read.
+        row: a row of the paper, or a sample.
+        folder: the folder of its files.
+        compute: called if all files can be read.
         blank: how many columns stand before the printed figures of a row that did not run.
     """
     absent = folder.absent(row.files)
@@ -102,19 +102,19 @@ def row_result(row: TableRow, folder: VoteFolder, compute: Compute, *, blank: in
 
 
 def in_flags(error: PateError) -> str:
-    """The message of an error, with flags for the parameters, which stand in backticks."""
+    """Return the message of an error, with command-line flags in place of `parameters`."""
     return re.sub(r"`(\w+)`", lambda found: f"--{found[1].replace('_', '-')}", str(error))
 
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A reproduced table.
+    """A table that was computed again.
 
     Attributes:
-        title: printed above it.
-        header: names of the columns; the first two are of words, the others of numbers.
-        results: what became of each row.
-        notes: what holds for all rows.
+        title: the line above it.
+        header: names of the columns; the first two hold words, the others numbers.
+        results: the result of each row.
+        notes: remarks on all rows.
     """
 
     title: str
@@ -124,7 +124,7 @@ class ResultTable:
 
     @property
     def exit_code(self) -> int:
-        """0 if a row ran; else 4 if a condition failed; else 3."""
+        """Return 0 if a row ran; else 4 if a condition failed; else 3."""
         ended = {result.status for result in self.results.values()}
         if Status.RAN in ended:
             return 0
@@ -132,14 +132,14 @@ class ResultTable:
 
     @property
     def all_notes(self) -> list[str]:
-        """Notes on the rows, then on the table."""
+        """Return the notes on the rows, then the notes on the table."""
         of_rows = [
             f"{row.name}: {note}" for row, result in self.results.items() for note in result.notes
         ]
         return [*of_rows, *self.notes]
 
     def text(self) -> str:
-        """Title, aligned lines and notes, for people."""
+        """Return title, aligned lines and notes, for people."""
         cells = self._cells
         widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
         cells.insert(1, tuple("-" * width for width in widths))
@@ -154,7 +154,7 @@ class ResultTable:
         return "\n".join([self.title, "", *lines, "", *notes]) + "\n"
 
     def json(self) -> str:
-        """The table unrounded, with the reason where a row has no figures."""
+        """Return the table unrounded; a row without figures has a reason."""
         rows = [
             {"row": row.name, "status": result.status.value, **result.data}
             for row, result in self.results.items()
@@ -163,14 +163,14 @@ class ResultTable:
         return json.dumps(content, indent=2, allow_nan=False) + "\n"
 
     def csv(self) -> str:
-        """The cells as they are printed, a line each; without the notes."""
+        """Return the cells as they are printed, one line per row, without the notes."""
         sink = io.StringIO()
         csv.writer(sink, lineterminator="\n").writerows(self._cells)
         return sink.getvalue()
 
     @property
     def _cells(self) -> list[tuple[str, ...]]:
-        """The header and every line, all of one length."""
+        """Return the header and every line, all of one length."""
         cells = [self.header]
         for row, result in self.results.items():
             names = (row.dataset, *("",) * (len(result.lines) - 1))
@@ -195,9 +195,9 @@ def table1(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
     """Compute Table 1.
 
     Args:
-        rows: all with printed figures to show beside, or none of them with any.
-        folder: where the votes are.
-        notes: what else the reader has to know.
+        rows: the rows; either all of them or none have printed figures.
+        folder: the folder of the votes.
+        notes: further remarks for the reader.
     """
     blank = len(_TABLE1) - _WORDS
     results = {row: row_result(row, folder, _row1, blank=blank) for row in rows}
@@ -208,14 +208,14 @@ def table1(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
 
 
 def best_epsilon(cost: Floats, orders: Sequence[float], delta: float) -> tuple[float, float]:
-    """The least ε that a cost [orders] in nats converts to, and the order it is at."""
+    """Return the smallest ε that a cost [orders] in nats converts to, and its order."""
     every = to_epsilon(cost, orders=orders, delta=delta)
     best = int(every.argmin())
     return float(every[best]), orders[best]
 
 
 def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[float, Floats]:
-    """Expected answers, and expected cost [orders] in nats, of rounds composed at each order."""
+    """Return expected answers, and expected cost [orders] in nats, of rounds composed by order."""
     answers, cost = 0.0, np.zeros(len(orders))
     for asked in rounds:
         threshold, sigma = asked.noise["threshold"], asked.noise["sigma1"]
@@ -226,7 +226,7 @@ def expected_run(rounds: Sequence[Asked], orders: Sequence[float]) -> tuple[floa
 
 
 def _row1(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
-    """A row that ran: its line, and its figures beside the printed ones."""
+    """Return a row that ran: its line, and its figures beside the printed ones."""
     asked, notes = sum(len(each.counts) for each in rounds), []
     laplace = row.aggregator == "LNMax"
     if laplace:
@@ -236,7 +236,7 @@ def _row1(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
         orders = TABLE_ORDERS
         answered, cost = expected_run(rounds, orders)
     epsilon, order = best_epsilon(cost, orders, row.delta)
-    # The printed ε of LNMax is rounded to two decimals, give or take one.
+    # The printed ε of LNMax is rounded to two decimals, up or down.
     if laplace and row.epsilon and rounds[0].authentic and abs(epsilon - row.epsilon) >= 0.015:
         last, _ = best_epsilon(cost[-1:], orders[-1:], row.delta)
         notes.append(
@@ -300,16 +300,16 @@ def table2(rows: Iterable[TableRow], folder: VoteFolder, notes: Iterable[str] = 
     """Compute Table 2.
 
     Args:
-        rows: what to compute.
-        folder: where the votes are.
-        notes: what else the reader has to know.
+        rows: the rows to compute.
+        folder: the folder of the votes.
+        notes: further remarks for the reader.
     """
     results = {row: row_result(row, folder, _row2, blank=0) for row in rows}
     return ResultTable("Table 2", _TABLE2, results, (*notes, *_NOTES2))
 
 
 def _row2(row: TableRow, rounds: Sequence[Asked]) -> RowResult:
-    """A line for every figure, the printed one first."""
+    """Return a line for every figure, the printed one first."""
     found = _figures(row, rounds)
     asked = sum(len(each.counts) for each in rounds)
     told = f"{found.expected_answers:.2f} of {asked} queries are expected to be answered"
@@ -359,7 +359,7 @@ def _figures(row: TableRow, rounds: Sequence[Asked]) -> _Figures:
 
 
 def _worst_case(rounds: Sequence[Asked], delta: float) -> float:
-    """ε of the labels whatever the votes, nats."""
+    """Return the worst-case ε of the labels, nats."""
     rows = []
     for asked in rounds:
         kind: Any = InteractiveGNMax if asked.student else ConfidentGNMax
@@ -371,7 +371,7 @@ def _worst_case(rounds: Sequence[Asked], delta: float) -> float:
 def _published_line(
     name: str, found: _Figures, release: PublishedRelease | None
 ) -> tuple[str, ...]:
-    """The paper's release; where a condition failed, the expectation alone."""
+    """Return the line of the paper's release; if a condition failed, the expectation alone."""
     labels = (f"{found.expected_epsilon:.3f}", f"{found.order:g}")
     if release is None:
         return (name, "condition fails", *labels, *("-",) * 3)

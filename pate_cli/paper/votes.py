@@ -1,8 +1,8 @@
 """The authors' vote files: downloaded, verified, and read from their folder.
 
-Each is verified before any is put in place, or none is. Nothing in the archive decides where bytes
-go. Regular files are taken by the last piece of their name, read into memory up to a limit, and
-written under our own names when their digests are right.
+All files are verified before one of them is put in place. The archive does not decide where bytes
+go: regular files are recognised by the last part of their name, read into memory up to a limit, and
+written under names from the code if their digests are right.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ _SILENCE = 30.0  # seconds without a byte after which a download is given up
 
 
 def fetch_votes(url: str, into: Path, expected: Mapping[str, str], most: int = 128 << 20) -> None:
-    """Put the expected files of a tar, gzipped or not, into a folder.
+    """Put the expected files of a tar archive, gzipped or not, into a folder.
 
-    Files that are there already are left alone; when all are, nothing is downloaded.
+    Files that exist already are left alone; if all exist, nothing is downloaded.
 
     Args:
         url: http, https or file address of the archive.
         into: the folder, made if absent.
         expected: file name → hex sha256.
-        most: bytes that are downloaded at most, and unpacked at most.
+        most: the largest number of bytes to download, and to unpack.
 
     Raises:
-        VoteError: the archive cannot be fetched, is damaged, or is not the one expected.
-        OutputError: the folder cannot be written, or holds another file of an expected name.
+        VoteError: the archive cannot be fetched, is damaged, or is not the expected one.
+        OutputError: the folder cannot be written, or holds another file with an expected name.
     """
     wanted = [name for name in expected if not (into / name).exists()]
     for name in set(expected) - set(wanted):
@@ -67,7 +67,7 @@ def fetch_votes(url: str, into: Path, expected: Mapping[str, str], most: int = 1
 
 
 def digest_of(content: bytes) -> str:
-    """Hex sha256 of the content of a file."""
+    """Return the hex sha256 of the content of a file."""
     return hashlib.sha256(content).hexdigest()
 
 
@@ -83,7 +83,7 @@ def _downloaded(url: str, most: int) -> bytes:
 
 
 def _unpacked(archive: bytes, names: Collection[str], most: int) -> dict[str, bytes]:
-    """The contents of these files, `most` bytes in total; VoteError unless all are there."""
+    """Return the contents of these files, `most` bytes in total; VoteError unless all are there."""
     found: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(archive), mode="r:*") as tar:
@@ -105,23 +105,23 @@ def _unpacked(archive: bytes, names: Collection[str], most: int) -> dict[str, by
 
 
 _NO_VOTES = re.compile(r"truth|label|student|records|queries|prior", re.IGNORECASE)
-# A softmax stored in single precision misses 1 by a little more than 1e-6 now and then.
+# A softmax in single precision sometimes differs from 1 by a little more than 1e-6.
 _SUM_TOLERANCE = 1e-4
 
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """One round with its votes at hand. SECRET.
+    """One round with its votes. SECRET.
 
     Attributes:
         file: name of the vote file.
         counts: votes on the first rows, [queries, classes].
         teachers: τ.
         noise: `threshold`, `sigma1` and `sigma2`, or `laplace_scale`, in votes.
-        scores: what the check compares to T, [queries].
-        student: whether there was one, whose probabilities were subtracted from the votes.
-        authentic: whether the file is the authors', None where that cannot be told.
-        remarks: what a reader has to know about the file.
+        scores: the scores that the check compares with T, [queries].
+        student: whether a student's probabilities were subtracted from the votes.
+        authentic: whether the file is the authors', None if this is unknown.
+        remarks: remarks on the file for the reader.
     """
 
     file: str
@@ -135,7 +135,7 @@ class Asked:
 
     @property
     def described(self) -> dict[str, Any]:
-        """The round without its votes, JSON-ready."""
+        """Return the round without its votes, JSON-ready."""
         queries, classes = self.counts.shape
         return {
             "file": self.file,
@@ -161,13 +161,13 @@ class VoteFolder:
     sha256: Mapping[str, str]
 
     def names(self) -> tuple[str, ...]:
-        """Names of the vote files (.parquet, .npy) here, in order.
+        """Return the names of the vote files (.parquet, .npy) in the folder, in order.
 
         Files with "truth", "label", "student", "records", "queries" or "prior" in their names are
-        passed over.
+        left out.
 
         Raises:
-            VoteError: no folder, or no vote file in it.
+            VoteError: there is no such folder, or no vote file in it.
         """
         if not self.path.is_dir():
             raise VoteError(f"{self.path}: no such folder; give --votes DIR")
@@ -178,7 +178,7 @@ class VoteFolder:
         return names
 
     def absent(self, names: Iterable[str]) -> tuple[str, ...]:
-        """Names that are not files here."""
+        """Return the names that are not files in this folder."""
         return tuple(name for name in names if not (self.path / name).is_file())
 
     def ask(self, round_: RoundOfRow) -> Asked:
@@ -188,7 +188,7 @@ class VoteFolder:
             VoteError: votes or predictions cannot be read, or do not fit one another.
         """
         source = self.path / round_.votes
-        # Nothing tells an array of counts from one of labels; all arrays here are counts.
+        # Nothing tells an array of counts from an array of labels; all arrays here are counts.
         layout = Layout.COUNTS if source.suffix == ".npy" else None
         with open_votes(source, layout=layout) as file:
             batches = [dense(batch.counts) for batch in file.batches(limit=round_.queries)]
@@ -220,7 +220,7 @@ class VoteFolder:
 
 
 def _predictions(source: Path, shape: tuple[int, ...]) -> Floats:
-    """A student's class probabilities for the queries of a round, [queries, classes]."""
+    """Return a student's class probabilities for the queries of a round, [queries, classes]."""
     try:
         with source.open("rb") as file:
             found = np.lib.format.read_array(file, allow_pickle=False)

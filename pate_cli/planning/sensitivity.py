@@ -19,7 +19,7 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning import words
 from pate_cli.planning.sanitized import BestRelease, best_release
-from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
+from pate_cli.run.fold import AskedRows, OnCounts
 
 # As far from the votes the most that they could cost is told; a release test looks at 64.
 _NEAR = 256
@@ -39,7 +39,7 @@ def price_votes(
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
-    for part in votes.over(mechanism, OnCounts(TallyCells(States(mechanism, table.grid).of))):
+    for part in votes.over(mechanism, OnCounts(States(mechanism, table.grid).tally)):
         parts.add(part)
     tally = parts.total
     distances = np.arange(distances_for(beta, teachers=mechanism.teachers))

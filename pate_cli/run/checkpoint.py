@@ -58,20 +58,16 @@ class Checkpoint:
         place, begun, name = Path(folder), Path(folder, _RUN), public_name(folder)
         with writing(name):
             place.mkdir(mode=0o700, exist_ok=True)
-            found = place.stat()
-            if hasattr(os, "getuid") and (
-                stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != os.getuid()
-            ):
+            found, own = place.stat(), getattr(os, "getuid", lambda: None)()
+            if own is not None and (stat.S_IMODE(found.st_mode) & 0o077 or found.st_uid != own):
                 raise OutputError(
                     f"{name} is open to others, and a checkpoint holds the run's key; make it "
                     f"yours alone (chmod 700 {name})"
                 )
             if begun.exists():
-                return cls(place, _decoded(begun.read_bytes(), run, place))
-            if any(not entry.name.startswith(".pate-") for entry in place.iterdir()):
-                raise OutputError(
-                    f"{name} is not empty and no checkpoint; give a folder of its own"
-                )
+                return cls(place, _decoded(begun.read_bytes(), run, name))
+            if not all(entry.name.startswith(".pate-") for entry in place.iterdir()):
+                raise OutputError(f"{name} is not empty and no checkpoint; give another folder")
         key = RunKey.of(seed)
         known = _RunFile(run, key.secret.hex(), None if seed is None else f"{seed:x}")
         with Outputs() as out:
@@ -104,8 +100,7 @@ class Checkpoint:
             # Two processes that go on with one run never share a draft.
             draft = path.with_suffix(f".{secrets.token_hex(8)}.tmp")
             with os.fdopen(os.open(draft, NEW, 0o600), "wb") as file:
-                file.write(self._sealed(start, content))
-                file.write(content)
+                file.write(self._sealed(start, content) + content)
             draft.replace(path)
 
     def end(self) -> None:
@@ -118,10 +113,10 @@ class Checkpoint:
             for pattern in (".pate-*", "piece-*", _RUN):
                 for ours in self.folder.glob(pattern):
                     ours.unlink(missing_ok=True)
-            # Whatever else was put here, such as the labels, stays; another process may be first.
-            if self.folder.exists() and not any(self.folder.iterdir()):
+            # Whatever else was put here, such as the labels, stays.
+            if not any(self.folder.iterdir()):
                 self.folder.rmdir()
-        except FileNotFoundError:
+        except FileNotFoundError:  # another process was first
             pass
         except OSError as error:
             raise OutputError(
@@ -150,21 +145,20 @@ class _RunFile:
     seed: str | None
 
 
-def _decoded(content: bytes, run: str, place: Path) -> RunKey:
+def _decoded(content: bytes, run: str, name: str) -> RunKey:
     """Return the key of the run that a checkpoint is of, which must be this one."""
     try:
         known = _FORM.read(_RunFile, content)
-        key = RunKey(
-            bytes.fromhex(known.secret), None if known.seed is None else int(known.seed, 16)
-        )
+        seed = None if known.seed is None else int(known.seed, 16)
+        key = RunKey(bytes.fromhex(known.secret), seed)
     except (LedgerError, ValueError) as error:
         raise OutputError(
-            f"{public_name(place)} holds no checkpoint that this version of pate reads ({error}); "
+            f"{name} holds no checkpoint that this version of pate reads ({error}); "
             "give another folder"
         ) from None
     if known.run != run:
         raise UsageError(
-            f"the checkpoint in {public_name(place)} is of a run with other flags or other votes; "
+            f"the checkpoint in {name} is of a run with other flags or other votes; "
             "go on with those, or give another folder"
         )
     return key

@@ -13,10 +13,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import numpy as np
 
-from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import Histograms, Ints, SparseCounts
 from pate_cli.core.errors import VoteError
-from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
+from pate_cli.mechanisms.base import Mechanism
 from pate_cli.run.checkpoint import Checkpoint
 from pate_cli.run.engine import Engine, Processes, here
 from pate_cli.votes.vote_file import VoteBatch, VoteFile
@@ -51,6 +50,7 @@ class AskedRows:
     queries: int
     engine: Engine = here
     progress: Callable[[int], None] = nothing_seen
+    _remember: bool = field(default=False, init=False, repr=False)
     _seen: dict[int, bytes] = field(default_factory=dict, init=False, repr=False)
 
     def read(self, mechanism: Mechanism) -> None:
@@ -62,7 +62,8 @@ class AskedRows:
         Raises:
             VoteError: at the first row that is no vote, or that the mechanism cannot be bound to.
         """
-        for _ in self.over(mechanism, _nothing, remember=True):
+        self._remember = True
+        for _ in self.over(mechanism, _nothing):
             pass
 
     def over(
@@ -72,7 +73,6 @@ class AskedRows:
         *,
         in_order: bool = False,
         checkpoint: Checkpoint | None = None,
-        remember: bool = False,
     ) -> Iterator[_Found]:
         """Yield what is made of every batch, in order.
 
@@ -82,12 +82,11 @@ class AskedRows:
             in_order: `per_batch` must see the batches one after the other, in this process. They
                 cannot be taken up in the middle, so no checkpoint keeps them.
             checkpoint: where finished ranges are kept, and found again.
-            remember: remember the votes; those that were `read` before are known already.
 
         Raises:
             VoteError: at the first row that is no vote, or where votes have changed since `read`.
         """
-        task = _Range(self.file, mechanism, per_batch, remember=remember or bool(self._seen))
+        task = _Range(self.file, mechanism, per_batch, self._remember)
         ranges = self.file.ranges(limit=self.queries, entries=_ENTRIES)
         kept = None if in_order else checkpoint
         # Settled once: another process may go on with the same run, and end it, at the same time.
@@ -98,7 +97,7 @@ class AskedRows:
             found = None if kept is None or rows not in there else kept.find(rows[0])
             if found is None:
                 found, digest = task(rows) if rows in there else next(fresh)
-                if task.remember and self._seen.setdefault(rows[0], digest) != digest:
+                if self._remember and self._seen.setdefault(rows[0], digest) != digest:
                     name, (start, stop) = self.file.name, rows
                     raise VoteError(f"{name}: rows {start} to {stop - 1} changed while read")
                 if kept is not None:
@@ -108,12 +107,12 @@ class AskedRows:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of the votes, in hexadecimal; to be asked after `read`. SECRET."""
+        """Return the SHA-256 of the votes that were `read`, in hexadecimal. SECRET."""
         return hashlib.sha256(b"".join(self._seen.values())).hexdigest()
 
     @property
     def _engine(self) -> Engine:
-        """The engine, or this process where the way to another one is not worth it."""
+        """Return the engine, or this process where the way to another one is not worth it."""
         entries = self.queries * min(self.file.classes, self.file.width)
         near = isinstance(self.engine, Processes) and entries < _WORTH
         return here if near or not self.file.portable else self.engine
@@ -139,22 +138,6 @@ class OnCounts(Generic[_Found]):
 
 
 @dataclass(frozen=True)
-class TallyCells:
-    """Task that counts histograms by what decides their cost.
-
-    Attributes:
-        of: returns the cells of scores or other states, [queries, numbers], of histograms and the
-            mechanism bound to their rows, as `States.of` does.
-    """
-
-    of: Callable[[Any, Histograms], Ints]
-
-    def __call__(self, mechanism: ScoredMechanism, counts: Histograms) -> Tally:
-        """Return the tally of a batch."""
-        return Tally.of(self.of(mechanism, counts))
-
-
-@dataclass(frozen=True)
 class _Range:
     """The work on one range, and a digest of its votes where those are remembered."""
 
@@ -177,7 +160,7 @@ class _Range:
 def _update(digest: Any, batch: VoteBatch) -> None:
     """Add the votes and ids of a batch to a digest."""
     counts, ids = batch.counts, batch.ids
-    for array in counts.entries if isinstance(counts, SparseCounts) else (counts,):
+    for array in (counts.labels, counts.counts) if isinstance(counts, SparseCounts) else (counts,):
         digest.update(_packed(array))
     digest.update(ids.data if isinstance(ids, np.ndarray) else "\0".join(ids).encode())
 

@@ -30,7 +30,7 @@ from pate_cli.disclosure.target import States
 from pate_cli.labels.labels import QUERY_ID, Labels, not_asked
 from pate_cli.mechanisms.base import Labeller, Mechanism, ScoredMechanism
 from pate_cli.run.checkpoint import Checkpoint
-from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
+from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.run.publication import Publication
 from pate_cli.votes.facts import PLAIN, Facts
 from pate_cli.votes.vote_file import VoteBatch
@@ -56,7 +56,7 @@ class Drawn:
 
     @property
     def answers(self) -> int:
-        """How many labels the teachers gave."""
+        """Return how many labels the teachers gave."""
         return int(np.count_nonzero(self.sources == _TEACHERS))
 
     def until(self, left: int) -> Drawn:
@@ -212,7 +212,7 @@ class LedgerAccount:
     @property
     def keep(self) -> Keep:
         """Return what is applied to every batch, wherever that is labelled."""
-        return TallyCells(States(self._mechanism, self._table.grid).of)
+        return States(self._mechanism, self._table.grid).tally
 
     def add(self, kept: Any) -> None:
         """Charge what was kept of a batch; batches come in order."""
@@ -252,7 +252,7 @@ def release_test(rows: AskedRows, mechanism: Mechanism, settings: Settings, key:
     states, orders = target.states(mechanism), np.array(target.test_orders)
     counted = TallySum()
     ceiling = mechanism.worst_rdp(queries=queries, answers=settings.max_answers, orders=orders)
-    for tally in rows.over(mechanism, OnCounts(TallyCells(states.of))):
+    for tally in rows.over(mechanism, OnCounts(states.tally)):
         counted.add(tally)
     votes, priced = counted.total, 0.0
     if votes.queries != queries:

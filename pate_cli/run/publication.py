@@ -69,7 +69,7 @@ class Destination:
 
     @property
     def kind(self) -> LabelFormat:
-        """The format of the file of labels."""
+        """Return the format of the file of labels."""
         return LabelFormat(self.label_format or LabelFormat.from_path(public_name(self.labels)))
 
     def reserve(
@@ -116,7 +116,7 @@ class Publication:
         return None if self._to is None else self._to.ledger
 
     def check(self, file: VoteFile) -> None:
-        """UsageError or ParameterError where it does not go with these votes or replaces them."""
+        """Raise UsageError or ParameterError where it does not go with these votes."""
         check_id_column(file.facts.id_column or QUERY_ID)
         self._vocabulary = file.names if file.unlisted else None
         if self._to is not None:
@@ -125,7 +125,7 @@ class Publication:
                 refuse_names(self._to.kind)
 
     def try_out(self, rows: int) -> None:
-        """OutputError where labels of so many rows cannot be written; asked before paying."""
+        """Raise OutputError where labels of so many rows cannot be written; asked before paying."""
         if self._to is not None:
             size = rows * FORMATS[self._to.kind].least_bytes
             self._out.try_out({fspath(self._to.labels): size})

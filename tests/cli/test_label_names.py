@@ -60,7 +60,7 @@ def test_votes_in_words_give_labels_in_words(pate, ballots, numbers, folder):
         (
             ["--label-names", WORDS, "--classes", 3],
             2,
-            "--classes is 3, but --label-names are 4",
+            "--classes is 3, but there are 4 --label-names",
         ),
         ([], 3, "is of type text"),
     ],

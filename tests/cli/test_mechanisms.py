@@ -71,7 +71,7 @@ def test_sure_students_are_reinforced_and_their_labels_say_so(ran, student, shar
 
 
 PREDICTED = "the student's predictions in student.parquet"
-NO_SUM = "has no probabilities that sum to 1 within 1e-6; give a softmax, or predict_proba"
+NO_SUM = "must hold probabilities that sum to 1 within 1e-6, as from softmax or predict_proba"
 
 
 def with_row(row, value):
@@ -91,13 +91,13 @@ BAD_STUDENTS = {
     "missing row": (
         lambda values: values[:41],
         None,
-        f"{PREDICTED}: ends at row 40, the votes go on to row 59; give a row a query, or a "
-        "column `query_id`",
+        f"{PREDICTED}: ends at row 40, but the votes go on to row 59; "
+        "give one row per query, or query_id",
     ),
     "missing id": (
         lambda values: values[:41],
         range(41),
-        f"{PREDICTED}: row 41 has a query without any",
+        f"{PREDICTED}: row 41 belongs to a query without predictions",
     ),
     "id twice": (
         lambda values: values,

@@ -120,7 +120,7 @@ def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
         (
             ("-o", "l.npy", "--classes", 8),
             2,
-            "--classes 8: each label has two, yes and no",
+            "--classes is 8, but each label is yes or no",
         ),
     ],
 )

@@ -85,8 +85,8 @@ def test_texts_names_and_guesses(pate):
     [
         ("{", "line 2: no query: it is not valid JSON"),
         ("[1]", "line 2: no query: a line is an object"),
-        ('{"counts": [1, 2]}', "line 2: query 0: 2 counts for 3 classes"),
-        ('{"counts": [300, 0, 0], "id": "x"}', "line 2: query 'x': more votes than the 250"),
+        ('{"counts": [1, 2]}', "line 2: query 0: got 2 counts for 3 classes"),
+        ('{"counts": [300, 0, 0], "id": "x"}', "line 2: query 'x': the query has more votes than"),
         ('{"count": [1, 2]}', "line 2: no query: its fields are counts, id, prior, votes"),
         ('{"id": "x"}', "line 2: no query: it has either counts or votes"),
         ('{"counts": [1, 2, 3], "votes": []}', "line 2: no query: it has either"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 
 import pytest
 
@@ -107,14 +106,3 @@ def test_a_lower_limit_of_the_user_stays():
         )
         == ["True"] * 2
     )
-
-
-def test_threads_of_a_library_read_without_a_limit():
-    """Nothing is counted where nobody asked for the bound."""
-    before = limit()
-    threads = [threading.Thread(target=lambda: list(each_bounded(range(9)))) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert limit() == before

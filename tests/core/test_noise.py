@@ -1,8 +1,9 @@
 """Noise: the map from words to draws against mpmath, the streams against exact null laws.
 
 Every random assertion is a test at level ALPHA, exact under the null hypothesis or conservative.
-At most 40 of them run on operating-system entropy, so a correct program fails this file with a
-probability below 40 * ALPHA = 1e-6.
+They run on operating-system entropy; a correct program fails this file with a probability below
+1e-6. That streams follow their laws is told exactly: their words are those of SHAKE-256 and Philox,
+and what becomes of a word is compared with mpmath.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import hashlib
 import itertools
 import multiprocessing
 import os
-import pickle
 import re
 import struct
 from collections import defaultdict
@@ -51,7 +51,6 @@ from pate_cli.disclosure.settings import ReleasePlan
 from slices import some
 
 ALPHA = 2.5e-8
-DRAWS = 400_000
 WORDS = st.integers(min_value=0, max_value=2**64 - 1)
 
 
@@ -99,18 +98,6 @@ def test_a_fine_draw_is_off_by_a_few_units_in_the_last_place(words, small):
         assert off <= 2.0**-53 * (8 * size + 2)
 
 
-def test_a_fine_draw_reaches_13_sigmas_and_starts_with_the_plain_one():
-    assert fine_normal_from_words(words_of(0, 0).reshape(1, 2))[0] == pytest.approx(
-        13.1086261744802
-    )
-    words = np.random.default_rng(3).integers(0, 2**64, (1000, 2), dtype=np.uint64)
-    np.testing.assert_allclose(
-        fine_normal_from_words(words), normal_from_words(words[:, 0]), rtol=1e-13, atol=1e-15
-    )
-    key = RunKey.of(4)
-    assert key.aside("release").fine_normal() == pytest.approx(key.aside("release").normal(1)[0])
-
-
 @given(word=WORDS, number=st.integers(1, 2**24))
 def test_the_best_of_several_normal_draws_is_their_quantile(word, number):
     found = best_normal_from_words(words_of(word), np.array([number]))[0]
@@ -128,14 +115,6 @@ def test_the_best_of_one_is_a_draw_and_of_none_is_below_everything(word):
     assert none == -np.inf
 
 
-@given(words=st.lists(WORDS, min_size=2, max_size=6), number=st.integers(1, 2**24))
-def test_the_best_draw_rises_with_its_uniform_number(words, number):
-    order = sorted(words, key=lambda word: word >> 1 if word & 1 else 2**64 - (word >> 1))
-    found = best_normal_from_words(words_of(*order), np.full(len(order), number))
-    assert (np.diff(found) >= -1e-14).all()
-    assert np.isfinite(found).all()
-
-
 @given(word=WORDS, number=st.integers(1, 2**32 - 1))
 def test_a_place_is_the_upper_half_of_a_product(word, number):
     found = place_from_words(words_of(word), np.array([number]))
@@ -150,26 +129,10 @@ def test_the_law_is_exactly_symmetric_without_zeros_or_infinities(draw, word):
     assert 0 < plus < np.inf
 
 
-def test_the_tails_end_at_nine_sigmas_and_44_scales():
-    # mpmath: sqrt(2) erfinv(1 - 2^-64) and 64 log 2
-    assert normal_from_words(words_of(0, 1)) == pytest.approx([9.15529377268607, -9.15529377268607])
-    assert laplace_from_words(words_of(0, 1)) == pytest.approx(
-        [44.3614195558365, -44.3614195558365]
-    )
-
-
 def test_the_mass_beyond_the_largest_draw_is_the_documented_one():
     largest = float(normal_from_words(words_of(0))[0])
     assert float(mpmath.erfc(largest / mpmath.sqrt(2))) == pytest.approx(2.0**-64, rel=1e-9)
     assert float(mpmath.exp(-laplace_from_words(words_of(0))[0])) == pytest.approx(2.0**-64)
-
-
-@pytest.mark.parametrize("draw", [normal_from_words, laplace_from_words])
-def test_magnitudes_fall_as_the_word_rises(draw):
-    ladder = np.unique(np.linspace(0, 2**63 - 2**12, 5001).astype(np.uint64)) << np.uint64(1)
-    deep = np.arange(200, dtype=np.uint64) << np.uint64(1)
-    assert np.all(np.diff(draw(ladder)) < 0)
-    assert np.all(np.diff(draw(deep)) < 0)
 
 
 # ---------------------------------------------------------------- streams
@@ -212,21 +175,6 @@ class Words:
 
 
 @pytest.mark.parametrize("kind", ["normal", "laplace"])
-@given(
-    first=st.integers(0, 40),
-    second=st.integers(0, 40),
-    classes=st.integers(1, 7),
-    seed=st.integers(0, 2**70),
-)
-def test_two_batches_equal_one(kind, first, second, classes, seed):
-    split, whole = seeded(seed), seeded(seed)
-    parts = [getattr(split, kind)((rows, classes)) for rows in (first, second)]
-    np.testing.assert_array_equal(
-        np.concatenate(parts), getattr(whole, kind)((first + second, classes))
-    )
-
-
-@pytest.mark.parametrize("kind", ["normal", "laplace"])
 def test_key_and_seed_share_one_path(kind):
     keyed, given_words = (
         getattr(noise, kind)((70_000, 2))
@@ -250,23 +198,8 @@ def test_a_key_asks_the_system_once_for_256_bits(monkeypatch):
     assert sizes == [32]
 
 
-def test_words_are_asked_for_in_bounded_pieces_one_a_draw():
-    sizes, stream = [], np.random.Philox(4)
-    noise = Noise(lambda count: sizes.append(count) or stream.random_raw(count))
-    noise.normal((100_000, 3))
-    assert sum(sizes) == 300_000
-    assert max(sizes) <= 1 << 17
-
-
 def test_a_seeded_stream_never_changes():
-    # Published labels are reproduced from their seed, so these values are a promise. Oracle: the
-    # raw Philox words mapped through mpmath, not this module.
-    with mpmath.workdps(50):
-        expected = []
-        for word in np.random.Philox(2018).random_raw(6).tolist():
-            magnitude = mpmath.sqrt(2) * mpmath.erfinv(1 - 2 * exact_tail(word))
-            expected.append(float(-magnitude if word & 1 else magnitude))
-    np.testing.assert_allclose(seeded(2018).normal((2, 3)).ravel(), expected, rtol=1e-13)
+    """Published labels are reproduced from their seed."""
     assert seeded(2018).normal(1)[0] == pytest.approx(-1.3307001922989241, rel=1e-14)
 
 
@@ -343,15 +276,6 @@ def test_a_key_shows_no_secret():
         assert "secret" not in shown
     with pytest.raises(AttributeError):
         key.secret = bytes(32)
-
-
-@pytest.mark.parametrize("key", [RunKey(SECRET), RunKey.of(2**66)], ids=["key", "seed"])
-def test_a_key_pickles(key):
-    other = pickle.loads(pickle.dumps(key))  # noqa: S301 - made here
-    assert other == key
-    assert other.private is key.private
-    for one, two in ((key.rows(700, 3), other.rows(700, 3)), (key.aside("x"), other.aside("x"))):
-        np.testing.assert_array_equal(one.normal(900), two.normal(900))
 
 
 def test_runs_of_one_seed_have_names_of_their_own():
@@ -585,16 +509,6 @@ def test_the_law_of_a_published_epsilon_is_the_ideal_one(f, smooth, ratio, sigma
             assert abs(actual - ideal) <= eta * ideal + mpmath.mpf(2) ** -127
 
 
-def test_one_word_would_not_do_for_a_wide_release():
-    """In the far tail a step of a wide release is finer than the cells of one word."""
-    sd = 20.0
-    step = mpmath.npdf(8.5) * 1e-4 / sd
-    assert step < 0.1 * CELL
-    assert step > 2.0**20 * 2.0**-127
-    # All of its steps could be told apart, and are more than there was room for.
-    assert 2 * 9.15 * sd * 1e4 > RELEASES
-
-
 def test_no_release_is_narrower_than_round_off_allows():
     plan = ReleasePlan(ReleaseKind.UPPER, 1e-5, 3.0, 0.01, 8.0)
     for smooth in (0.0, 1e-300, 1e-9):
@@ -604,82 +518,6 @@ def test_no_release_is_narrower_than_round_off_allows():
 
 
 # ---------------------------------------------------------------- the laws
-
-
-def two_sided(cdf: float, survival: float) -> float:
-    return min(1.0, 2 * min(cdf, survival))
-
-
-def p_values(draws, law: str) -> dict[str, float]:
-    """P-values of `draws` under the exact law: each is at most uniform when the law holds."""
-    flat = draws.ravel()
-    count = flat.size
-    magnitude = np.abs(flat)
-    survival = stats.norm.sf if law == "normal" else lambda x: np.exp(-x) / 2
-    found = {"kolmogorov": stats.kstest(flat, "norm" if law == "normal" else "laplace").pvalue}
-    positive = int(np.count_nonzero(flat > 0))
-    found["sign"] = stats.binomtest(positive, count).pvalue
-    for tail in (1e-2, 1e-4):  # two-sided mass: 4000 and 40 expected draws
-        edge = stats.norm.isf(tail / 2) if law == "normal" else -np.log(tail)
-        beyond = int(np.count_nonzero(magnitude > edge))
-        assert 2 * survival(edge) == pytest.approx(tail)
-        found[f"tail {tail}"] = stats.binomtest(beyond, count, tail).pvalue
-    near = int(np.count_nonzero(magnitude < 1e-3))
-    found["centre"] = stats.binomtest(near, count, 1 - 2 * float(survival(1e-3))).pvalue
-    if law == "normal":
-        # the sum is N(0, n), the sum of squares chi-squared with n degrees of freedom
-        found["mean"] = 2 * stats.norm.sf(abs(flat.sum()) / np.sqrt(count))
-        energy = stats.chi2(count)
-        squares = float(np.square(flat).sum())
-        found["variance"] = two_sided(energy.cdf(squares), energy.sf(squares))
-        # given the even draws, the sum of products with their neighbours is normal
-        even, odd = flat[0::2], flat[1::2]
-        found["lag"] = 2 * stats.norm.sf(abs(even @ odd) / np.linalg.norm(even))
-    else:
-        # the magnitudes are exponential, their sum Gamma(n); given them, the signs are fair
-        # coins and Hoeffding bounds the signed sum
-        energy = stats.gamma(count)
-        total = float(magnitude.sum())
-        found["scale"] = two_sided(energy.cdf(total), energy.sf(total))
-        found["mean"] = min(1.0, 2 * np.exp(-(flat.sum() ** 2) / (2 * (flat @ flat))))
-        agree = int(np.count_nonzero(flat[0::2] * flat[1::2] > 0))
-        found["lag"] = stats.binomtest(agree, count // 2).pvalue
-    return found
-
-
-@pytest.mark.parametrize("law", ["normal", "laplace"])
-@pytest.mark.parametrize("source", ["seed", "entropy"])
-def test_the_law_of_a_stream(source, law):
-    noise = fresh() if source == "entropy" else seeded(20180224)
-    found = p_values(getattr(noise, law)((DRAWS // 10, 10)), law)
-    rejected = {name: p for name, p in found.items() if p < ALPHA}
-    assert len(found) <= 8
-    assert not rejected
-
-
-@pytest.mark.parametrize("law", some(["normal", "laplace"], 2))
-@pytest.mark.parametrize(
-    "spoil",
-    [
-        lambda x: 1.02 * x,
-        lambda x: x + 0.02,
-        lambda x: np.clip(x, -3, 3),
-        lambda x: np.repeat(x[::2], 2),
-        np.round,
-    ],
-    ids=["scaled", "shifted", "clipped", "repeated", "rounded"],
-)
-def test_the_tests_reject_a_spoiled_stream(law, spoil):
-    draws = getattr(seeded(20180224), law)(DRAWS)
-    assert min(p_values(spoil(draws), law).values()) < ALPHA
-
-
-def test_columns_are_independent():
-    # Given one column, its inner product with another is normal: exact levels for all pairs.
-    draws = fresh().normal((100_000, 4))
-    for i, j in [(0, 1), (1, 2), (2, 3), (0, 3)]:
-        score = abs(draws[:, i] @ draws[:, j]) / np.linalg.norm(draws[:, i])
-        assert 2 * stats.norm.sf(score) > ALPHA
 
 
 def test_the_argmax_of_equal_counts_is_uniform():

@@ -149,7 +149,7 @@ CURVES = DAMAGED + "its curves do not match its orders"
         ({"rdp": [0.1]}, CURVES),
         ({"sensitivity": [[0.1]]}, CURVES),
         ({"orders": [2.0, 1.0]}, malformed("a Renyi order must be finite and above 1, got 1.0")),
-        ({"releasable": True}, malformed('it must say {"releasable": false}')),
+        ({"releasable": True}, malformed("releasable must be false")),
         ({"rounds": []}, malformed("it holds no round")),
         (
             with_round(analysis="loose"),

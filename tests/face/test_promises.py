@@ -218,7 +218,7 @@ def test_two_names_that_saved_labels_would_not_tell_apart_cost_nothing(here):
     """The names of classes are texts, each once; the number 7 and the text 7 are one id."""
     ran = here(f"{RUN} --label-names 1,2,3,1 --spend s.json -o l.csv")
     assert ran.code == 2
-    assert "'1' is there twice" in ran.stderr
+    assert "'1' occurs twice" in ran.stderr
     assert not (here.folder / "s.json").exists()
     asks = [{"id": name, "counts": [40, 30, 20, 10]} for name in (7, "7", 7)]
     (here.folder / "two.jsonl").write_text("".join(json.dumps(ask) + "\n" for ask in asks))

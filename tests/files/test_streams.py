@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
@@ -127,18 +126,6 @@ def test_standard_output_comes_last(tmp_path, capfdbinary, name):
     assert capfdbinary.readouterr().out == b"\x00report\n"
 
 
-def test_standard_output_in_memory(capsysbinary, fails):
-    def body(out):
-        out.reserve("-")
-        out.write("-", b"report\n")
-        raise KeyboardInterrupt
-
-    fails(KeyboardInterrupt, body)
-    assert capsysbinary.readouterr().out == b""
-    write("-", content=b"report\n")
-    assert capsysbinary.readouterr().out == b"report\n"
-
-
 @pytest.mark.parametrize("other", ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
 def test_standard_output_takes_one_output(other, fails):
     def body(out):
@@ -183,16 +170,3 @@ def test_a_reader_that_left_is_a_broken_pipe_and_the_files_stay(tmp_path, run_ch
         os.close(write)
     assert child.stderr == "True broken pipe\n"
     assert names(tmp_path) == ["a"]
-
-
-def test_a_disk_without_room_to_hold_back_is_told_at_once(tmp_path, run_child):
-    body = [
-        "import resource",
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))",
-        "out.reserve('-')",
-        "out.try_out({'-': 1 << 21})",
-    ]
-    child = run_child(body, cwd=tmp_path, stdout=subprocess.DEVNULL)
-    assert child.stderr.startswith(
-        f"False cannot write standard output: {os.strerror(errno.EFBIG)}"
-    )

@@ -169,8 +169,8 @@ def _only_the_newest_run() -> list[Place]:
 def _another_question() -> list[Place]:
     decode = checkpoint._decoded
 
-    def decoded(content: bytes, run: str, place: Path) -> RunKey:
-        return decode(content, json.loads(content)["run"], place)
+    def decoded(content: bytes, run: str, name: str) -> RunKey:
+        return decode(content, json.loads(content)["run"], name)
 
     return [(checkpoint, "_decoded", decoded)]
 

@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import pate_cli as pate
 from kills.runs import A_RANGE, CLASSES, CONFIDENT, ROWS, in_place, votes_in, words
 from pate_cli.cli.app import app
-from pate_cli.core.errors import OutputError, UsageError
+from pate_cli.core.errors import OutputError
 from pate_cli.run import fold
 from pate_cli.run.checkpoint import Checkpoint
 from refusals import refusal
@@ -121,15 +121,6 @@ def test_other_votes_are_refused(row, here, tmp_path, cut, votes):
     assert state(here / "kept") == before
 
 
-def test_another_seed_or_cost_of_a_test_that_fails_is_refused(votes, here, monkeypatch):
-    asked = {"threshold": 40.0, "sigma1": 12.0, "sigma2": 6.0, "bound": "two-tail", "seed": 3}
-    asked |= {"target_epsilon": 7.0, "max_queries": ROWS, "checkpoint": "kept"}
-    monkeypatch.setattr(Checkpoint, "end", lambda self: None)
-    pate.aggregate(votes, **asked)
-    for other in ({"seed": 4}, {"refusal_epsilon": 3.0}):
-        assert "other flags" in refusal(UsageError, pate.aggregate, votes, **(asked | other))
-
-
 # ---------------------------------------------------------------- a folder that is not as it was
 
 
@@ -169,20 +160,6 @@ def test_it_is_its_owners_alone_and_goes_in_the_end(votes, here, cut):
     assert {stat.S_IMODE(path.stat().st_mode) for path in (here / "kept").iterdir()} == {0o600}
     (here / "kept" / "piece-0.0123456789abcdef.tmp").touch()  # of a process that was killed
     same_answer(votes, here, found)
-
-
-@pytest.mark.parametrize(
-    "content", [b"", b"{", b"[]", b"\xff\xfe", b"null", b'{"kind": "pate-checkpoint"}']
-)
-def test_a_damaged_run_is_refused(content, votes, here, cut):
-    cut()
-    (here / "kept" / "run.json").write_bytes(content)
-    before = state(here / "kept")
-    done = run(words(votes, "plain"))
-    assert done.exit_code == 6
-    assert "holds no checkpoint that this version of pate reads" in done.stderr
-    assert state(here / "kept") == before
-    assert in_place(here) == {}
 
 
 def flipped(data, at, bit=0):

@@ -11,13 +11,12 @@ import pytest
 
 from beside import a_student
 from changes import unseen
-from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import VoteError
 from pate_cli.core.noise import Noise, RunKey
 from pate_cli.core.words import Bound, ReleaseKind
 from pate_cli.disclosure.settings import ReleasePlan
-from pate_cli.disclosure.target import States, TargetPlan
+from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ComposedMechanism
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
@@ -30,11 +29,11 @@ from pate_cli.planning.cost import TIGHT, measure_cost, queries_at
 from pate_cli.planning.synthetic import SyntheticEnsemble
 from pate_cli.run import fold
 from pate_cli.run.engine import Processes, here
-from pate_cli.run.fold import AskedRows, OnCounts, TallyCells
+from pate_cli.run.fold import AskedRows
 from pate_cli.run.labelling import release_test
 from pate_cli.votes.opening import open_votes
 from refusals import refusal
-from runs import aggregated, same_tally, told
+from runs import aggregated, told
 from slices import some
 from tasks import where
 
@@ -193,20 +192,6 @@ def test_the_work_is_done_elsewhere_only_where_that_is_worth_it(folder, small):
 # ---------------------------------------------------------------- ranges
 
 
-@pytest.mark.parametrize("mechanism", some(MECHANISMS[:4], 2), ids=lambda one: one.name)
-def test_ranges_and_batches_change_no_tally(mechanism, folder, small):
-    grid = mechanism.cost_table(5.0).grid
-    wanted = Tally.of(mechanism.for_rows(np.array(IDS), 0).cells_of(COUNTS, grid))
-    for rows, batch_rows in some(((1, None), (50, 50), (7, 3), (1000, None), (1000, 11)), 2):
-        small(rows)
-        for name in ("whole.parquet", "parts"):
-            with open_votes(folder / name, batch_rows=batch_rows) as file:
-                found = AskedRows(file, ROWS).over(
-                    mechanism, OnCounts(TallyCells(States(mechanism, grid).of))
-                )
-                same_tally(sum(found, Tally.empty()), wanted)
-
-
 @pytest.mark.parametrize("rows", [1, 13, 1000])
 @pytest.mark.parametrize("queries", some([1, 36, 101, ROWS], 3))
 def test_every_row_that_is_asked_is_seen_once_and_in_order(rows, queries, folder, small):
@@ -246,16 +231,6 @@ def test_votes_that_change_after_they_were_read_are_refused(row, tmp_path, small
         )
         # Whoever never read the votes as they were has nothing to say against them.
         assert len(looked(AskedRows(file, ROWS))) > 3
-
-
-def test_votes_are_digested_only_where_they_are_read_twice(folder, monkeypatch):
-    digested = []
-    monkeypatch.setattr(fold, "_update", lambda digest, batch: digested.append(batch))
-    with open_votes(folder / "whole.parquet") as file:
-        looked(AskedRows(file, ROWS))
-        assert digested == []
-        AskedRows(file, ROWS).read(CONFIDENT)
-        assert sum(len(batch.counts) for batch in digested) == ROWS
 
 
 def test_a_digest_is_that_of_the_votes_and_ids_that_are_asked(tmp_path):

@@ -25,7 +25,6 @@ from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from pate_cli.mechanisms.stability import Stability
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.run.fold import TallyCells
 from pate_cli.run.labelling import drawn
 from runs import aggregated, cut, same_tally, told
 from slices import some
@@ -64,7 +63,7 @@ def ran(mechanism, counts=None, *, size=32, cap=ROWS, plan=PLAN, key=None, **res
 def labelled(mechanism, *, size=1000, cap=1000):
     """(label, source) columns and, where there is a lattice, the tally."""
     composed = isinstance(mechanism, ComposedMechanism)
-    keep = None if composed else TallyCells(States(mechanism, mechanism.cost_table(5.0).grid).of)
+    keep = None if composed else States(mechanism, mechanism.cost_table(5.0).grid).tally
     rows = cut(votes_for(mechanism), size)
     parts = list(drawn(rows, mechanism, RunKey.of(3), max_answers=cap, keep=keep))
     labels = np.concatenate([part.labels for part in parts])
@@ -73,18 +72,6 @@ def labelled(mechanism, *, size=1000, cap=1000):
 
 
 # ---------------------------------------------------------------- labels
-
-
-@by_name([MECHANISM, *COMPOSED])
-@pytest.mark.parametrize("size", some([1, 7, 89, 90], 2))
-@pytest.mark.parametrize("cap", [90, 11])
-def test_batches_change_nothing(mechanism, size, cap):
-    labels, sources, tally = labelled(mechanism, cap=cap)
-    parts = labelled(mechanism, size=size, cap=cap)
-    np.testing.assert_array_equal(parts[0], labels)
-    np.testing.assert_array_equal(parts[1], sources)
-    if tally is not None:
-        same_tally(parts[2], tally)
 
 
 @by_name([MECHANISM, GNMax(20, 3, sigma2=3.0), *COMPOSED])
@@ -220,30 +207,4 @@ def test_the_price_before_is_the_price_after(mechanism):
     assert json.dumps(before, allow_nan=False)
 
 
-def test_the_ledger_remembers_the_draw_of_its_own_report():
-    assert ran(MECHANISM).ledger.draws == (PLAN,)
-    quiet = ReleasePlan(ReleaseKind.NONE, delta=1e-5, order=5.0, beta=0.04, sigma=9.0)
-    assert ran(MECHANISM, plan=quiet).ledger.draws == ()
-
-
 # ---------------------------------------------------------------- what a run says of itself
-
-
-@by_name([MECHANISM, *COMPOSED])
-def test_a_seeded_run_repeats_and_says_that_it_is_not_private(mechanism):
-    one, two = ran(mechanism), ran(mechanism)
-    np.testing.assert_array_equal(one.labels.labels, two.labels.labels)
-    assert one.report.to_json() == two.report.to_json()
-    assert one.report.private is False
-    assert not any(statement.holds for statement in one.report.statements)
-    if one.ledger is not None:
-        assert one.ledger.rounds[0].private is False
-        assert one.ledger.rounds[0].id != two.ledger.rounds[0].id
-
-
-@by_name([MECHANISM, *COMPOSED])
-def test_progress_counts_every_row_once(mechanism):
-    seen, rows = [], cut(votes_for(mechanism), 40)
-    rows.progress = seen.append
-    list(drawn(rows, mechanism, RunKey.of(3), max_answers=1))
-    assert seen == [40, 40, 10]

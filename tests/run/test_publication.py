@@ -103,13 +103,6 @@ def test_a_refusal_publishes_its_report_and_no_labels(tmp_path):
     assert (tmp_path / "l.report.json").read_text() == refused.value.report.to_json()
 
 
-@pytest.mark.parametrize("to", ["l.csv", None])
-def test_a_checkpoint_ends_with_its_run(tmp_path, to):
-    np.save("votes.npy", VOTES)
-    pate.aggregate("votes.npy", **GIVEN, checkpoint="kept", into=to)
-    assert not (tmp_path / "kept").exists()
-
-
 @pytest.mark.parametrize(
     ("asked", "error", "text"),
     [

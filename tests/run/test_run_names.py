@@ -10,7 +10,6 @@ import pate_cli as pate
 import reports
 from pate_cli.core.errors import UsageError
 from pate_cli.core.stamps import now
-from pate_cli.run.checkpoint import Checkpoint
 
 CHEAP = {"mechanism": "lnmax", "max_epsilon": 20.0, **reports.SHAPE}
 
@@ -25,16 +24,6 @@ def test_every_run_has_a_name_of_its_own_and_a_seed_has_one():
     assert all(re.fullmatch("[0-9a-f]{32}", name) for name in names)
     assert run(seed=1).report.run == run(seed=1, max_queries=7).report.run
     assert run(seed=1).report.run != run(seed=2).report.run
-
-
-def test_a_run_that_goes_on_keeps_its_name(tmp_path, monkeypatch):
-    with monkeypatch.context() as cut_short:
-        cut_short.setattr(Checkpoint, "end", lambda self: None)
-        first = run(checkpoint=tmp_path / "kept")
-    again = run(checkpoint=tmp_path / "kept")
-    assert again.report.run == first.report.run
-    assert (again.labels.labels == first.labels.labels).all()
-    assert run(checkpoint=tmp_path / "kept").report.run != first.report.run
 
 
 def test_time_is_that_of_the_source_or_now(monkeypatch):

@@ -186,7 +186,7 @@ def test_columns_of_any_other_names_go_by_their_place(titles, plain):
 def test_columns_of_other_classes_are_refused(names, votes):
     """Probabilities of another class are never taken by their place."""
     text = refusal(VoteError, prior, pa.table(dict(zip(names, SHARES.T, strict=True))), votes)
-    assert "columns are not called ant, bee, cow" in text
+    assert "columns are not named after the classes, ant, bee, cow" in text
 
 
 def test_lists_and_arrays_go_by_place(plain, tmp_path):
@@ -224,18 +224,18 @@ def test_words_match_as_those_of_the_votes_do(plain):
     ("given", "text"),
     [
         (["ant", "dog", "", "bee"], "row 1 has 'dog', which is none of `label_names`"),
-        ([0, 1, 3, 0], "row 2 has what is none of the 3 classes; -1 stands for none"),
-        ([0, 1, 2, -2], "row 3 has what is none of the 3 classes"),
-        ([0, 1, 0.5, 0], "row 2 has what is none of the 3 classes"),
-        ([0, 1, 2.0**70, 0], "row 2 has what is none of the 3 classes"),
-        ([0, float("inf"), 2, 0], "row 1 has what is none of the 3 classes"),
-        (SHARES * 2, "row 0 has no probabilities that sum to 1"),
-        (SHARES - [[0], [0.1], [0], [0]], "row 1 has no probabilities that sum to 1"),
-        (np.where(SHARES == 0.7, np.nan, SHARES), "row 2 has no probabilities that sum to 1"),
+        ([0, 1, 3, 0], "row 2 holds none of the 3 classes; -1 stands for no guess"),
+        ([0, 1, 2, -2], "row 3 holds none of the 3 classes"),
+        ([0, 1, 0.5, 0], "row 2 holds none of the 3 classes"),
+        ([0, 1, 2.0**70, 0], "row 2 holds none of the 3 classes"),
+        ([0, float("inf"), 2, 0], "row 1 holds none of the 3 classes"),
+        (SHARES * 2, "row 0 must hold probabilities that sum to 1"),
+        (SHARES - [[0], [0.1], [0], [0]], "row 1 must hold probabilities that sum to 1"),
+        (np.where(SHARES == 0.7, np.nan, SHARES), "row 2 must hold probabilities that sum to 1"),
         (SHARES[:, :2], "must be probabilities [queries, 3], got (4, 2)"),
         (SHARES[:, :, None], "has shape (4, 3, 1)"),
         (SHARES[:0], "has shape (0, 3)"),
-        (pa.table({"query_id": IDS}), "has no rows, or no column beside the query ids"),
+        (pa.table({"query_id": IDS}), "has no rows, or no column besides the query ids"),
         (pa.table({"p": [[0.5, 0.5], [1.0]]}), "row 1 has a list that is empty, or not as long"),
         (pa.table({"p": [[0.5, 0.5], None]}), "row 1 has a list that is empty, or not as long"),
         (pa.table({"ant": ["x"], "bee": ["y"]}), "its columns must hold numbers"),
@@ -252,11 +252,11 @@ def test_predictions_are_there_for_every_query(votes, plain):
     found = student(
         pa.table({"query_id": IDS[:3]} | dict(zip(NAMES, SHARES[:3].T, strict=True))), votes
     )
-    assert "any" in refusal(VoteError, predictions, found, tuple(IDS), 0)
+    assert "without predictions" in refusal(VoteError, predictions, found, tuple(IDS), 0)
     assert "row 3" in refusal(VoteError, predictions, found, tuple(IDS), 0)
     short = student(SHARES[:3], plain)
     text = refusal(VoteError, predictions, short, range(4), 0)
-    assert "ends at row 2, the votes go on to row 3" in text
+    assert "ends at row 2, but the votes go on to row 3" in text
     assert "probabilities" in refusal(VoteError, student, GUESSES, plain)
     whole = np.eye(3, dtype=int)[[0, 1, 2, 0]]
     assert np.array_equal(predictions(student(whole, plain), range(4), 0), whole)
@@ -270,7 +270,7 @@ def test_the_message_names_the_file(plain, tmp_path):
     np.save(path, np.array([0, 5, 0, 0]))
     text = refusal(VoteError, prior, path, plain)
     assert text.startswith("the prior in ")
-    assert "guesses.npy: row 1 has" in text
+    assert "guesses.npy: row 1 holds" in text
     assert "no such file" in refusal(VoteError, prior, tmp_path / "gone.csv", plain)
     assert "standard input" in refusal(VoteError, prior, "-", plain)
     path.write_bytes(path.read_bytes()[:-5])
@@ -465,9 +465,12 @@ def test_predictions_of_labels_are_probabilities_of_yes(pairs):
     [
         (YES[:, :1], "must be [queries, 2 labels]"),
         (YES[:, 0], "must be [queries, 2 labels]"),
-        ([[1, 0], [0, 0.5]], "row 1 has what is none of the 2 classes; -1 stands for none"),
-        ([[1, 0], [0, 2]], "row 1 has what is none of the 2 classes; -1 stands for none"),
-        (pa.table({"red": [1, 0], "green": [0, 1]}), "columns are not called red, blue"),
+        ([[1, 0], [0, 0.5]], "row 1 holds none of the 2 classes; -1 stands for no guess"),
+        ([[1, 0], [0, 2]], "row 1 holds none of the 2 classes; -1 stands for no guess"),
+        (
+            pa.table({"red": [1, 0], "green": [0, 1]}),
+            "columns are not named after the classes, red, blue",
+        ),
     ],
 )
 def test_guesses_at_labels_are_yes_or_no(given, text, pairs):
@@ -504,7 +507,7 @@ def test_lists_of_queries_in_every_container(kind, ids, tmp_path):
         ([1.5], NO_ID),
         ([True, False], NO_ID),
         ([[1, 2]], NO_ID),
-        ([], "has shape (0,); a row a query, not empty"),
+        ([], "has shape (0,); give one row per query"),
         (pa.table({"x": [1]}), "is empty, or has no column `query_id`"),
         ([1, 2**63], NO_ID),
         (np.array([1, 2**63], dtype=np.uint64), "has an id that is above 2^63 - 1"),

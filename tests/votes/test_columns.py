@@ -87,7 +87,7 @@ def test_counts_are_taken_by_the_names_of_their_columns():
     file, _, counts = read(table, label_names="dog,cat")
     assert (file.facts.label_names, counts.tolist()) == (("dog", "cat"), [[2, 1], [1, 2]])
     message = refused(table, layout="counts", label_names="dog,fish")
-    assert "class 'cat' is only among the columns" in message
+    assert "class 'cat' must be both a column" in message
 
 
 @pytest.mark.parametrize(

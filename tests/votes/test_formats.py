@@ -152,9 +152,9 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
         ("img,3,1\nimg2,1,3\n", "the first line holds numbers"),
         (
             '"a","b"\n"1",5,2\n"2",2,5\n',
-            "row 0 has 3 fields, and the first line 2; leave out row names (in R row.names=FALSE)",
+            "row 0 has 3 fields, but the first line has 2; leave out row names (in R",
         ),
-        ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, and the first line 3; leave out row names"),
+        ("a;b,c;d\n1;2,3\n", "row 0 has 2 fields, but the first line has 3; leave out row names"),
         ("sep=;\na;b\n1;2\n", "begins with `sep=`"),
         (
             '"class_0" "class_1"\n"1" 3 4\n',
@@ -163,7 +163,7 @@ def test_csv_of_all_kinds(content, ids, tmp_path):
         ("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "is only a pointer"),
         ("a|b\n1|2\n", "has bars or blanks between fields; write commas"),
         ('"a,b\n', "has no first line that names the columns"),
-        (WIDE + "a,1,2\nb,1\n", "row 1 has 2 fields, and the first line 3"),
+        (WIDE + "a,1,2\nb,1\n", "row 1 has 2 fields, but the first line has 3"),
         (WIDE + "a,1,2\n\nb,1,2,3\n", "row 1 has 4 fields"),
         (WIDE + "a,1,2\nb,1,+2\n", "column 'class_1'"),
         (WIDE + "a,1,0,2\nb,1,0,2\n", "row 0 has 4 fields"),
@@ -205,7 +205,7 @@ def test_numbers_that_can_be_read_in_two_ways_are_refused(fields, tmp_path):
     (tmp_path / "v.csv").write_text("\n".join(["query_id;class_0;class_1", *lines]))
     said = refused(tmp_path / "v.csv", layout="counts")
     assert "'class_1'" in said
-    assert ("before decimals" in said) == (fields != ["1,000.5"])
+    assert ("mark decimals" in said) == (fields != ["1,000.5"])
 
 
 @pytest.mark.parametrize("block", [40, 1 << 20])

@@ -86,11 +86,11 @@ def test_whole_numbers_are_whole_in_every_type(kind):
         ("group,weight\na,1\nb,-3\n", "row 1 has no weight"),
         ("group,weight\na,1\nb,\n", "row 1 has no weight"),
         ("group,teachers_per_record\na,0\n", "row 0 has no teachers_per_record"),
-        ("group,teachers_per_record\na,1\na,2\n", "row 1 says teachers_per_record 2"),
-        ("group,teachers_per_record\na,2\nb,1\n", "row 0 says teachers_per_record 2"),
+        ("group,teachers_per_record\na,1\na,2\n", "row 1 has teachers_per_record 2"),
+        ("group,teachers_per_record\na,2\nb,1\n", "row 0 has teachers_per_record 2"),
         ("group,teacher\na,x\nb,x\n", "row 1 names a teacher a second time"),
         ("group,teacher\na,x\n ,y\n", "row 1 has no group"),
-        ("group,weight\na,2147483647\nb,1\n", "weights that add up to over"),
+        ("group,weight\na,2147483647\nb,1\n", "weights sum to over"),
         ("name,weight\na,1\n", "must be a table of group, teacher_id, teacher, weight"),
         ("group,wieght\na,1\n", "not of group, wieght"),
     ],
@@ -172,12 +172,12 @@ def test_a_file_says_what_is_public_of_its_groups():
 @pytest.mark.parametrize(
     ("groups", "text"),
     [
-        (TeacherGroups(["a", "b"]), "has 5 teachers, but `groups` has 2"),
-        (TeacherGroups(GROUPS, ids=IDS), "the teacher of row 0, 'anna', is no teacher of"),
-        (TeacherGroups(GROUPS, ids=[0, 1, 2, 3, 9]), "the teacher of row 4, 9, is no teacher of"),
+        (TeacherGroups(["a", "b"]), "has 5 teachers, but `groups` lists 2"),
+        (TeacherGroups(GROUPS, ids=IDS), "row 0 names 'anna', who is no teacher in"),
+        (TeacherGroups(GROUPS, ids=[0, 1, 2, 3, 9]), "row 4 names 9, who is no teacher in"),
         (
             TeacherGroups(GROUPS, ids=["0", "teacher_0", "1", "2", "3"]),
-            "the teacher of row 1, 'teacher_0', is no teacher of",
+            "row 1 names 'teacher_0', who is no teacher in",
         ),
     ],
 )

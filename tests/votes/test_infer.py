@@ -154,7 +154,7 @@ def test_a_later_row_that_breaks_the_inference_is_an_error():
     """Every row is checked against the layout, also behind the rows that told it."""
     counts = RNG.multinomial(250, np.ones(10) / 10, size=40_000)
     counts[39_000, 0] += 1
-    assert "row 39000 is the first whose total is not" in refused(counts)
+    assert "row 39000 is the first whose total differs" in refused(counts)
 
 
 # Every way to write labels [queries, teachers] in which [teachers, queries] would be read, too.

@@ -148,7 +148,7 @@ def test_words_that_nobody_listed_are_names(way):
     assert isinstance(batch.counts, SparseCounts)
     found = [
         {file.names.names[label]: count for label, count in zip(*row, strict=True) if count}
-        for row in zip(*(side.tolist() for side in batch.counts.entries), strict=True)
+        for row in zip(batch.counts.labels.tolist(), batch.counts.counts.tolist(), strict=True)
     ]
     hand = by_hand(labels, CLASSES).tolist()
     expected = [{NAMES[c]: n for c, n in enumerate(row) if n} for row in hand]
@@ -282,7 +282,9 @@ def test_classes_come_from_the_largest_label_when_not_told():
 def test_gaps_need_the_number_of_teachers():
     """Votes may be missing only where it is public how many there might be."""
     counts, lists = [[2, 1], [1, 1], [0, 3]], pa.table({"v": [[0, 0, 1], [0, 1], [None, 1, 1]]})
-    assert "row 1 is the first whose total is not the 3 votes" in refused(counts, layout="counts")
+    assert "row 1 is the first whose total differs from the 3 votes" in refused(
+        counts, layout="counts"
+    )
     assert "row 0 has more votes than `teachers` 2" in refused(counts, layout="counts", teachers=2)
     np.testing.assert_array_equal(counts_of(counts, layout="counts", teachers=4), counts)
     told = {"layout": "labels", "classes": 2}
@@ -375,7 +377,7 @@ def test_the_row_is_counted_over_all_parts(tmp_path):
 
 
 def test_query_ids_occur_once():
-    """A query that is there twice would be answered twice."""
+    """A query that occurs twice would be answered twice."""
     for ids in ([3, 1, 2, 3], ["c", "a", "b", "c"], [1, 2, 2, 3]):
         table = pa.table({"query_id": ids, "class_0": [1] * 4, "class_1": [2] * 4})
         assert "repeats the query id of row" in refused(table)
@@ -439,13 +441,13 @@ def test_thousands_of_columns_are_read_in_larger_pieces_and_given_in_small_ones(
 def test_options_that_make_no_sense():
     table = pa.table({"class_0": [1, 2], "class_1": [2, 1]})
     assert "is an array" in refused([[1, 2]], UsageError, layout="counts", id_column="q")
-    assert "goes with layout long" in refused(table, UsageError, queries=[1, 2])
+    assert "only for layout long" in refused(table, UsageError, queries=[1, 2])
     for layout in ("long", "sparse"):
         assert "is an array" in refused([[1, 2]], layout=layout)
     for layout in ("labels-by-teacher", "scores", "multilabel"):
         assert "is a table" in refused(table, layout=layout)
-    assert "two sides" in refused(np.ones((2, 2, 2), dtype=int), layout="counts")
-    assert "goes with layout long" in refused([[1, 2]], UsageError, queries=[1, 2])
+    assert "two dimensions" in refused(np.ones((2, 2, 2), dtype=int), layout="counts")
+    assert "only for layout long" in refused([[1, 2]], UsageError, queries=[1, 2])
     for shape in ((), (3,), (2, 2, 2), (0, 2), (2, 0), (2, 2, 2, 2)):
         for layout in (None, "counts", "labels-by-teacher"):
             assert "has shape" in refused(np.ones(shape, dtype=int), layout=layout)

@@ -136,7 +136,7 @@ def test_a_list_of_queries_is_what_is_asked():
     assert "row 1 is a vote on a query that is not in `queries`" in refused(
         table, queries=[7, 5], **told
     )
-    assert "numbers as ids, and `queries` texts" in refused(table, queries=["five"], **told)
+    assert "are numbers, but `queries` holds texts" in refused(table, queries=["five"], **told)
 
 
 def test_where_votes_may_be_missing_the_queries_are_read_off_them():
@@ -175,7 +175,7 @@ def test_what_does_not_fit_in_memory_is_refused_before_it_is_counted(monkeypatch
     monkeypatch.setattr(long, "MOST_BYTES", 100)
     rows = [(query, teacher, query % 2) for query in range(9) for teacher in range(2)]
     assert "9 queries, 2 teachers and 2 classes take over 0.5 GB" in refused(votes(rows))
-    assert "store one row a query" in refused(votes(rows), classes=DENSE_CLASSES + 1)
+    assert "store one row per query" in refused(votes(rows), classes=DENSE_CLASSES + 1)
 
 
 def test_more_teachers_than_there_may_be(monkeypatch):
@@ -183,4 +183,4 @@ def test_more_teachers_than_there_may_be(monkeypatch):
     monkeypatch.setattr(checks, "MOST_TEACHERS", 3)
     table = pa.table({"query_id": [0] * 4, "teacher_id": [*range(4)], "label": [1] * 4})
     assert "has 4 teachers" in refused(table, layout="long", classes=2)
-    assert "has 4 teachers, or votes" in refused([[1, 3]], layout="counts")
+    assert "has 4 teachers; the limit" in refused([[1, 3]], layout="counts")

@@ -152,16 +152,20 @@ REFUSED = [
     ),
     (with_entry(ZEROS, (4, 1, 2), -2), VOTES | TOLD, "row 4 has a negative number"),
     (ZEROS[:4], VOTES, "6 teachers and 4 queries"),
-    (ZEROS, VOTES | {"teachers": 24}, "turned round"),
+    (ZEROS, VOTES | {"teachers": 24}, "transposed"),
     (ZEROS, VOTES | {"teachers": 7}, "has 6 teachers, not 7"),
-    (YES, VOTES, "votes have three sides"),
-    (ZEROS[:, :, :0], VOTES, "not empty"),
+    (YES, VOTES, "votes have three dimensions"),
+    (ZEROS[:, :, :0], VOTES, "none empty"),
     (YES, COUNTS, "do not tell how many said no"),
     (with_entry(YES, (7, 1), 7), COUNTS | TOLD, "row 7 has more votes than `teachers` 6"),
     (with_entry(YES, (7, 1), -1), COUNTS | TOLD, "row 7 has a negative number"),
     (with_entry(YES, (7, 1), np.nan), COUNTS | TOLD, "row 7 has an empty entry, or has NaN"),
-    (BOTH[:, :, :1], COUNTS, "its last side must be no and yes"),
-    (with_entry(BOTH, (5, 2, 1), 4), COUNTS, "row 5 is the first whose total is not the 6 votes"),
+    (BOTH[:, :, :1], COUNTS, "its last dimension must be [no, yes]"),
+    (
+        with_entry(BOTH, (5, 2, 1), 4),
+        COUNTS,
+        "row 5 is the first whose total differs from the 6 votes",
+    ),
     (with_entry(BOTH, (5, 2, 1), 4), COUNTS | TOLD, "row 5 has more votes than `teachers` 6"),
     (with_entry(BOTH, (0, 0), 0), COUNTS, "row 0 has no votes at all"),
 ]
@@ -174,5 +178,5 @@ def test_what_is_refused(array, options, text):
 
 def test_classes_are_no_and_yes(ballots):
     """Labels have two classes each; another number of classes is a misunderstanding."""
-    assert "`classes` 3" in refused(ballots, ParameterError, **VOTES, classes=3)
+    assert "`classes` is 3" in refused(ballots, ParameterError, **VOTES, classes=3)
     assert read(ballots, **VOTES, classes=2)[0].classes == 2

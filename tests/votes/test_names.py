@@ -143,17 +143,17 @@ def test_normalise_is_no_advice_where_it_is_on_or_makes_names_alike():
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"names": ("cat", "Cat.")}, "`label_names`: 'Cat.' is there twice with `normalise`"),
-        ({"names": ("cat", " cat")}, "`label_names`: 'cat' is there twice"),
-        ({"names": ("cat", " ")}, "`label_names`: '' is empty, or no text"),
+        ({"names": ("cat", "Cat.")}, "`label_names`: 'Cat.' occurs twice with `normalise`"),
+        ({"names": ("cat", " cat")}, "`label_names`: 'cat' occurs twice"),
+        ({"names": ("cat", " ")}, "`label_names`: '' is empty or not a text"),
         ({"names": ("cat", "a\0")}, "`label_names`: 'a"),
         ({"names": ("cat", "\ud800")}, "`label_names`: '"),
-        ({"names": ("cat", 3)}, "`label_names`: 3 is empty, or no text"),
+        ({"names": ("cat", 3)}, "`label_names`: 3 is empty or not a text"),
         ({"names": ("cat",)}, "`label_names`: at least 2 names are needed, got 1"),
         ({"aliases": {"a": "bird"}}, "`aliases`: 'a' stands for 'bird', which is none of `label_"),
         ({"aliases": {"a": 0}}, "`aliases`: 'a' stands for 0, which is none of `label_names`"),
-        ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty, or no text"),
-        ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty, or no text"),
+        ({"aliases": {" ": "cat"}}, "`aliases`: ' ' is empty or not a text"),
+        ({"aliases": {1: "cat"}}, "`aliases`: 1 is empty or not a text"),
         ({"aliases": {"DOG": "cat"}}, "`aliases`: 'DOG' stands for 'cat', which is not the only"),
         ({"aliases": {"a": "cat", "A ": "dog"}}, "`aliases`: 'A ' stands for 'dog', which is not"),
     ],
@@ -177,7 +177,7 @@ def test_names_come_as_texts_or_from_a_file(tmp_path):
 @pytest.mark.parametrize("given", [b"a,b", {"a", "b"}, {"a": 1, "b": 2}, 3])
 def test_names_have_an_order(given):
     """Classes are numbered by it, so what has none is refused."""
-    assert "is no list of texts" in refusal(ParameterError, class_names, given)
+    assert "is neither a list of texts" in refusal(ParameterError, class_names, given)
 
 
 def test_files_of_names_that_cannot_be_read(tmp_path):

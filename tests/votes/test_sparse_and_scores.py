@@ -109,7 +109,7 @@ def test_more_votes_than_teachers_are_refused():
 def test_sparse_counts_need_their_classes_and_columns():
     """How many classes there are is public, and no list of votes tells it."""
     table = sparse([[1]], [[3]])
-    assert "needs `classes`" in refused(table, UsageError)
+    assert "needs the number of `classes`" in refused(table, UsageError)
     assert "must be between 2" in refused(table, ParameterError, classes=2**24 + 1)
     floats = pa.table({"label": [[1.0]], "count": [[2.5]]})
     assert "row 0 has a fractional number" in refused(floats, classes=2)
@@ -191,13 +191,13 @@ def test_a_teacher_with_nan_alone_is_missing(scores):
     ("shape", "options", "text"),
     [
         ((3, 5, 4), {}, "5 teachers and 3 queries"),
-        ((3, 5, 4), {"teachers": 3}, "turned round"),
+        ((3, 5, 4), {"teachers": 3}, "transposed"),
         ((9, 5, 4), {"teachers": 6}, "has 5 teachers, not 6"),
         ((9, 5, 4), {"classes": 5}, "has 4 classes, but `classes` is 5"),
         ((9, 5, 1), {}, "one class only"),
-        ((9, 5, 0), {}, "not empty"),
-        ((0, 5, 2), {}, "not empty"),
-        ((9, 5), {}, "three sides"),
+        ((9, 5, 0), {}, "none empty"),
+        ((0, 5, 2), {}, "none empty"),
+        ((9, 5), {}, "three dimensions"),
     ],
 )
 def test_shapes_that_are_refused(shape, options, text):

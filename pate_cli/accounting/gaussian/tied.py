@@ -1,27 +1,29 @@
-"""A whole Confident query with three classes or more: the test's count and the argmax tied.
+"""A whole Confident query with three or more classes: the count of the test and the argmax tied.
 
-A test of max_j n_j and an argmax look at the same votes: votes that shrink the argmax's gap also
-lower what the test looks at. Charged apart, a row costs the best v to pass the test *and* the worst
-gap for the argmax; this bound takes both from one set of reachable places. Proof: THEORY.md, 4.7.
+The test of max_j n_j and the argmax use the same votes: votes that shrink the gap of the argmax
+also lower the count of the test. If both were charged separately, a row would pay for the best v to
+pass the test *and* for the worst gap of the argmax. This bound takes both from one set of reachable
+histograms. The proof is in THEORY.md, 4.7.
 
-**One query, one ordered pair.** A vote goes from a to b; x = n_a, y = n_b, r the largest count of
-the others and C their largest noisy count. With v = max(x, y, r), v' = max(x − 1, y + 1, r),
-p = Φ((v − T)/σ1), p' likewise and h of `best_of_others`,
+**One query, one ordered pair of classes.** A vote moves from a to b. Let x = n_a, y = n_b, let r be
+the largest count of the other classes, and C their largest noisy count. With v = max(x, y, r), v' =
+max(x − 1, y + 1, r), p = Φ((v − T)/σ1), p' for v', and the h of `best_of_others`,
 
   e^{(λ−1) D_λ(M(n) ‖ M(n'))} ≤ (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C h((x−C)/σ, (y−C)/σ)).
 
-**Over a ball.** Fix the class f of the pair, a (which gives the vote) or b (which takes it), with
-count F; o is the pair's other class. Within d votes f stands at some F + i, |i| ≤ d; o and the rest
-then lose at most l = d − i₋ votes and gain at most g = d − i₊, so max(l, g) = d and i = l − g. Let
-S_{l,g} be t_0 after l losses and g gains among o and the rest, as `conditional` spreads balls, at
-the place of f moved by i. Then
+**Over a ball.** Fix one class f of the pair, a (which gives the vote) or b (which takes it), with
+count F; o is the other class of the pair. Within d votes the count of f is some F + i, |i| ≤ d. The
+class o and the rest then lose at most l = d − i₋ votes and gain at most g = d − i₊, so max(l, g) =
+d and i = l − g. Let S_{l,g} be t_0 after l losses and g gains among o and the rest (spread as in
+`conditional`), at the place of f moved by i. Then
 
   u_d = log(max of (1−p)^λ (1−p')^{1−λ} + p^λ p'^{1−λ} (1 + E_C S_{l,g}))/(λ−1)
 
-over max(l, g) = d and over all (v, v') that F + i, a count of o in [o − l, o + g] and a largest
-count of the rest in [r − l, r + g] allow. It bounds the ordered pair at d = 0, and that of n' at d
-is at most that of n at d + 1. Both choices of f do, and so does the smaller of the two; but not the
-choice "whichever is larger", which may change from n to n'.
+where the maximum is over max(l, g) = d, and over all (v, v') that are possible with F + i, a count
+of o in [o − l, o + g] and a largest count of the rest in [r − l, r + g]. At d = 0 it bounds the
+ordered pair. The bound of n' at d is at most the bound of n at d + 1. This is true of both choices
+of f, and of the smaller of the two bounds. It is not true of "f is the larger class", because this
+choice may differ between n and n'.
 """
 
 from __future__ import annotations
@@ -59,26 +61,27 @@ from pate_cli.accounting.gaussian.conditional import (
 from pate_cli.core.arrays import Counts, Floats, Ints
 from pate_cli.core.errors import ParameterError
 
-# Numbers of tables, and of laws, that are held at once; they bound memory, not results.
+# Numbers of tables, and of distributions, in memory at once; both do not change results.
 _HELD, _NUMBERS_AT_ONCE = 16_000_000, 4_000_000
 _MOST_PLACES = 30_000_000
 _ALONE = 2**18
-# Of the time that all pairs take.
+# The share of the time that the leading pairs take.
 _LEADERS_SHARE = 0.4
 # Cells between the places of classes that are summed together.
 _SPAN = 64
 # Seconds on two cores per place of a table, cell and pair (l, g), and per side, value of j and pair
-# (l, g); and how many pairs of a row are left by what is charged without a tie.
+# (l, g); and how many pairs of a row remain after those that the untied bound settles.
 _SPREAD_SECONDS, _LAW_SECONDS, _PAIRS_LEFT = 1e-9, 8e-10, 9
 
 
 @dataclass(frozen=True, eq=False)
 class _Test:
-    """The test's part of a query's moment, this direction, by v = 0, …, τ and v' = v + step.
+    """The test's part in the moment of a query, in one direction, for v = 0, …, τ and v' = v +
+    step.
 
     Attributes:
-        excess: of the coin alone for steps −1, 0, 1, [3, τ + 1].
-        weight: p^λ p'^{1−λ}, likewise.
+        excess: J − 1 of the coin alone for steps −1, 0, 1, [3, τ + 1].
+        weight: p^λ p'^{1−λ}, [3, τ + 1].
         excess_over, weight_over: their maxima over 2^level values from v on, [levels, 3, τ + 1].
     """
 
@@ -103,11 +106,13 @@ class _Test:
         return cls(*found, *(_over_stretches(values) for values in found))
 
     def at(self, step: int, votes: Ints, moment: Floats) -> Floats:
-        """The query's excess moment at v = votes and v' = v + step, for the argmax's moment."""
+        """Return the query's excess moment at v = votes and v' = v + step, given the
+        argmax's moment.
+        """
         return self.excess[1 + step, votes] + self.weight[1 + step, votes] * moment
 
     def over(self, step: int, low: Ints, high: Ints, moment: Floats) -> Floats:
-        """A bound on it over low ≤ v ≤ high, 0 where there is no such v."""
+        """Return a bound on the excess moment over low ≤ v ≤ high, 0 if there is no such v."""
         last = self.excess.shape[1] - 1
         some = np.maximum(low, 0) <= np.minimum(high, last)
         low, high = np.clip(low, 0, last), np.clip(high, 0, last)
@@ -120,7 +125,7 @@ class _Test:
         return np.where(some, excess + weight * moment, 0.0)
 
     def apart(self, own: Counts, top: Counts, moment: Floats) -> Floats:
-        """Charge if test and argmax are not tied, for moments [cases, distances].
+        """Return the excess moment if test and argmax are not tied, for moments [cases, distances].
 
         Args:
             own: the larger count that a vote touches, [cases].
@@ -131,13 +136,13 @@ class _Test:
         low, high = top[:, None] - distances, top[:, None] + distances
         stay = self.over(0, low, high, moment)
         moved = np.maximum(self.over(-1, low, high, moment), self.over(1, low, high, moment))
-        # No vote that is touched becomes the largest, or is it: v' = v.
+        # No vote that moves makes its class the largest, or moves the largest: v' = v.
         below = own[:, None] + distances < low - 1
         return np.where(below, stay, np.maximum(stay, moved))
 
 
 def _over_stretches(values: Floats) -> Floats:
-    """Maxima over 1, 2, 4, … values from each on, [levels, …]; a stretch ends where they do."""
+    """Return maxima over 1, 2, 4, … values from each value on, up to the end, [levels, …]."""
     levels, width = [values], 1
     while 2 * width <= values.shape[-1]:
         wider = levels[-1].copy()
@@ -149,12 +154,12 @@ def _over_stretches(values: Floats) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class _Sides:
-    """Classes f of pairs, and all that decides their moments.
+    """Classes f of pairs, and the numbers that determine their moments.
 
     Attributes:
-        own: count of f, [sides] (votes).
-        other: that of the pair's other class.
-        rest: the largest of the others.
+        own: the count of f, [sides] (votes).
+        other: the count of the pair's other class.
+        rest: the largest count of the other classes.
         law: Pr[⌈KC⌉ = j], j descending from `top` on, [sides, laws].
         top: the first j, in cells.
     """
@@ -167,16 +172,16 @@ class _Sides:
 
     @classmethod
     def larger(cls, touched: Touched, others: BestOfOthers) -> _Sides:
-        """The larger class of each pair."""
+        """Return the larger class of each pair."""
         lattice = others.lattice
-        # C is above the largest of its counts by more than this as seldom as is neglected.
+        # C is above the largest of its counts by more than this only with a neglected probability.
         top = int(touched.rivals.max(initial=0)) * lattice.cells + lattice.above
         law = others.law(touched)[:, lattice.gap + lattice.above - top :]
         return cls(touched.counts[:, 0], touched.counts[:, 1], touched.rivals, law, top)
 
     @property
     def both(self) -> _Sides:
-        """The larger classes of all pairs, then the smaller ones."""
+        """Return the larger classes of all pairs, then the smaller ones."""
         return _Sides(
             np.concatenate([self.own, self.other]),
             np.concatenate([self.other, self.own]),
@@ -187,10 +192,10 @@ class _Sides:
 
 
 class _Spread:
-    """Expectations of S_{l,g}, for one l after the other. Tables are cropped to what is looked at.
+    """Expectations of S_{l,g}, for one l after the other, from tables that are cropped.
 
-    A table's rows are gaps and its columns places. A loss among o and the rest raises the gap or
-    the place by one, a gain lowers one of them.
+    The rows of a table are gaps and its columns places. A loss among o and the rest raises the gap
+    or the place by one; a gain lowers one of them.
     """
 
     def __init__(self, table: Table, lattice: Lattice, sides: _Sides, *, distances: int) -> None:
@@ -199,7 +204,7 @@ class _Spread:
         self._size, laws = sides.own.size, sides.law.shape[1]
         gaps = (sides.own - sides.other) * lattice.cells
         first = sides.own * lattice.cells - sides.top  # the place at the first j
-        # f moves by this many cells, and the others by as many again.
+        # f moves by this many cells, and the other classes by as many.
         halo = 2 * lattice.cells * (distances - 1)
         row = max(int(gaps.min()) - halo, -lattice.gap)
         column = max(int(first.min()) - halo, lattice.lowest)
@@ -207,7 +212,7 @@ class _Spread:
         columns = slice(column - lattice.lowest, int(first.max()) + laws + halo - lattice.lowest)
         self._table = table[rows, columns].copy()
         height, width = self._table.shape
-        # Where f would have fewer than no votes or more than all, something else is read.
+        # Where the count of f would be below 0 or above τ, other entries are read and not used.
         self._pad = lattice.cells * distances * (width + 1) + laws + width
         self._held = max(1, min(distances, _HELD // self._table.size))
         self._buffer = np.zeros(
@@ -221,7 +226,7 @@ class _Spread:
         order = np.lexsort((first, gaps))
         apart = (np.diff(gaps[order]) != 0) | (np.diff(first[order] // _SPAN) != 0)
         for group in np.split(order, np.flatnonzero(apart) + 1):
-            # What of the law is there for larger counts of the rest only.
+            # This part of the distribution is only for larger counts of the rest.
             skip = sides.top - lattice.above - int(sides.rest[group].max()) * lattice.cells
             law, places = sides.law[group, skip:], first[group] + skip
             low = int(places.min())
@@ -231,7 +236,7 @@ class _Spread:
             self._groups.append((group, start, np.ascontiguousarray(along.T)))
 
     def lose(self) -> None:
-        """From S_{l,0} to S_{l+1,0}."""
+        """Go from S_{l,0} to S_{l+1,0}."""
         for _ in range(self._cells):
             table, wider = self._table, self._spare
             np.maximum(table[1:], table[:-1], out=wider[:-1])
@@ -240,7 +245,9 @@ class _Spread:
             self._table, self._spare = wider, table
 
     def expected(self, losses: int) -> Floats:
-        """E_C S_{l,g} at f's place moved by l − g, for g = 0, …, distances − 1, [sides, g]."""
+        """Return E_C S_{l,g} at f's place moved by l − g, for g = 0, …, distances − 1,
+        [sides, g].
+        """
         found = np.empty((self._size, self._distances))
         for start in range(0, self._distances, self._held):
             stop = min(start + self._held, self._distances)
@@ -274,8 +281,8 @@ class _Spread:
                 writeable=False,
             )
             wide = lines.astype(np.float64)
-            # Products above this size are shared out to threads by some libraries, which two
-            # threads at a time only hinders.
+            # Some libraries share products above this size among threads, which slows two threads
+            # that run at the same time.
             few = max(1, _ALONE // wide.size)
             for first in range(0, group.size, few):
                 some = slice(first, first + few)
@@ -284,7 +291,7 @@ class _Spread:
 
 @dataclass(frozen=True)
 class _Reach:
-    """How far o and the rest can be when f stands at a count, [sides, g] each (votes)."""
+    """Bounds on the counts of o and of the rest, given the count of f, [sides, g] each (votes)."""
 
     own: Ints
     other_low: Ints
@@ -292,7 +299,7 @@ class _Reach:
     rest_low: Ints
     rest_high: Ints
     stands: NDArray[np.bool_]
-    """Where f has no fewer than no votes and no more than all."""
+    """Whether the count of f is between 0 and τ."""
 
     @classmethod
     def of(cls, sides: _Sides, losses: int, gains: Ints, *, teachers: int) -> _Reach:
@@ -308,41 +315,44 @@ class _Reach:
         )
 
     def giving(self, test: _Test, moment: Floats) -> Floats:
-        """The largest excess moment of a query in which f gives a vote to o."""
+        """Return the largest excess moment of a query in which f gives a vote to o."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
-        # v = f's count, and v' one less, if nobody else is near.
+        # v is the count of f and v' is v − 1, if no other count is near.
         alone = (self.other_low <= own - 2) & (self.rest_low <= own - 1)
         worst = np.where(alone, test.at(-1, here, moment), 0.0)
-        # v' = v: the rest have it, or o has it with the vote. Pr[pass] rises with v.
+        # v' = v: the largest count is in the rest, or o has it after the vote. Pr[pass] rises with
+        # v.
         by_rest = (self.rest_high > own) & (self.other_low < self.rest_high)
         tied = (self.rest_low <= own) & (own <= self.rest_high) & (self.other_low < own)
         behind = (self.other_low < own) & (own <= self.other_high + 1) & (self.rest_low <= own)
         votes = np.where(by_rest, np.clip(self.rest_high, 0, last), here)
         same = np.where(by_rest | tied | behind, test.at(0, votes, moment), 0.0)
-        # v = o's count, which is one more with the vote.
+        # v is the count of o, and v' is v + 1.
         low = np.maximum(np.maximum(own, self.other_low), self.rest_low)
         found = np.maximum(np.maximum(worst, same), test.over(1, low, self.other_high, moment))
         return np.where(self.stands & (own >= 1), found, 0.0)
 
     def taking(self, test: _Test, moment: Floats) -> Floats:
-        """The largest excess moment of a query in which f takes a vote from o."""
+        """Return the largest excess moment of a query in which f takes a vote from o."""
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         most = (self.other_low <= own) & (self.rest_low <= own)
         worst = np.where(most, test.at(1, here, moment), 0.0)
-        # v' = v: the rest have it, or o had it and f has it with the vote.
+        # v' = v: the largest count is in the rest, or o had it and f has it after the vote.
         by_rest = (self.rest_high > own) & (self.other_low <= self.rest_high)
         passed = (self.other_low <= own + 1) & (own < self.other_high) & (self.rest_low <= own + 1)
         votes = np.clip(np.where(by_rest, self.rest_high, own + 1), 0, last)
         same = np.where(by_rest | passed, test.at(0, votes, moment), 0.0)
-        # v = o's count, and v' one less.
+        # v is the count of o, and v' is v − 1.
         low = np.maximum(np.maximum(own + 2, self.other_low), self.rest_low + 1)
         found = np.maximum(np.maximum(worst, same), test.over(-1, low, self.other_high, moment))
         return np.where(self.stands & (self.other_high >= 1), found, 0.0)
 
     def lone(self, test: _Test, moment: Floats) -> Floats:
-        """The largest excess moment where a vote is added to f or withdrawn; o is of the rest."""
+        """Return the largest excess moment if a vote is added to f or withdrawn; o is in
+        the rest.
+        """
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
         added = (self.rest_low <= own) & (own < last)
@@ -358,16 +368,16 @@ class _Reach:
 
 @dataclass(frozen=True, eq=False)
 class _TiedQuery:
-    """All of a query that is the same for every row; public.
+    """Everything about a query that is the same for all rows. It is public.
 
     Attributes:
-        lattice: where counts and C are.
-        gives, takes, lone: t_0 as of `best_of_others`.
+        lattice: the lattice of counts and of C.
+        gives, takes, lone: t_0 from `best_of_others`.
         balls: t_d of the argmax alone.
         test: the test.
-        distances: how many.
-        enough: the most that the argmax's excess moment can be.
-        progress: as of `tied_rdp`.
+        distances: the number of distances.
+        enough: the largest excess moment that the argmax can have.
+        progress: see `tied_rdp`.
     """
 
     lattice: Lattice
@@ -381,11 +391,13 @@ class _TiedQuery:
     progress: Callable[[float], None]
 
     def charged(self, moment: Floats, apart: Ints) -> Floats:
-        """An argmax's excess moments within so many votes, errors included."""
+        """Return an argmax's excess moments within these distances, errors included."""
         return np.minimum(with_errors(moment, apart), self.enough)
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """Charge of cases if test and argmax are not tied, [cases, distances]."""
+        """Return the excess moments of cases if test and argmax are not tied, [cases,
+        distances].
+        """
         found = np.empty((len(touched), self.distances))
         for at, some in touched.parts(max(1, _NUMBERS_AT_ONCE // (8 * self.distances))):
             moment = self.balls.expected(some, others)
@@ -397,24 +409,26 @@ class _TiedQuery:
         return found
 
     def pairs(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """The largest excess moment of either order of each pair, [cases, distances].
+        """Return the largest excess moment of either order of each pair, [cases, distances].
 
         Args:
             touched, others: the pairs, and C of their rows.
-            share: of the work that this is.
+            share: the share of the work that this call is.
         """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
             part = share * at.size / len(touched)
             gives, takes = self._kinds(_Sides.larger(some, others).both, part)
-            # The larger class gives or the smaller one does; either choice of f, so the smaller.
+            # Either the larger class gives or the smaller one does; both choices of f are bounds.
             down = np.minimum(gives[: at.size], takes[at.size :])
             up = np.minimum(gives[at.size :], takes[: at.size])
             found[at] = np.maximum(down, up)
         return found
 
     def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """A bound on what `pairs` finds, with the larger class for f, in half the time."""
+        """Return a bound on the result of `pairs`, with the larger class for f, in half the
+        time.
+        """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
             part = share * at.size / len(touched)
@@ -424,7 +438,7 @@ class _TiedQuery:
         return found
 
     def _kinds(self, sides: _Sides, share: float) -> tuple[Floats, Floats]:
-        """The largest excess moments where f gives a vote, and where it takes one."""
+        """Return the largest excess moments if f gives a vote, and if f takes one."""
         stopped = threading.Event()
         part = share / (2 * self.distances)
         of_kind = functools.partial(self._of_kind, sides, share=part, stopped=stopped)
@@ -432,7 +446,8 @@ class _TiedQuery:
             try:
                 gives, takes = both.map(of_kind, (True, False))
             except BaseException:
-                # Threads are waited for: after an interruption, only for the step they are at.
+                # The threads end before the error goes on; after an interruption, once their step
+                # is done.
                 stopped.set()
                 raise
         return gives, takes
@@ -440,7 +455,7 @@ class _TiedQuery:
     def _of_kind(
         self, sides: _Sides, gives: bool, *, share: float, stopped: threading.Event
     ) -> Floats:
-        """The largest excess moment where f gives a vote, or takes one, [sides, distances]."""
+        """Return the largest excess moment if f gives a vote, or takes one, [sides, distances]."""
         table, gains = self.gives if gives else self.takes, np.arange(self.distances)
         spread = _Spread(table, self.lattice, sides, distances=self.distances)
         worst = np.zeros((sides.own.size, self.distances))
@@ -457,9 +472,9 @@ class _TiedQuery:
         return worst
 
     def lone_votes(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """The largest excess moment of a vote added to a class f or withdrawn.
+        """Return the largest excess moment of a vote that is added to a class f or withdrawn.
 
-        As for pairs, with nobody in the part of o: C is the best of all others.
+        The computation is that for pairs, without a class o: C is the best of all other classes.
         """
         lattice, gains = self.lattice, np.arange(self.distances)
         own = touched.counts[:, 0]
@@ -486,9 +501,10 @@ class _TiedQuery:
 
 
 def _add(found: Floats, losses: int, worst: Floats) -> None:
-    """Keep the largest cost by d = max(l, g), given those of l losses and 0, 1, … gains.
+    """Keep the largest excess moment by d = max(l, g), given results for l losses and 0, 1, …
+    gains.
 
-    Both are [cases, distances].
+    Both arrays are [cases, distances].
     """
     worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
     np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
@@ -506,10 +522,11 @@ def tied_rdp(
     argmax_cap: float,
     progress: Callable[[float], None] = lambda _share: None,
 ) -> Floats:
-    """RDP cost of a Confident-GNMax query, threshold and answer, at the worst votes within d.
+    """Return the RDP cost of a Confident-GNMax query, threshold and answer, at the worst votes
+    within d.
 
-    For neighbours n and n' (a vote moved, added or withdrawn) the result at d = 0 bounds
-    D_λ(M(n) ‖ M(n')), and the result of n' at d is at most that of n at d + 1.
+    For neighbours n and n' (a vote moved, added or withdrawn) the result at d = 0 bounds D_λ(M(n) ‖
+    M(n')), and the result of n' at d is at most the result of n at d + 1.
 
     Args:
         counts: integer histograms [rows, classes], classes ≥ 3 in any order, of at most τ votes.
@@ -523,11 +540,11 @@ def tied_rdp(
         progress: called with shares of the work, which add up to 1, from two threads.
 
     Returns:
-        [distances, rows] in nats, non-decreasing in d, at most λ/(2σ1²) + min(argmax_cap, λ/σ2²),
-        which stands alone where λ(λ−1)/σ2² > 500.
+        [distances, rows] in nats, non-decreasing in d, at most λ/(2σ1²) + min(argmax_cap, λ/σ2²).
+        If λ(λ−1)/σ2² > 500, the result is this number.
 
     Raises:
-        ParameterError: too large a lattice (`check_conditional_size`, `check_tied_size`).
+        ParameterError: the lattice is too large (`check_conditional_size`, `check_tied_size`).
     """
     rows, classes = counts.shape
     argmax_cap = min(argmax_cap, order / sigma**2)
@@ -555,10 +572,10 @@ def tied_rdp(
     for start, part in row_parts(counts):
         others, found = BestOfOthers.of(part, lattice), worst[start : start + len(part)]
         leaders, pairs, single = every_touch(part)
-        # A vote between the two largest counts nearly always is the worst.
+        # A vote between the two largest counts is nearly always the worst.
         share = len(part) / rows
         found[:] = query.pairs(leaders, others, _LEADERS_SHARE * share)
-        # What is charged without a tie, or with the larger class for f, settles most other pairs.
+        # The untied bound, or the bound with the larger class for f, settles most other pairs.
         left = _above(pairs, query.untied(pairs, others), found)
         tied = query.by_larger(left, others, (1.0 - _LEADERS_SHARE) * share)
         left = _above(left, tied, found)
@@ -571,15 +588,15 @@ def tied_rdp(
 
 
 def _above(touched: Touched, bound: Floats, found: Floats) -> Touched:
-    """The cases whose bound is not below what was found for their rows."""
+    """Return the cases whose bound exceeds the result for their row."""
     return touched.take(np.flatnonzero((bound > found[touched.rows]).any(axis=1)))
 
 
 def check_tied_size(*, teachers: int, classes: int, sigma: float, order: float) -> None:
-    """Refuse what `tied_rdp` might not have the memory for beyond `check_conditional_size`.
+    """Refuse sizes for which `tied_rdp` might need more memory than `conditional_rdp`.
 
     Raises:
-        ParameterError: a table that is too large to be held a few times.
+        ParameterError: a table is too large to be in memory a few times.
     """
     if overflows(sigma=sigma, order=order):
         return
@@ -600,7 +617,7 @@ def _cases_at_once(lattice: Lattice) -> int:
 def tied_seconds(
     *, rows: int, classes: int, teachers: int, sigma: float, order: float, furthest: int
 ) -> float:
-    """About how long `tied_rdp` takes (seconds), for an estimate only; arguments as there."""
+    """Estimate how long `tied_rdp` takes (seconds); the arguments are those of `tied_rdp`."""
     if overflows(sigma=sigma, order=order):
         return 0.0
     lattice = Lattice.of(teachers=teachers, classes=classes, sigma=sigma, order=order)

@@ -1,21 +1,22 @@
 """The cost of one noisy argmax as a function of a single score: the two-tail bound F.
 
-Setting. M(n) is the argmax of n + N(0, σ²I). Moving one vote moves the noisy histogram by a
-vector of length √2, so (M(n), M(n')) is a post-processing of (N(0, 1), N(μ, 1)), μ = √2/σ, and
+**Setting.** M(n) is the argmax of n + N(0, σ²I). Moving one vote moves the noisy histogram by a
+vector of length √2. So (M(n), M(n')) is a post-processing of (N(0, 1), N(μ, 1)), μ = √2/σ, and
 there is a function κ(x) = Pr[the outcome is not i* | x] with E κ = q = Pr[M(n) ≠ i*].
 
-Bound (THEORY.md, section 3). a^λ b^{1−λ} is jointly convex and homogeneous, so the losing outcomes
-together contribute at most ∫ κ φ^λ φ_μ^{1−λ}; the winner contributes (1−q)^λ (1−Q)^{1−λ} with
-Q = ∫ κ φ_μ. The sum is convex in κ. At a maximiser κ also maximises the linearised sum, whose
+**Bound** (THEORY.md, section 3). a^λ b^{1−λ} is jointly convex and homogeneous, so the losing
+outcomes together contribute at most ∫ κ φ^λ φ_μ^{1−λ}. The winner contributes (1−q)^λ (1−Q)^{1−λ}
+with Q = ∫ κ φ_μ. The sum is convex in κ. A maximiser κ also maximises the linearised sum, whose
 superlevel sets are the outside of an interval. So the worst κ is the indicator of two tails with
-masses q1 + q2 = q, and with z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
+masses q1 + q2 = q. With z_k = Φ⁻¹(q_k), c = λ − 1, E = λ c μ² / 2:
 
   forward  J = max_{q1} (1−q)^λ (1−Q)^{−c} + e^E [Φ(z1 + cμ) + Φ(z2 − cμ)],
   reverse  J = max_{q1} (1−Q)^λ (1−q)^{−c} + e^E [Φ(z1 − λμ) + Φ(z2 + λμ)],
   Q = Φ(z1 − μ) + Φ(z2 + μ),     F = min(log J / c, λ/σ²).
 
 This replaces Theorem 6 (with Propositions 7, 8 and 10) of "Scalable Private Learning with PATE"
-(ICLR 2018), needs none of its conditions, and is about 2.4 times smaller on real votes.
+(ICLR 2018). It needs none of the theorem's conditions, and is about 2.4 times smaller on real
+votes.
 """
 
 from __future__ import annotations
@@ -29,40 +30,42 @@ from scipy.special import log_expit, log_ndtr, ndtri_exp
 
 from pate_cli.core.arrays import Floats
 
-# The maximum over q1 is located on a grid in logit(q1/q), both ends included, then by parabolas in
-# the two cells around the best node, until a concave function can gain no more than so much of
-# itself there. Concavity is observed and not proven. RELATIVE_SLACK is a hundred times as much.
+# The maximum over q1 is sought on a grid in logit(q1/q), both ends included, then by parabolas in
+# the two cells around the best node. The search ends when a concave function can gain no more than
+# this share of its value. Concavity is observed and not proven. RELATIVE_SLACK is a hundred times
+# as much.
 _LEFT = 1e-8
 RELATIVE_SLACK = 1e-6
 _GOLDEN = (3.0 - np.sqrt(5.0)) / 2.0
 # Nodes of q1 in logit(q1/q), each with its negative, and both ends.
 _SHARES = np.concatenate(([-np.inf], np.arange(-32.0, 33.0, 2.0), [np.inf]))
-# Thirteen nearly always do; where round-off hides which of two is higher, all may be used up. A
-# choice is content with 4, short of the maximum by up to 1e-4 of F wherever tried.
+# Thirteen probes are nearly always enough; all are used if rounding hides which of two values is
+# higher. To compare settings 4 probes are enough, at most 1e-4 of F below the maximum in all
+# trials.
 _PROBES, _FEW_PROBES = 60, 4
-# No probe is closer to the best than this share of the longer cell: both cells are to shrink.
+# No probe is closer to the best than this share of the longer cell, so that both cells shrink.
 _LEAST_STEP = 0.1
 
-# Relative error allowed to every term of J − 1, times 1 + |its logarithm|: 8 units in the last
-# place for log_ndtr, ndtri_exp and exp together. With much noise the terms cancel: at σ = 5e5 the
-# sum is off by 7e-5 of itself, far past the slack of the search.
+# Relative error of every term of J − 1, divided by 1 + |its logarithm|: 8 units in the last place
+# for log_ndtr, ndtri_exp and exp together. With much noise the terms cancel: at σ = 5e5 the
+# relative error of the sum is 7e-5, far above the slack of the search.
 _ROUNDING = 8.0 * 2.0**-52
 
-# Past this exponent, or when 1 − Q is this small, J − 1 cannot be trusted in float64, and the
+# Beyond this exponent, or if 1 − Q is this small, J − 1 cannot be trusted in float64, and the
 # data-independent λ/σ² (Proposition 8) is returned instead.
 _MAX_EXPONENT = 600.0
 _MIN_LOG_STAY = np.log(1e-12)
-# Logarithms of terms stop here, where e^_MAX_EXPONENT times the term is 0 already: −∞ would make
-# the bound on its round-off NaN.
+# Logarithms of terms are cut off here, where e^_MAX_EXPONENT times the term is 0 already: −∞ would
+# make the bound on the rounding error NaN.
 _LEAST_LOG = -1e4
 _CHUNK = 512
 _REVERSE = (False, True)
 
 
 def _sum_of_exp(first: Floats, second: Floats, *, offset: float | Floats = 0.0) -> Floats:
-    """e^offset (e^first + e^second), in place of `first`.
+    """Return e^offset (e^first + e^second), written over `first`.
 
-    In place of `second`: how far the round-off of the logarithms can move it.
+    A bound on the error that rounding of the logarithms causes is written over `second`.
     """
     one, other = (np.maximum(log, _LEAST_LOG, out=log) + offset for log in (first, second))
     for term, log in ((one, first), (other, second)):
@@ -77,14 +80,14 @@ def _sum_of_exp(first: Floats, second: Floats, *, offset: float | Floats = 0.0) 
 
 @dataclass(frozen=True)
 class _Split:
-    """Losing mass split into two tails: what neither the order nor the direction changes.
+    """Losing mass split into two tails: the numbers that depend neither on order nor on direction.
 
     Attributes:
-        z1, z2: of tail masses q·expit(share) and q·expit(−share).
+        z1, z2: Φ⁻¹ of the tail masses q·expit(share) and q·expit(−share).
         log_keep: log(1 − q).
         log_keep_moved: log(1 − Q).
         size: |log(1 − q)| + |log(1 − Q)|.
-        moved_error: what round-off can have done to Q, as a share of 1 − Q.
+        moved_error: the rounding error of Q, as a share of 1 − Q.
         lost: where 1 − Q is so small that nothing can be trusted.
     """
 
@@ -98,19 +101,19 @@ class _Split:
 
     @classmethod
     def at(cls, z: Floats, log_q: Floats, share: Floats, mu: float) -> _Split:
-        """Every score at its share."""
+        """Split every score at its share."""
         z1, z2 = ndtri_exp(log_q + log_expit(share)), ndtri_exp(log_q + log_expit(-share))
         return cls.of(z, z1, z2, mu)
 
     @classmethod
     def on_nodes(cls, z: Floats, log_q: Floats, mu: float) -> _Split:
-        """Every score at all nodes, [scores, nodes]."""
+        """Split every score at all nodes, [scores, nodes]."""
         z1 = ndtri_exp(log_q[:, None] + log_expit(_SHARES))
         return cls.of(z[:, None], z1, z1[:, ::-1], mu)
 
     @classmethod
     def of(cls, z: Floats, z1: Floats, z2: Floats, mu: float) -> _Split:
-        """By the ends of the tails."""
+        """Make a split from the ends of the tails."""
         moved, moved_error = log_ndtr(z1 - mu), log_ndtr(z2 + mu)
         moved = _sum_of_exp(moved, moved_error)
         log_keep = log_ndtr(-z)
@@ -122,16 +125,16 @@ class _Split:
         return cls(z1, z2, log_keep, log_keep_moved, size, moved_error, lost)
 
     def part(self, some: slice) -> _Split:
-        """The values of some of the scores."""
+        """Return the values of some of the scores."""
         return _Split(*(values[some] for values in vars(self).values()))
 
 
 def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -> Floats:
-    """J − 1 at one split of the losing mass, or a little more; +inf where float64 cannot carry it.
+    """Return J − 1 at one split of the losing mass, or slightly more; +inf if float64 overflows.
 
-    Computed as expm1 of the winner's log moment plus the (positive) losing moment, so that the
-    relative precision survives q down to the smallest normal number, plus a bound on the round-off.
-    Most of it is done in place: fetching memory would take as long again.
+    It is computed as expm1 of the winner's log moment plus the (positive) losing moment, so that
+    the relative precision is good down to the smallest normal q. A bound on the rounding error is
+    added. Most steps are in place, because new memory would take as long again.
     """
     c = order - 1.0
     exponent = order * c * mu * mu / 2.0
@@ -148,7 +151,7 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
         log_ndtr(far, out=far)
         total = _sum_of_exp(near, far, offset=exponent)
         total += winner
-        total += far  # by now the error of the losers
+        total += far  # this is the error of the losers
         argument_error = _ROUNDING * (order + c) * split.size
         argument_error += weight * split.moved_error
         winner += 1.0
@@ -161,9 +164,9 @@ def _excess(split: _Split, order: float | Floats, mu: float, *, reverse: bool) -
 def _maximise(
     z: Floats, on_nodes: _Split, orders: Floats, mu: float, *, probes: int, larger: bool
 ) -> Floats:
-    """max over q1 of J − 1, [directions, orders, scores], of scores split at all nodes already.
+    """Return max over q1 of J − 1, [directions, orders, scores], for scores split at all nodes.
 
-    Where only the larger of the two directions is asked for, the other may be given too low.
+    With `larger`, the smaller of the two directions may be too low.
     """
     best = np.empty((len(_REVERSE), orders.size, z.size), dtype=np.int64)
     around = np.empty((3, *best.shape))
@@ -174,10 +177,10 @@ def _maximise(
             at = np.clip(top + step, 0, _SHARES.size - 1)
             near[side, row] = on_grid[np.arange(z.size), at]
     found = around[1].copy()
-    # The infinite ends are exact already, and what lies beyond the last nodes is nothing.
+    # The infinite ends are exact already, and everything beyond the last nodes is negligible.
     wanted = (best > 1) & (best < _SHARES.size - 2) & np.isfinite(found)
     if larger:
-        # A concave function, on nodes that are as far apart, rises by no more than it fell.
+        # On equally spaced nodes a concave function rises by no more than it fell.
         with np.errstate(invalid="ignore"):
             wanted &= 2.0 * found - np.minimum(around[0], around[2]) > found[::-1]
     inside = np.nonzero(wanted)
@@ -204,23 +207,24 @@ def _maximise(
 def _climbed(
     at: Callable[[Floats, NDArray[np.intp]], Floats], x: Floats, f: Floats, *, probes: int
 ) -> Floats:
-    """Local maxima of many functions, from below, by probes at the vertices of parabolas.
+    """Return local maxima of many functions, from below, by probes at the vertices of parabolas.
 
-    Where vertices do not settle the longer cell is cut by golden section (Chandrupatla, An
+    If vertices do not shrink the longer cell, it is cut by golden section (Chandrupatla, An
     efficient quadratic fit-sectioning algorithm for minimization without derivatives, 1998).
 
     Args:
-        at: the functions with these indices at these places.
+        at: evaluates the functions with these indices at these places.
         x: ascending, [3, functions]; the middle is the highest of the three.
-        f: values there.
-        probes: how many there may be of each; fewer where none is called for.
+        f: the values at x.
+        probes: the largest number of probes for each function.
     """
     highest, active, vertex = f[1].copy(), np.arange(x.shape[1]), x[1]
     for _ in range(probes):
         cells = np.abs(x[::2] - x[1])
-        with np.errstate(invalid="ignore"):  # infinite is high enough
+        with np.errstate(invalid="ignore"):  # an infinite value is high enough
             falls = (f[1] - f[::2]) / cells
-            # A concave function lies below the lines through two of its points, beyond them.
+            # A concave function lies below the lines through two of its points, beyond these
+            # points.
             more = (falls * cells[::-1]).max(axis=0) > _LEFT * np.abs(f[1])
         if not more.any():
             break
@@ -237,7 +241,7 @@ def _climbed(
         seen = at(probe, active)
         x = np.stack([x[0], np.minimum(x[1], probe), np.maximum(x[1], probe), x[2]])
         f = np.stack([f[0], np.where(above, f[1], seen), np.where(above, seen, f[1]), f[2]])
-        # The higher of the two inner points is the middle from now on.
+        # The higher of the two inner points becomes the middle.
         upper = f[2] > f[1]
         x, f = (np.where(upper, each[1:], each[:-1]) for each in (x, f))
         highest[active] = f[1]
@@ -247,19 +251,19 @@ def _climbed(
 def two_tail_rdp_directions(
     z: Floats, *, sigma: float, orders: Floats, probes: int = _PROBES, larger: bool = False
 ) -> Floats:
-    """The bound F in both directions.
+    """Return the bound F in both directions.
 
     Args:
         z: scores Φ⁻¹(q), any shape; −inf means a certain winner and costs nothing.
         sigma: standard deviation of the noise on each count, > 0 (counts).
         orders: Rényi orders λ > 1, shape [orders].
-        probes: how many there may be of each maximum.
-        larger: only the larger direction is asked for, and the other may be given too low.
+        probes: the largest number of probes for each maximum.
+        larger: only the larger direction is needed, and the other may be too low.
 
     Returns:
-        [2, orders, *z.shape], forward and reverse, in nats, at most λ/σ²: upper bounds on
-        D_λ(M(n) ‖ M(n')) and D_λ(M(n') ‖ M(n)) over all neighbours n' of any histogram n
-        whose plurality loses with probability Φ(z).
+        [2, orders, *z.shape], forward and reverse, in nats, at most λ/σ²: upper bounds on D_λ(M(n)
+        ‖ M(n')) and D_λ(M(n') ‖ M(n)) over all neighbours n' of any histogram n whose plurality
+        loses with probability Φ(z).
     """
     scores = np.asarray(z, dtype=np.float64)
     flat = scores.ravel()
@@ -273,17 +277,17 @@ def two_tail_rdp_directions(
         some = flat[part]
         on_nodes = _Split.on_nodes(some, log_ndtr(some), mu)
         excess = _maximise(some, on_nodes, orders[tame], mu, probes=probes, larger=larger)
-        # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is round-off.
+        # J ≥ 1 always (it bounds e^{(λ−1)D}); a negative excess is a rounding error.
         bound = np.log1p(np.maximum(excess, 0.0)) / (orders[tame, None] - 1.0)
         result[:, tame, part] = np.minimum(bound * (1.0 + RELATIVE_SLACK), caps[tame, None])
     return result.reshape(2, orders.size, *scores.shape)
 
 
 def two_tail_rdp(z: Floats, *, sigma: float, orders: Floats, rough: bool = False) -> Floats:
-    """F(z): the larger of the two directions of :func:`two_tail_rdp_directions`.
+    """Return F(z), the larger of the two directions of :func:`two_tail_rdp_directions`.
 
-    Non-decreasing in z up to the search slack, [orders, *z.shape], nats. With `rough`, for a
-    choice, it is no bound, but about as large, and found sooner.
+    The result is non-decreasing in z up to the search slack, [orders, *z.shape], nats. With `rough`
+    it is an approximation that is found faster, to compare settings; it is no bound.
     """
     probes = _FEW_PROBES if rough else _PROBES
     sides = two_tail_rdp_directions(z, sigma=sigma, orders=orders, probes=probes, larger=True)

@@ -1,7 +1,7 @@
 """Votes in memory: arrays, lists of rows, Arrow tables, and data frames of pandas or polars.
 
-They are read as the files that their libraries write: an index that pandas keeps is the query ids,
-and None, NaN or pandas.NA is a missing entry.
+They are read like files that their libraries write: an index of pandas is the query ids, and None,
+NaN or pandas.NA is a missing entry.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from pate_cli.votes.table import Table, held, indexed, refuse_twice
 
 
 def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
-    """Return votes in memory as an array or a table; `ids` are the columns of ids."""
-    if hasattr(source, "to_frame"):  # a column of a data frame, whatever it is called
+    """Return votes in memory as an array or a table; `ids` are the names of columns of ids."""
+    if hasattr(source, "to_frame"):  # a column of a data frame, whatever its name
         source = source.to_frame(LABEL)
     is_array, is_list = isinstance(source, np.ndarray), isinstance(source, list | tuple)
     streams = ("__arrow_c_stream__", "__arrow_c_array__", "columns")
-    lazy = hasattr(source, "collect")  # as polars has it: nothing is there yet
+    lazy = hasattr(source, "collect")  # a lazy frame of polars holds no rows yet
     is_table = not (is_array or lazy) and any(hasattr(source, name) for name in streams)
     if not (is_table or is_list or hasattr(source, "__array__")):
         kinds = "a path, a URI, -, a numpy array, a list of rows, a pyarrow.Table or a data frame"
-        raise ParameterError(f"votes are {kinds}, not {type(source).__name__}")
+        raise ParameterError(f"votes must be {kinds}, not {type(source).__name__}")
     name = "the table" if is_table else "the list of rows" if is_list else "the array"
     if any(isinstance(each, np.ma.MaskedArray) for each in (source if is_list else [source])):
-        raise ParameterError(f"{name}: is masked; fill it, with -1 or NaN where a vote is missing")
+        raise ParameterError(f"{name}: is masked; fill it with -1 or NaN for missing votes")
     try:
         if is_table:
             titles = getattr(source, "column_names", getattr(source, "columns", ()))
@@ -43,7 +43,7 @@ def open_held(source: Any, ids: tuple[str, ...]) -> Array | Table:
         return _array(_stacked(source) if is_list else np.asanyarray(source), name)
     except PateError as error:
         raise type(error)(f"{name}: {str(error).removeprefix(f'{name}: ')}") from None
-    except Exception:  # whatever its library raises, which may quote votes
+    except Exception:  # any exception of its library, whose message may quote votes
         why = _uneven(source) if is_list else _mixed(source)
         raise ParameterError(f"{name}: {why}") from None
 
@@ -57,18 +57,18 @@ def _array(values: NDArray[Any], name: str) -> Array:
 
 
 def _slab(values: NDArray[Any], axis: int, start: int, stop: int) -> NDArray[Any]:
-    # A copy: what was checked must not change under the reader in somebody's array.
+    # Copied, so that a caller's array cannot change after it was checked.
     return np.array(np.moveaxis(values, axis, 0)[start:stop], order="C", subok=False)
 
 
 def _stacked(rows: Any) -> NDArray[Any]:
-    """Return a list of rows as an array; numpy would turn numbers beside texts into texts."""
+    """Return a list of rows as an array, in which numbers beside texts stay numbers."""
     values = np.asarray(rows)
     return np.asarray(rows, dtype=object) if values.dtype.kind == "U" else values
 
 
 def _uneven(rows: Any) -> str:
-    """Return what is wrong with rows that are no array, without any entry of them."""
+    """Return the fault of rows that do not form an array, without quoting an entry."""
     shapes = [getattr(row, "shape", None) or (len(row),) for row in rows if hasattr(row, "__len__")]
     usual = Counter(shapes).most_common(1)[0][0] if shapes else ()
     for place, shape in enumerate(shapes):
@@ -79,7 +79,7 @@ def _uneven(rows: Any) -> str:
 
 
 def _mixed(frame: Any) -> str:
-    """Return which column of a data frame holds words and numbers, and from which row on."""
+    """Return which column of a data frame mixes words and numbers, and from which row on."""
     for column in getattr(frame, "columns", ()):
         said = [*frame[column]]
         words = np.array([isinstance(each, str) for each in said])
@@ -92,12 +92,12 @@ def _mixed(frame: Any) -> str:
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Return objects as numbers, or as texts of Python."""
+    """Return objects as numbers, or as Python's texts."""
     flat = [e.encode(errors="replace") if isinstance(e, str) else e for e in values.ravel()]
     try:
         found = pa.array(flat, from_pandas=True)
     except (pa.ArrowException, OverflowError):
-        found = pa.array([[]])  # several types
+        found = pa.array([[]])  # entries have several types
     if pa.types.is_binary(found.type):
         texts = [(each or b"").decode(errors="replace") for each in found.to_pylist()]
         return np.array(texts, dtype=object).reshape(values.shape)

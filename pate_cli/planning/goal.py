@@ -158,7 +158,11 @@ class Pricing(ABC):
         votes: all rows of the file, without a prior's votes.
         few: rows that are looked at while a search is coarse.
         goal: what is sought.
+        careful: whether looks keep clear of the floor on agreement; where that makes no difference
+            they do.
     """
+
+    careful = True
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Take the votes and the goal; nothing is looked at yet."""
@@ -188,8 +192,8 @@ _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
 # So many rows of a file, evenly spaced, are looked at while a search is coarse.
 _ROWS = 4000
-# So much more agreement is asked for where it is climbed from settings that have been priced, since
-# rows are settled after settings, and agreement hangs on the rows.
+# With care so much more agreement is asked for: rows are settled after settings, and agreement
+# hangs on the rows.
 _MORE_AGREEMENT = 1e-4
 # Rows for a number of answers, in units of those that give it if they are always released.
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
@@ -209,12 +213,13 @@ class TestedVotes(Pricing):
     the next looks.
     """
 
+    careful = False
+
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Nothing is looked at yet."""
         super().__init__(votes, goal)
         self._above: dict[bool, Floats] = {}
-        self._epsilon, self._available = goal.epsilon, votes.rows
-        self._asked = self._learned = 0
+        self._epsilon, self._available, self._asked = goal.epsilon, votes.rows, 0
         self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
 
     def _look_at(self, rows: int) -> None:
@@ -239,7 +244,7 @@ class TestedVotes(Pricing):
         return self._looks.look(settings, near)
 
     def _looked(self) -> TestedTarget:
-        floor = self.goal.min_agreement + (_MORE_AGREEMENT if self._learned > 1 else 0.0)
+        floor = self.goal.min_agreement + (_MORE_AGREEMENT if self.careful else 0.0)
         return TestedTarget(self.few, self._target, self._available, floor, above=self._above)
 
     def price(self, candidate: Candidate) -> Found | None:
@@ -286,7 +291,6 @@ class TestedVotes(Pricing):
         """Look at the rows that are asked, and at the target of the best settings."""
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
-        self._learned += 1
         self._look_at(max(2 * self._asked, _ROWS))
         self._asked = 0
 

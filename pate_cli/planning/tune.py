@@ -32,9 +32,10 @@ _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
 # climbs by whole steps, and from how many of their ends by smaller ones; fewer where each look
 # takes long. Then how often these halve their steps, and how far below the best settings may be
 # that are priced, too.
-_ROUNDS, _SLOW_ROUNDS = ((2, 0), (12, 3), (0, 3), (0, 2)), ((2, 0), (4, 2), (0, 1), (0, 1))
+_ROUNDS = (2, 0), (12, 3), (0, 3), (0, 2), (0, 2)
+_SLOW_ROUNDS = (2, 0), (4, 2), (0, 1), (0, 1)
 _HALVINGS, _NEAR = 4, 0.25
-# A round that gains less than this, in logarithms, is the last.
+# A round that gains less than this, in logarithms, is the last, or the last without care.
 _GAIN = 0.002
 _STARTS, _MARGIN = 4, 1.6
 
@@ -199,7 +200,9 @@ class _Rounds:
             ranked = sorted(self._found.values(), key=lambda each: each.rank)
             best, near = ranked[-1], [each.settings for each in ranked[-_STARTS:]]
             if number > 1 and best.merit <= last + _GAIN:
-                break
+                if self._pricing.careful:
+                    break
+                self._pricing.careful = True
             last = best.merit
             self._pricing.learn(best)
         # Around the rows that were found there may be better ones.

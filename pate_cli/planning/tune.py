@@ -32,7 +32,7 @@ _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
 # climbs by whole steps, and from how many of their ends by smaller ones; fewer where each look
 # takes long. Then how often these halve their steps, and how far below the best settings may be
 # that are priced, too.
-_ROUNDS = (2, 0), (12, 3), (0, 3), (0, 2), (0, 2)
+_ROUNDS = (2, 0), (12, 3), (0, 3), (0, 2), (0, 1)
 _SLOW_ROUNDS = (2, 0), (4, 2), (0, 1), (0, 1)
 _HALVINGS, _NEAR = 4, 0.25
 # A round that gains less than this, in logarithms, is the last, or the last without care.

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import os
 
-from pate_cli.cli.terminal import (
-    escape_unprintable,
-    interruptible,
-    stoppable,
-    take_closed_places,
-)
+from pate_cli.cli.terminal import escape_unprintable, interruptible, stoppable, take_closed_places
 from pate_cli.core.memory import bound_reading
 
 

@@ -12,7 +12,6 @@ from pate_cli.cli.view import QUIET, View, opened
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import has_no_name, public_name, report_beside, stem_of
-from pate_cli.files.protected import note
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
 
@@ -63,8 +62,6 @@ def aggregate(
     copy = "-" if copies else report if dry_run else None
     summed_up = by_person and "-" not in (report, labels)
     asked["keep_ledger"] = ledger is not None
-    if dry_run and "checkpoint" in asked:
-        raise UsageError("`checkpoint` does not go with `dry_run`, which draws nothing")
     going_on = begun(asked.get("checkpoint"))
     if going_on:
         view.note(f"goes on with the run in {public_name(asked['checkpoint'])}")
@@ -113,12 +110,11 @@ def _record(asked: dict[str, Any], view: View) -> RecordPlace:
     """Return the record of the run, which no output may replace, in place of its name."""
     from pate_cli.verbs.promise import record_of
 
-    record = record_of(asked["votes"], asked, seeded="seed" in asked)
+    record = record_of(asked)
     for name in ("ensemble", "accept_lost_record"):
         asked.pop(name, None)
     if record.joined is not None:
         view.note(record.joined)
-    note("the record of what was spent", *record.paths)
     return record
 
 

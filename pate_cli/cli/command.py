@@ -26,16 +26,11 @@ import typer
 from typer.core import TyperCommand
 
 from pate_cli.cli import help as helping
-from pate_cli.cli.terminal import (
-    interruptible,
-    notes_of,
-    say,
-    what_was_released,
-)
+from pate_cli.cli.terminal import interruptible, notes_of, say, what_was_released
 from pate_cli.cli.view import ALL, View
 from pate_cli.core.errors import OutputError, PateError, UsageError
 from pate_cli.files.addresses import public_name
-from pate_cli.verbs.keywords import OFF, Keyword, check_all, keywords_of, nearest_to, with_options
+from pate_cli.verbs.keywords import GONE, Keyword, check_all, keywords_of, nearest_to, with_options
 
 Keywords = Mapping[str, Keyword]
 
@@ -190,10 +185,10 @@ def _values(keywords: Keywords, texts: Mapping[str, Any]) -> dict[str, Any]:
             given |= {name: [keyword.read(each) for each in text]} if text else {}
         elif text is not None:
             given[name] = keyword.read(text)
-    for name, off in OFF.items():
-        if given.pop(off, False):
+    for name, keyword in keywords.items():
+        if keyword.off is not None and given.pop(keyword.off.name, False):
             if name in given:
-                both = f"{keywords[off].option} and {keywords[name].option}"
+                both = f"{keyword.off.option} and {keyword.option}"
                 raise UsageError(f"{both} contradict each other; give one of them")
             given[name] = False
     return given
@@ -280,6 +275,8 @@ def _misuse(error: Any, path: str, keywords: Keywords) -> str:
     if type(error).__name__ == "NoSuchOption" and keywords:
         option = str(error.option_name)
         name = option.lstrip("-").replace("-", "_")
+        if name in GONE:
+            return f"{option} is gone: {GONE[name]}"
         near = nearest_to(name, [each for each in keywords.values() if not each.argument])
         text = f"no option {option}" + ("" if near is None else f"; did you mean {near.option}?")
     for pattern, words in _HOUSE_STYLE:

@@ -1,14 +1,14 @@
 """Costs of given votes: by step, by order, by query, and under a target. SECRET.
 
-The tight cost of a query is one Rényi divergence, that of all its steps together; "threshold" is
-what a test costs alone and "argmax" the rest. The published analysis may stand in for it. Votes are
-read twice: for their cost at every order, and for the cost of each query at the best order.
+The tight cost of a query is one Rényi divergence of all its steps together. "threshold" is the cost
+of the test alone, and "argmax" is the rest. The published analysis may be used instead. Votes are
+read twice: for the total cost at every order, and for the cost of each query at the best order.
 
-Mechanisms are compared on the same votes at a matched number of expected answers.
+Mechanisms are compared on the same votes at an equal number of expected answers.
 
-How a target fares on given votes is told beside it: the probability of passing, the least target,
-the most rows. The votes are there, so nothing is forecast: the probability is the one with which
-the release test of a run over these rows draws.
+For a target, the result includes the pass probability, the smallest target and the largest number
+of rows. These are computed from the votes and are no forecast: a run over these rows would pass its
+release test with exactly this probability.
 """
 
 from __future__ import annotations
@@ -43,29 +43,30 @@ from pate_cli.votes.vote_file import VoteBatch
 TIGHT_ORDERS: Final = np.array(
     [1.5, 2, 2.5, 3, 3.5, *range(4, 17), *range(18, 33, 2), 36, 40, 48, 64, 96, 128, 256], float
 )
-"""Orders at which the tight cost is shown unless others are asked for."""
+"""Orders at which the tight cost is shown, unless the caller gives others."""
 
 MOMENT_ORDERS: Final = tuple(float(order) for order in range(2, 10))
 """The 2017 paper computes the moments l = 1 … 8; moment l is Rényi order l + 1."""
 
 SAID: Final = ("silent", "agrees", "disagrees")
-"""What a public prior says of a query, beside the teachers, by the number of `Queries.said`."""
+"""What a public prior says about a query, compared with the teachers; see `Queries.said`."""
 
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS, _TINY = 20, float(np.finfo(float).tiny)
 LIKELY: Final = 0.977
-"""A chance of passing that counts as likely: two standard deviations, one-sided."""
+"""A pass probability that counts as likely: two standard deviations, one-sided."""
 
 CHANCES: Final = (0.9, LIKELY, 0.999)
-"""Probabilities of passing for which the least target is told."""
+"""Pass probabilities for which the smallest target is shown."""
 
-# The refusals to be afforded depend on the threshold, and the threshold, barely, on them.
+# The number of refusals depends on the threshold, and the threshold slightly on this number.
 _ROUNDS = 6
 _COUNTED = "the prior votes, too, and agreement counts its votes"
 _ENDS = "the file ends before so many answers"
-# States whose costs are found at once.
+# The number of states whose costs are computed at once.
 _AT_ONCE = 50_000
-# Targets are sought within this factor of the last guess, to a relative precision, so many times.
+# The smallest target is sought within this factor of the last guess, to a relative precision, at
+# most this many times.
 _WIDEST, _PRECISION, _TRIES = 64.0, 1e-4, 3
 _STEP = 1.001
 
@@ -74,13 +75,13 @@ Columns: TypeAlias = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class CostAnalysis:
-    """How queries are charged, and the ε of that: tight, or as it was published.
+    """A way to charge queries and to convert the cost to ε: tight, or as published.
 
     Attributes:
-        name: of the analysis.
-        steps: from a mechanism, histograms and orders to the cost of each query by step,
-            [orders, queries], nats.
-        epsilon: from the RDP cost, orders and δ to ε at each order, [orders], nats.
+        name: the name of the analysis.
+        steps: computes the cost of each query by step, [orders, queries], nats, from a mechanism,
+            histograms and orders.
+        epsilon: computes ε at each order, [orders], nats, from the RDP cost, orders and δ.
     """
 
     name: Analysis
@@ -99,13 +100,13 @@ def _tight_epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
 
 
 TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
-"""The analysis that is sharp and sound: Rényi divergences and the sharp conversion."""
+"""The sharp and sound analysis: Rényi divergences and the sharp conversion."""
 
 
 def _sum_of_steps(
     analysis: CostAnalysis, orders: Floats, mechanism: ScoredMechanism, batch: VoteBatch
 ) -> dict[str, Floats]:
-    """Cost of a batch by step, summed over queries, [orders] each, nats."""
+    """Return the cost of a batch by step, summed over queries, [orders] each, nats."""
     steps = analysis.steps(mechanism, batch.counts, orders)
     return {step: costs.sum(axis=1) for step, costs in steps.items()}
 
@@ -113,7 +114,7 @@ def _sum_of_steps(
 def _queries_of(
     analysis: CostAnalysis, order: float, mechanism: ScoredMechanism, batch: VoteBatch
 ) -> Columns:
-    """The queries of a batch at one order, as columns."""
+    """Return the queries of a batch at one order, as columns."""
     steps = analysis.steps(mechanism, batch.counts, np.array([order]))
     said = np.zeros(len(batch.counts), dtype=np.int64)
     if batch.alone is not None and batch.guesses is not None:
@@ -136,8 +137,8 @@ def queries_at(
 
     Returns:
         Columns, [queries] each: `query_id`; `plurality`, the largest count of votes;
-        `answer_probability`; `cost_…` of each step and `cost` of all, nats; and `said`, what a
-        prior says, by its place in `SAID`.
+        `answer_probability`; `cost_…` of each step and the total `cost`, nats; and `said`, what a
+        prior says, as a place in `SAID`.
     """
     parts = list(votes.over(mechanism, functools.partial(_queries_of, analysis, order)))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -159,7 +160,7 @@ class VoteCost(Result):
         worst_case: the ε of the labels alone that holds whatever the votes.
         target: how a target fares, if one was stated; see `measure_target`.
         prior: whether a prior votes, too.
-        unmatched: which votes are texts and no names; None where votes are no texts.
+        unmatched: votes in words that match no name; None if votes are not texts.
     """
 
     analysis: Analysis
@@ -187,33 +188,35 @@ class VoteCost(Result):
 
     @property
     def epsilon(self) -> float:
-        """Return ε for these votes, nats: under the tight analysis never above the worst case.
+        """Return ε for these votes, nats; under the tight analysis it is at most the worst case.
 
-        The ε of the published analysis is repeated as it is.
+        The ε of the published analysis is returned as published.
         """
         given = float(self.by_orders.min())
         return self.worst_case.least(given) if self.analysis is Analysis.TIGHT else given
 
     @property
     def order_at_edge(self) -> bool:
-        """Return whether the best of several orders is the first or last: more may do better."""
+        """Return whether the best order is the first or last of several; more orders may be
+        better.
+        """
         best, last = int(np.argmin(self.by_orders)), self.orders.size - 1
         return last > 0 and best in (0, last) and self.epsilon == float(self.by_orders[best])
 
     @property
     def expected_answers(self) -> float:
-        """Return how many of the queries are answered on average."""
+        """Return the expected number of answers."""
         return float(self.queries["answer_probability"].sum())
 
     def quantiles(self) -> dict[str, float]:
-        """Return quantiles of the cost of a query by their level, linear between queries, nats."""
+        """Return quantiles of the cost of a query by level, linear between queries, nats."""
         values = np.quantile(self.queries["cost"], _QUANTILES).tolist()
         return {f"{level:g}": value for level, value in zip(_QUANTILES, values, strict=True)}
 
     def histogram(self) -> list[dict[str, Any]]:
-        """Return bins of queries by plurality: how many, how often answered, and their cost.
+        """Return bins of queries by plurality: their number, answers and cost.
 
-        Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
+        This is Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
         """
         most = self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0)
         edges = each_once(np.linspace(0, most, _BINS + 1).round().astype(np.int64))
@@ -230,11 +233,15 @@ class VoteCost(Result):
         ]
 
     def by_prior(self) -> dict[str, dict[str, float]]:
-        """Return queries, expected answers and share of the cost, by what a prior says of them."""
+        """Return queries, expected answers and share of the cost, by what the prior says
+        about them.
+        """
         return {name: self._part(self.queries["said"] == said) for said, name in enumerate(SAID)}
 
     def _part(self, mine: NDArray[np.bool_]) -> dict[str, float]:
-        """How many queries these are, how often they are answered, and their share of the cost."""
+        """Return the number of these queries, their expected answers, and their share of
+        the cost.
+        """
         cost = self.queries["cost"]
         return {
             "queries": int(mine.sum()),
@@ -284,7 +291,7 @@ class VoteCost(Result):
         return words.of_cost(self.to_dict())
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw which queries cost what on matplotlib Axes, and return them. SECRET.
+        """Draw the cost of queries on matplotlib Axes, and return the Axes. SECRET.
 
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.
@@ -294,7 +301,7 @@ class VoteCost(Result):
         return draw_cost(self, axes)
 
     def headline(self) -> str:
-        """Return ε and for how many answers it is."""
+        """Return ε and the expected number of answers."""
         return (
             f"epsilon {self.epsilon:.4f} at delta {self.delta:g} for "
             f"{self.expected_answers:.1f} expected answers"
@@ -312,7 +319,7 @@ def measure_cost(
     target: Mapping[str, Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
-    """Price votes at some orders in total, and every query at the best of them. SECRET.
+    """Compute the cost of votes at some orders, and of every query at the best of them. SECRET.
 
     Args:
         votes: the rows that are asked.
@@ -321,7 +328,7 @@ def measure_cost(
         delta: δ in (0, 1).
         max_answers: k2, the public cap on answers; none if left out.
         analysis: how queries are charged.
-        target, unmatched: to be told beside it.
+        target, unmatched: further results to include.
     """
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
@@ -357,7 +364,7 @@ def measure_target(
     """Return how a target fares on votes of which the first so many are asked. SECRET.
 
     Args:
-        votes: over at least the queries that are asked.
+        votes: at least the rows that are asked.
         mechanism: the aggregator.
         plan: the target, whose bound is settled.
         queries, max_answers: k1 and k2 of the run.
@@ -368,7 +375,7 @@ def measure_target(
         rows that were looked at pass with probability `LIKELY`. Ready for JSON.
 
     Raises:
-        UnreachableError: a target so far off that no other within reason would do.
+        UnreachableError: the target is so far off that no similar target would pass.
     """
     # Higher orders go with smaller targets.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
@@ -457,7 +464,7 @@ class Compared(Result):
     delta: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return one entry a mechanism; JSON-ready."""
+        """Return one entry per mechanism; JSON-ready."""
         return {
             "schema_version": 1,
             "releasable": False,
@@ -479,7 +486,7 @@ class Compared(Result):
         return words.of_comparison(self.to_dict())
 
     def headline(self) -> str:
-        """Return how many mechanisms there are, and what was matched."""
+        """Return the number of mechanisms, and the common number of expected answers."""
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
@@ -489,9 +496,9 @@ def compare_at(
     """Ask a mechanism row by row until it is expected to have answered so often.
 
     Args:
-        votes: over the queries.
-        build: makes the mechanism for a number of refusals to be afforded, if it counts them.
-        answers: the number of answers to be matched.
+        votes: the rows of the queries.
+        build: makes the mechanism for a number of refusals, if it counts refusals.
+        answers: the common number of answers.
         delta: δ in (0, 1).
 
     Returns:
@@ -535,13 +542,13 @@ def compare_at(
 
 
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
-    """Return what is known of each query, a row [queries] each.
+    """Return numbers for each query, one row [queries] each.
 
-    The rows are the chance of an answer, the chance of an answer that is the plurality, and the
-    costs at the orders, in nats.
+    The rows are the probability of an answer, the probability of an answer that is the plurality,
+    and the costs at the orders, in nats.
     """
     answer = mechanism.answer_chance(counts)
-    if not isinstance(mechanism, ScoredMechanism):  # whose answers are the plurality
+    if not isinstance(mechanism, ScoredMechanism):  # all its answers are the plurality
         return np.stack([answer, answer])
     agreeing = answer * (1.0 - mechanism.loss_chance(counts))
     return np.vstack([answer, agreeing, mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)])
@@ -550,7 +557,7 @@ def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
 def _asked(
     votes: AskedRows, mechanism: Mechanism, wanted: float
 ) -> tuple[int, float, float, Floats]:
-    """Rows asked until so many answers are expected, and the sums over them of what is seen."""
+    """Return how many rows give the wanted expected answers, and the sums of `_seen` over them."""
     asked, sums = 0, np.zeros(1)
     for seen in votes.over(mechanism, OnCounts(_seen)):
         missing = wanted - sums[0] - 1e-9

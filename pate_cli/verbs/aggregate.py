@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any
 
 from pate_cli.core.errors import CeilingError, OutputError
 from pate_cli.core.noise import RunKey
@@ -23,18 +23,16 @@ from pate_cli.run.fold import nothing_seen
 from pate_cli.run.labelling import run
 from pate_cli.run.publication import publishing
 from pate_cli.verbs.promise import (
+    account_of,
     budget_of,
     foreseen,
-    priced,
+    promised,
     record_of,
     refuse_dear,
     refuse_hopeless,
     run_of,
 )
-from pate_cli.verbs.request import Progress, Request, Votes
-
-if TYPE_CHECKING:
-    pass
+from pate_cli.verbs.request import Request, requested
 
 
 @dataclass(frozen=True)
@@ -58,37 +56,31 @@ class Aggregation:
         return "".join(part._repr_html_() for part in kept)
 
 
-def labelled(votes: Votes, asked: Mapping[str, Any]) -> Aggregation:
-    """Open, price, refuse, enter, draw, settle and write.
-
-    Args:
-        votes: as `signatures.aggregate` takes them.
-        asked: every parameter of it, by name.
-    """
-    began, seed, into = now(), asked["seed"], asked["into"]
-    progress: Progress = asked["progress"] or nothing_seen
-    budget, record = budget_of(asked), record_of(votes, asked, seeded=seed is not None)
-    resumed = begun(asked["checkpoint"])
+def labelled(asked: Mapping[str, Any]) -> Aggregation:
+    """Open, price, refuse, enter, draw, settle and write; `asked` as `signatures.aggregate`."""
+    began, progress = now(), asked["progress"] or nothing_seen
+    record, resumed = record_of(asked), begun(asked["checkpoint"])
     with (
-        publishing(into, records=record.paths, resumed=resumed) as place,
-        priced(votes, asked, budget, record, place.ledger) as (request, settings, account),
+        publishing(asked["into"], records=record.paths, resumed=resumed) as place,
+        requested(asked) as request,
     ):
-        # Refuse what could not end well, as far as public numbers tell.
+        # Price it, and refuse what could not end well, as far as public numbers tell.
+        keeps = {"keep_ledger": asked["keep_ledger"] or place.ledger is not None}
+        request, settings = promised(request, {**asked, **keeps}, record)
         place.check(request.file)
         refuse_dear(settings, asked["max_epsilon"])
         if not resumed:
             refuse_hopeless(request, settings, asked["min_pass"])
-        tested, rows = settings.tested is not None, request.rows
         # Rows are read, counted and priced for a test, read for a checkpoint, and labelled.
+        tested, rows = settings.tested is not None, request.rows
         parts = 4 if tested else 1 + (asked["checkpoint"] is not None)
         progress(0, parts * request.queries)
         rows.progress = progress
         key, kept = _key(asked, request, settings, record)
         settings = replace(settings, private=key.private)
         own = run_of(settings, key, began)
-        entry = Entry(record, own, budget=budget)
-        twin = record.twin(request.mechanism.teachers)
-        if twin is not None:
+        entry = Entry(record, own, budget=budget_of(asked))
+        if (twin := record.twin(request.file.teachers)) is not None:
             warnings.warn(twin, stacklevel=5)
         place.try_out(request.file.queries)
         if tested and kept is None:
@@ -96,6 +88,7 @@ def labelled(votes: Votes, asked: Mapping[str, Any]) -> Aggregation:
         # Enter it, before any noise is drawn: from now on it is paid for.
         entry.enter()
         with entry.standing(until_read=not tested):
+            account = account_of(request, settings)
             facts, ledger = run(
                 rows, request.mechanism, account, settings, key=key, into=place, checkpoint=kept
             )
@@ -150,33 +143,29 @@ def _end(kept: Checkpoint | None, report: Report) -> None:
         raise refusal
 
 
-_NAMED: Final = "The run itself needs --max-epsilon {}."
-_HOPELESS: Final = "The run itself would not start: it passes with probability {:.2g} at most."
-
-
-def quoted_for(votes: Votes, asked: Mapping[str, Any]) -> Quote:
+def quoted_for(asked: Mapping[str, Any]) -> Quote:
     """Return what a run would cost at most; `asked` as `signatures.aggregate` has it."""
-    progress: Progress = asked["progress"] or nothing_seen
-    budget, key = budget_of(asked), RunKey.of(asked["seed"])
+    budget, progress = budget_of(asked), asked["progress"] or nothing_seen
     # Nobody asks what is left where there is no budget.
-    record = RecordPlace() if budget is None else record_of(votes, asked, seeded=False)
-    with priced(votes, asked, budget, record) as (request, settings, _):
-        beware = list[str]()
+    record = RecordPlace() if budget is None else record_of(asked)
+    with requested(asked) as request:
+        request, settings = promised(request, asked, record)
+        found, forecast = quote_of(settings), foreseen(request, settings)
+        beware = [*found.warnings]
         try:
             refuse_dear(settings, asked["max_epsilon"])
         except CeilingError as error:
-            beware.append(_NAMED.format(shown(error.epsilon)))
+            beware.append(f"The run itself needs --max-epsilon {shown(error.epsilon)}.")
         if budget is not None:
-            Entry(record, run_of(settings, key, now()), budget=budget)
+            Entry(record, run_of(settings, RunKey.of(asked["seed"]), now()), budget=budget)
         progress(0, request.queries)
         for batch in request.file.batches(limit=request.queries):
             progress(len(batch.counts))
-        forecast = foreseen(request, settings)
-        found = quote_of(settings)
-        warnings = [*found.warnings, *beware]
-        if forecast is not None:
-            chances, expected = forecast.named_chances(), forecast.at(forecast.middle)
-            found = replace(found, chances=chances, expected=expected)
-            if forecast.best_chance < asked["min_pass"]:
-                warnings.append(_HOPELESS.format(forecast.best_chance))
-        return replace(found, warnings=tuple(warnings))
+    if forecast is not None:
+        chances, expected = forecast.named_chances(), forecast.at(forecast.middle)
+        found = replace(found, chances=chances, expected=expected)
+        if forecast.best_chance < asked["min_pass"]:
+            best = f"{forecast.best_chance:.2g}"
+            told = f"The run itself would not start: it passes with probability {best} at most."
+            beware.append(told)
+    return replace(found, warnings=tuple(beware))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import importlib
 import inspect
 import os
 import textwrap
@@ -11,7 +13,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from pate_cli.core.errors import PateError, UsageError
 from pate_cli.core.progress import progress
-from pate_cli.verbs.keywords import Keyword, check_all, keywords_of, nearest_to
+from pate_cli.verbs.keywords import GONE, Keyword, check_all, keywords_of, nearest_to
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
@@ -38,65 +40,78 @@ def brief(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
     return called
 
 
-def verb(function: Callable[_Given, _Result]) -> Callable[_Given, _Result]:
-    """Check what a verb is given by its keywords, and tell of each parameter in its docstring.
+def verb(work: str) -> Callable[[Callable[_Given, _Result]], Callable[_Given, _Result]]:
+    """Make a signature a verb: it checks what it is given, and hands that to what does the work.
 
-    The signature stays what it is, for `inspect`, type checkers and editors.
+    The signature stays what it is, for `inspect`, type checkers and editors; its docstring also
+    tells of each parameter.
+
+    Args:
+        work: module and name of what does the work, such as `reports.record_cost`: a function of
+            all parameters by name.
 
     Raises:
         UsageError: a keyword that the verb does not have; the message names the nearest one.
         ParameterError: a value of the wrong type or out of range.
     """
-    return like(function)(function)
+    return lambda function: like(function, work)(function)
 
 
 def like(
-    model: Callable[_Given, Any],
+    model: Callable[_Given, Any], work: str
 ) -> Callable[[Callable[..., _Result]], Callable[_Given, _Result]]:
-    """Give a function the parameters of another verb: `quote` takes what `aggregate` takes."""
-    return lambda function: _behind_door(function, model, function.__name__)
+    """Make a verb with the parameters of another: `quote` takes what `aggregate` takes."""
+    module, _, name = work.partition(".")
+
+    def made(function: Callable[..., _Result]) -> Callable[_Given, _Result]:
+        @functools.wraps(function)
+        def called(**asked: Any) -> Any:
+            return getattr(importlib.import_module(f"{__package__}.{module}"), name)(asked)
+
+        return _behind_door(called, model, function.__name__)
+
+    return made
 
 
 def opened_by(
     model: Callable[_Given, Any],
 ) -> Callable[[Callable[..., None]], Callable[Concatenate[Any, _Given], None]]:
     """Give the `__init__` of a class the parameters of a function."""
-    return lambda init: _behind_door(init, model, init.__qualname__.partition(".")[0], bound=True)
+    return lambda init: _behind_door(init, model, init.__qualname__.partition(".")[0])
 
 
 def _behind_door(
-    function: Callable[..., Any], model: Callable[..., Any], called: str, *, bound: bool = False
+    function: Callable[..., Any], model: Callable[..., Any], called: str
 ) -> Callable[..., Any]:
     """Return a function that is called with every parameter of a model, once they are checked.
 
     Args:
-        function: what does the work.
-        model: what has the signature.
-        called: the name in messages.
-        bound: whether the first argument is the object that a method belongs to.
+        function: does the work.
+        model: has the signature.
+        called: the name in messages, of a function or of a class whose `__init__` it is.
     """
     keywords, signature = keywords_of(model), inspect.signature(model)
-    function.__doc__ = _told(function, keywords)
+    function.__doc__, methods = _told(function, keywords), function.__name__ == "__init__"
 
     @brief
     @functools.wraps(function)
     def door(*args: Any, **given: Any) -> Any:
-        own = args[:1] if bound else ()
         for name in given:
             if name not in keywords:
                 raise UsageError(unknown(called, name, keywords))
-        found = signature.bind(*args[len(own) :], **given)
+        found = signature.bind(*args[methods:], **given)
         for name, value in found.arguments.items():
             if getattr(value, "ndim", None) == 0:  # records and reports hold numbers of Python
                 found.arguments[name] = value.item()
         check_all(keywords, found.arguments)
         found.apply_defaults()
-        if found.arguments.get("progress") is not True:
-            return function(*own, **found.arguments)
-        with progress(called) as found.arguments["progress"]:
-            return function(*own, **found.arguments)
+        asked = found.arguments
+        with contextlib.ExitStack() as shown:
+            if asked.get("progress") is True:
+                asked["progress"] = shown.enter_context(progress(called))
+            return function(*args[:methods], **asked)
 
-    own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)] if bound else []
+    own = [inspect.Parameter("self", inspect.Parameter.POSITIONAL_ONLY)] if methods else []
     shown = signature.replace(parameters=[*own, *signature.parameters.values()])
     door.__dict__["__signature__"] = shown
     return door
@@ -104,6 +119,8 @@ def _behind_door(
 
 def unknown(called: str, name: str, keywords: Mapping[str, Keyword]) -> str:
     """Return what to say of a keyword that a verb does not have."""
+    if name in GONE:
+        return f"`{name}` is gone: {GONE[name]}"
     if name == "dry_run":
         return f"{called} takes no `dry_run`; `quote` with the same keywords spends nothing"
     near = nearest_to(name, keywords.values())

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import difflib
 import enum
-import functools
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
+from sys import float_info
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core import words
@@ -56,90 +56,42 @@ class Kind:
     holds: Callable[[Any], bool] = lambda _value: True
 
     def takes(self, value: object) -> bool:
-        """Return whether a value is of the type; True and False are no numbers."""
-        return isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool))
+        """Return whether a value is of the type; True and False are no numbers.
+
+        Nor is a whole number a real one that is beyond all of those.
+        """
+        if isinstance(value, bool):
+            return self.type is bool
+        beyond = self.type is _REAL and isinstance(value, int) and abs(value) > float_info.max
+        return isinstance(value, self.type) and not beyond
+
+
+_REAL: Final = (int, float)
 
 
 KINDS: Final = {
     "bool": Kind(bool, "True or False", ""),
     "int": Kind(Integral, "a whole number", "N"),
     "Count": Kind(Integral, "a whole number", "N", "at least 1", lambda count: count >= 1),
-    "float": Kind(Real, "a number", "X"),
-    "Epsilon": Kind(Real, "a number", "E", "above 0", lambda epsilon: epsilon > 0),
-    "Delta": Kind(Real, "a number", "X", "above 0 and below 1", lambda delta: 0 < delta < 1),
-    "Order": Kind(Real, "a number", "X", "above 1", lambda order: 1 < order < inf),
-    "Share": Kind(Real, "a number", "X", "at least 0 and at most 1", lambda share: 0 <= share <= 1),
+    "float": Kind(_REAL, "a number", "X"),
+    "Epsilon": Kind(_REAL, "a number", "E", "above 0", lambda epsilon: epsilon > 0),
+    "Delta": Kind(_REAL, "a number", "X", "above 0 and below 1", lambda delta: 0 < delta < 1),
+    "Order": Kind(_REAL, "a number", "X", "above 1", lambda order: 1 < order < inf),
+    "Share": Kind(
+        _REAL, "a number", "X", "at least 0 and at most 1", lambda share: 0 <= share <= 1
+    ),
     "str": Kind(str, "text", "TEXT"),
     "FileName": Kind(str, "text", "FILE"),
     "File": Kind((str, PathLike), "a path", "FILE"),
     "None": Kind(type(None), "None", ""),
 }
 """Kinds that are checked as they are given."""
-_NUMBERS: Final = {Integral: int, Real: float}
+_NUMBERS: Final = {Integral: int, _REAL: float}
 
 ARGUMENTS: Final = "Arguments"
 PYTHON: Final = "Python alone"
-
-OPTIONS: Final = {
-    "as_json": "--json",
-    "as_table": "--table",
-    "label_format": "--format",
-    "out": "--output",
-    "predictions": "--student",
-    "record": "--spend",
-    "reports": "--verify",
-}
-"""Options that are not the name with dashes."""
-SHORT: Final = {"mechanism": "-m", "out": "-o", "quiet": "-q"}
-"""Options of one letter."""
-OFF: Final = {"record": "no_record", "with_dp_accounting": "without_dp_accounting"}
-"""Options that stand for False, by what they switch off."""
-METAVARS: Final = {
-    "agreement": "LOW:HIGH",
-    "checkpoint": "FOLDER",
-    "engine": "NAME|ADDRESS",
-    "ensemble": "NAME",
-    "external": "FILE",
-    "given": "FILE",
-    "id_column": "NAME",
-    "reports": "REPORT",
-    "synthetic": "NAME=N,...",
-    "Amount": "N|N%",
-    "Aliases": "FILE",
-    "Groups": "FILE",
-    "Guesses": "FILE",
-    "LabelNames": "A,B|@FILE",
-    "Layout": "LAYOUT",
-    "MechanismName": "NAME",
-    "Queries": "FILE",
-    "Votes": "FILE",
-}
-"""How help writes the value of a parameter, or of a type that is checked by what reads it."""
-EXCLUDES: Final = {
-    "as_json": ("as_table",),
-    "compare": ("per_query", "plot", "target_epsilon"),
-    "export_rdp": ("as_json", "as_table"),
-    "html": ("as_json", "as_table"),
-    "labels": ("classes",),
-    "order": ("orders",),
-    "record": ("ensemble",),
-}
-"""Parameters that cannot be given together."""
-TRIED: Final = {
-    "classes": ("num_classes", "n_classes"),
-    "label_names": ("names", "class_names"),
-    "max_queries": ("limit", "rows", "num_queries"),
-    "mechanism": ("aggregator", "method"),
-    "normalise": ("normalize",),
-    "out": ("labels", "into"),
-    "record": ("record_file",),
-    "sigma1": ("sigma_threshold",),
-    "sigma2": ("sigma_gnmax", "sigma", "noise"),
-    "target_epsilon": ("epsilon", "eps", "target"),
-    "teachers": ("num_teachers", "n_teachers"),
-    "workers": ("jobs", "n_jobs", "processes"),
-}
-"""Other names that people try."""
+_TABLE: Final = "= "
+"""How the titles of tables of help.ini begin, which are no headings of the help."""
 
 
 @dataclass(frozen=True)
@@ -157,15 +109,26 @@ class HelpEntry:
     everyday: bool
 
 
+_TEXTS: Final = texts_of(__file__, "help.ini")
+_TABLES: Final = {
+    title.removeprefix(_TABLE): rows for title, rows in _TEXTS.items() if title.startswith(_TABLE)
+}
+OFF: Final = _TABLES["off"]
+"""Options that stand for False, by what they switch off."""
+GONE: Final = _TABLES["gone"]
+"""What completes "... is gone: ", by the name of the parameter or of its option."""
+
+
 def _read() -> dict[tuple[str, str], HelpEntry]:
     """Return the entries of help.ini by verb and name; those of all verbs have no verb."""
     found: dict[tuple[str, str], HelpEntry] = {}
-    for title, texts in texts_of(__file__, "help.ini").items():
-        told, _, group = title.rpartition(": ")
-        verbs = told.replace("--help-all", "").split() or [""]
-        for name, text in texts.items():
-            entry = HelpEntry(text.format_map(vars(words)), group, "--help-all" not in told)
-            found |= {(verb, name): entry for verb in verbs}
+    for title, texts in _TEXTS.items():
+        if not title.startswith(_TABLE):
+            told, _, group = title.rpartition(": ")
+            verbs = told.replace("--help-all", "").split() or [""]
+            for name, text in texts.items():
+                entry = HelpEntry(text.format_map(vars(words)), group, "--help-all" not in told)
+                found |= {(verb, name): entry for verb in verbs}
     return found
 
 
@@ -186,92 +149,56 @@ def anywhere(name: str) -> HelpEntry | None:
     return ENTRIES.get(("", name)) or next(found, None)
 
 
-@dataclass(frozen=True)
 class Keyword:
-    """A parameter as one verb has it.
+    """A parameter as one verb has it, for both faces.
 
     Attributes:
         name: the Python keyword.
         says: its help and group.
-        names: the kinds in its annotation, as they are written there.
         default: its default; `Keyword.required` where it must be given.
+        argument: whether the command line has it without an option in front.
+        hidden: whether Python alone has it.
+        option: the long option, such as `--target-epsilon`, or an argument in capitals.
+        spelled: the option as help writes it, its short form first.
+        flag: whether the command line takes it without a value.
+        several: whether the command line takes more than one, and the value is a list.
+        off: the flag that stands for False; None where there is none.
+        word: the enumeration of the words that it takes, if it takes words.
+        choices: these words.
+        kinds: of its values, where they are checked as they are given.
+        strict: whether all types that it takes are checked so; arrays and amounts check themselves.
+        range: the range in words, such as `above 0 and below 1`; empty if there is none.
+        metavar: how help writes the value; empty for a flag.
     """
-
-    name: str
-    says: HelpEntry
-    names: tuple[str, ...]
-    default: Any
 
     required = inspect.Parameter.empty
 
-    @property
-    def option(self) -> str:
-        """Return the long option, such as `--target-epsilon`, or an argument in capitals."""
+    def __init__(
+        self, name: str, says: HelpEntry, types: Sequence[str] = ("bool",), default: Any = False
+    ) -> None:
+        """Join what is said of a name with the types in a signature, as they are written there."""
+        self.name, self.says, self.default = name, says, default
+        self.argument, self.hidden = says.group == ARGUMENTS, says.group == PYTHON
+        metavars = _TABLES["metavar"]
+        self.option = _TABLES["option"].get(name) or dashed(name)
         if self.argument:
-            return METAVARS.get(self.name) or self.name.upper()
-        return OPTIONS.get(self.name) or dashed(self.name)
-
-    @property
-    def spelled(self) -> str:
-        """Return the option as help writes it, its short form first."""
-        return ", ".join(filter(None, (SHORT.get(self.name), self.option)))
-
-    @property
-    def argument(self) -> bool:
-        """Return whether the command line has it without an option in front."""
-        return self.says.group == ARGUMENTS
-
-    @property
-    def hidden(self) -> bool:
-        """Whether Python alone has it."""
-        return self.says.group == PYTHON
-
-    @property
-    def flag(self) -> bool:
-        """Whether the command line takes it without a value."""
-        return set(self.names) <= {"bool", "None"}
-
-    @property
-    def several(self) -> bool:
-        """Whether the command line takes more than one, and the value is a list."""
-        return self.names[-1 - ("None" in self.names)].startswith("Sequence")
-
-    @property
-    def off(self) -> Keyword | None:
-        """Return the flag that stands for False; None where there is none."""
-        says = anywhere(OFF.get(self.name, ""))
-        if says is None or "bool" not in self.names:
-            return None
-        return Keyword(OFF[self.name], says, ("bool",), default=False)
-
-    @functools.cached_property
-    def word(self) -> Any:
-        """Return the enumeration of the words that it takes, if it takes words."""
-        found = (getattr(words, name, None) for name in self.names)
-        return next((each for each in found if isinstance(each, enum.EnumMeta)), None)
-
-    @property
-    def choices(self) -> tuple[str, ...]:
-        """Return the words that it takes; none where it takes others."""
-        return () if self.word is None else tuple(word.value for word in self.word)
-
-    @property
-    def kinds(self) -> list[Kind]:
-        """Return the kinds that are checked as they are given."""
-        return [KINDS[name] for name in self.names if name in KINDS]
-
-    @property
-    def metavar(self) -> str:
-        """Return how help writes the value; empty for a flag."""
-        if self.flag:
-            return ""
-        own = (METAVARS[name] for name in (self.name, *self.names) if name in METAVARS)
-        return next(own, "|".join(self.choices)) or self.kinds[0].metavar
-
-    @property
-    def range(self) -> str:
-        """Return the range in words, such as `above 0 and below 1`; empty if there is none."""
-        return "".join(kind.range for kind in self.kinds)
+            self.option = metavars.get(name) or name.upper()
+        self.spelled = ", ".join(filter(None, (_TABLES["letter"].get(name), self.option)))
+        self.flag = set(types) <= {"bool", "None"}
+        self.several = types[-1 - ("None" in types)].startswith("Sequence")
+        off = anywhere(OFF.get(name, "")) if "bool" in types else None
+        self.off = None if off is None else Keyword(OFF[name], off)
+        found = (getattr(words, each, None) for each in types)
+        self.word: Any = next((each for each in found if isinstance(each, enum.EnumMeta)), None)
+        self.choices = tuple(map(str, self.word or ()))
+        self.kinds = [KINDS[each] for each in types if each in KINDS]
+        self._takes_none, self._takes_text = "None" in types, "str" in types
+        own_word = () if self.word is None else (self.word.__name__,)
+        self.strict = set(types) <= {*KINDS, *own_word}
+        self.range = "".join(kind.range for kind in self.kinds)
+        written = [metavars.get(name), *(_TABLES["metavar of type"].get(t.lower()) for t in types)]
+        written += ["|".join(self.choices), *(kind.metavar for kind in self.kinds)]
+        self.metavar = "" if self.flag else next(filter(None, written), "")
 
     def complete(self, incomplete: str) -> list[str]:
         """Return the words that begin so, for the shell."""
@@ -287,7 +214,7 @@ class Keyword:
         if self.off is not None and text.lower() in ("false", "none"):
             fix = f"to keep none, say {self.off.option}"
             raise UsageError(f"{self.option} takes the name of a file; {fix}")
-        if not self.strict or "str" in self.names:
+        if not self.strict or self._takes_text:
             return text
         for kind in self.kinds:
             if kind.type in _NUMBERS:
@@ -298,19 +225,13 @@ class Keyword:
                     raise ParameterError(f"{wanted}, got {quoted(text)}") from None
         return text
 
-    @property
-    def strict(self) -> bool:
-        """Return True if its type is checked here: arrays and amounts check themselves."""
-        own = () if self.word is None else (self.word.__name__,)
-        return set(self.names) <= {*KINDS, *own}
-
     def check(self, value: Any) -> None:
         """Refuse a value of the wrong type or outside the range.
 
         Raises:
             ParameterError: the message names the parameter, what it takes, and the value.
         """
-        if value is None and "None" in self.names:
+        if value is None and self._takes_none:
             return
         if self.word is not None and (self.strict or isinstance(value, str)):
             self.word(value)
@@ -347,23 +268,26 @@ def keywords_of(
 
 
 def check_all(keywords: Mapping[str, Keyword], given: Mapping[str, Any]) -> None:
-    """Check every value, and that no two of them exclude each other.
+    """Check every value, that no two exclude each other, and that none lacks what it goes with.
 
     Raises:
-        UsageError: two of them exclude each other.
+        UsageError: two of them exclude each other, or one is given without what it goes with.
         ParameterError: a value of the wrong type or out of range.
     """
     for name, value in given.items():
         keywords[name].check(value)
     said = {name: value for name, value in given.items() if value is not keywords[name].default}
     for name in said:
-        for other in EXCLUDES.get(name, ()):
+        for other in _TABLES["excludes"].get(name, "").split():
             if other in said:
                 both = " and ".join(
                     f"`{each}` False" if said[each] is False else f"`{each}`"
                     for each in (name, other)
                 )
                 raise UsageError(f"{both} contradict each other; give one of them")
+        partners = [n for n in _TABLES["goes with"].get(name, "").split() if n in keywords]
+        if partners and said.keys().isdisjoint(partners):
+            raise UsageError(f"`{name}` goes with `{partners[0]}`")
 
 
 def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
@@ -381,7 +305,7 @@ def with_options(message: str, keywords: Mapping[str, Keyword]) -> str:
             return found[0]
         if off and name in OFF:
             return dashed(OFF[name])
-        return Keyword(name, says, (), None).option + (off or "")
+        return Keyword(name, says).option + (off or "")
 
     return re.sub(r"`(\w+)`( False)?", option, message)
 
@@ -396,6 +320,7 @@ def nearest_to(name: str, keywords: Iterable[Keyword]) -> Keyword | None:
     known: dict[str, Keyword] = {}
     for each in keywords:
         option = each.option.lstrip("-").replace("-", "_")
-        known |= dict.fromkeys((each.name, option, *TRIED.get(each.name, ())), each)
+        tried = _TABLES["tried"].get(each.name, "").split()
+        known |= dict.fromkeys((each.name, option, *tried), each)
     found = difflib.get_close_matches(name, known, 1)
     return known[found[0]] if found else None

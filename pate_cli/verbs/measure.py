@@ -27,23 +27,17 @@ from pate_cli.planning.cost import (
 from pate_cli.planning.sanitized import choose_plan
 from pate_cli.planning.sensitivity import Sensitivity, price_votes
 from pate_cli.verbs.promise import stated_target
-from pate_cli.verbs.request import (
-    Request,
-    Votes,
-    mechanism_of,
-    published,
-    requested,
-)
+from pate_cli.verbs.request import Request, mechanism_of, published, requested
 from pate_cli.votes.join import student
 
 # Rows beyond those asked that are looked at, to see how many would pass.
 _LOOK_AHEAD, _SLOW_LOOK_AHEAD = 10, 1
 
 
-def measured_cost(votes: Votes, asked: Mapping[str, Any]) -> VoteCost:
+def measured_cost(asked: Mapping[str, Any]) -> VoteCost:
     """Return what votes would cost; `asked` as `signatures.cost` has it. SECRET."""
     plan = stated_target(asked)
-    with requested(votes, asked) as request:
+    with requested(asked) as request:
         if plan is not None:
             request = request.by_rule(plan, rows_given=asked["max_queries"] is not None)
         unmatched = request.file.unmatched(request.queries)
@@ -56,12 +50,12 @@ def measured_cost(votes: Votes, asked: Mapping[str, Any]) -> VoteCost:
         )
 
 
-def compared(votes: Votes, asked: Mapping[str, Any]) -> Compared:
+def compared(asked: Mapping[str, Any]) -> Compared:
     """Return all mechanisms at as many answers; `asked` as `signatures.cost` has it. SECRET."""
     choice = mechanism_of(asked)
     if not isinstance(choice, MechanismChoice):
         raise UsageError("`compare` takes a mechanism by its name")
-    with requested(votes, {**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
+    with requested({**asked, "mechanism": choice, **dict.fromkeys(choice.given)}) as request:
         choice = choice.with_student(lambda given: student(given, request.file))
         matched = min(float(request.max_answers), _measured(request, asked).expected_answers)
         rows = [
@@ -72,9 +66,9 @@ def compared(votes: Votes, asked: Mapping[str, Any]) -> Compared:
         return Compared(tuple(rows), matched, request.delta)
 
 
-def sensitivity(votes: Votes, asked: Mapping[str, Any]) -> Sensitivity:
+def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
     """Return how far one record could move a cost; see `signatures.smooth_sensitivity`. SECRET."""
-    with requested(votes, asked) as request:
+    with requested(asked) as request:
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,

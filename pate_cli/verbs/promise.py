@@ -6,8 +6,7 @@ numbers alone, before anything is drawn or spent.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import ROUND_FLOOR, Decimal
 from typing import TYPE_CHECKING, Any, Final
@@ -24,7 +23,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.run.labelling import LedgerAccount
-from pate_cli.verbs.request import Request, Votes, mechanism_of, published, requested
+from pate_cli.verbs.request import Request, mechanism_of, published
 
 if TYPE_CHECKING:
     from pate_cli.planning.forecast import Forecast
@@ -41,13 +40,13 @@ def budget_of(asked: Mapping[str, Any]) -> Budget | None:
     return Budget.of(asked["budget"], delta=asked["budget_delta"], order=asked["budget_order"])
 
 
-def record_of(votes: Votes, asked: Mapping[str, Any], *, seeded: bool) -> RecordPlace:
-    """Return the record that keywords name, or that the votes have."""
+def record_of(asked: Mapping[str, Any]) -> RecordPlace:
+    """Return the record that keywords name, or that the votes have; a session has no votes."""
     return RecordPlace.of(
-        votes,
+        asked.get("votes"),
         record=asked.get("record"),
         ensemble=asked.get("ensemble"),
-        seeded=seeded,
+        seeded=asked.get("seed") is not None,
         accept_lost=asked.get("accept_lost_record", False),
     )
 
@@ -59,54 +58,73 @@ def run_of(settings: Settings, key: RunKey, began: str, *, session: str | None =
     return Run.of(id=name, time=began, settings=settings, round=key.name("round"), session=session)
 
 
-@contextlib.contextmanager
-def priced(
-    votes: Votes,
-    asked: Mapping[str, Any],
-    budget: Budget | None,
-    record: RecordPlace,
-    ledger: Any = None,
-) -> Iterator[tuple[Request, Settings, LedgerAccount | None]]:
-    """Open the votes and settle what a run on them is told, before any vote is seen.
+def promised(
+    request: Request, asked: Mapping[str, Any], record: RecordPlace
+) -> tuple[Request, Settings]:
+    """Settle what a run is told before any vote is seen; a target is tested unless it need not be.
 
     Args:
-        votes: as `aggregate` takes them.
-        asked: every parameter of it, by name.
-        budget: what all runs of the record may cost.
+        request: the votes and the mechanism.
+        asked: every parameter of `aggregate`, by name.
         record: of these teachers.
-        ledger: the file of a ledger, where one is written.
 
-    Yields:
-        The request, its settings, and what keeps of the votes what a ledger needs; None where
-        nothing is kept.
+    Returns:
+        The request with the rows and the noise that a target decides, and the settings of the run.
 
     Raises:
-        PateError: the votes cannot be read, or keywords contradict each other or the votes.
+        ParameterError: a δ beside which floating-point noise is not negligible.
+        UsageError: keywords that contradict each other or the votes.
         UnreachableError: a target out of reach.
     """
-    asked = {**asked, "keep_ledger": asked["keep_ledger"] or ledger is not None}
-    target = _target(asked, budget, record)
-    with requested(votes, asked) as request:
-        if target is not None and request.composed is None:
-            request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
-        settings, account = _settings(request, asked, target), None
-        if settings.sanitizer is not None:
-            kept, paper = (request.scored, settings.sanitizer), published(settings.analysis)
-            account = LedgerAccount(*kept) if paper is None else paper.account(*kept)
-        yield request, settings, account
+    target = _target(asked, record)
+    if target is not None and request.composed is None:
+        request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
+    mechanism, queries = request.mechanism, request.queries
+    _check_delta(request)
+    plan = None if target is not None else _sanitizer(request, asked)
+    analysis = "tight" if plan is None else plan.analysis.value
+    settings = Settings(
+        mechanism=mechanism.parameters(),
+        queries=queries,
+        max_answers=request.max_answers,
+        private=asked["seed"] is None,
+        delta=request.delta,
+        analysis=analysis if request.composed is None else "composition",
+        sanitizer=plan,
+        **request.file.facts.of_round,
+    )
+    if target is None:
+        return request, settings
+    worst = Cost.of(settings).own.epsilon
+    if isinstance(mechanism, ScoredMechanism):
+        found = target.settled(mechanism, queries=queries, worst_case=worst)
+        return request, replace(settings, target=found)
+    if worst > target.epsilon:
+        raise UnreachableError(
+            f"{mechanism.name} has no Renyi cost to test, and costs {worst:g} for all votes, above "
+            f"the target {target.epsilon:g}"
+        )
+    return request, settings
 
 
-def _target(
-    asked: Mapping[str, Any], budget: Budget | None, record: RecordPlace
-) -> TargetPlan | None:
+def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
+    """Return what keeps of the votes what a ledger needs; None where nothing is kept."""
+    plan = settings.sanitizer
+    if plan is None:
+        return None
+    paper = published(settings.analysis)
+    return (LedgerAccount if paper is None else paper.account)(request.scored, plan)
+
+
+def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
     """Return the target: as stated, or all that is left of a budget where that alone is stated.
 
     None without a target, and where nothing is left: the budget then refuses the run.
     """
-    epsilon, tight = asked["target_epsilon"], Analysis(asked["analysis"]) is Analysis.TIGHT
+    epsilon, budget, choice = asked["target_epsilon"], budget_of(asked), mechanism_of(asked)
     if epsilon is None and budget is not None and record.file is not None:
-        choice = mechanism_of(asked)
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
+        tight = Analysis(asked["analysis"]) is Analysis.TIGHT
         if plain and tight and not any(asked.get(name) for name in _SAYS_MORE):
             left = Decimal(repr(budget.left(budget.spent(record.record.runs)[-1])[0]))
             epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
@@ -142,42 +160,6 @@ def stated_target(asked: Mapping[str, Any]) -> TargetPlan | None:
     return TargetPlan.of(epsilon, delta=asked["delta"], refusal_epsilon=refusal, bound=bound)
 
 
-def _settings(request: Request, asked: Mapping[str, Any], target: TargetPlan | None) -> Settings:
-    """Return what a run is told; a target is tested unless the worst case lies below it.
-
-    Raises:
-        ParameterError: a δ beside which floating-point noise is not negligible.
-        UsageError: keywords that contradict each other.
-        UnreachableError: a target out of reach.
-    """
-    mechanism, queries, most = request.mechanism, request.queries, request.max_answers
-    _check_delta(request)
-    plan = None if target is not None else _sanitizer(request, asked)
-    analysis = "tight" if plan is None else plan.analysis.value
-    settings = Settings(
-        mechanism=mechanism.parameters(),
-        queries=queries,
-        max_answers=most,
-        private=asked["seed"] is None,
-        delta=request.delta,
-        analysis=analysis if request.composed is None else "composition",
-        sanitizer=plan,
-        **request.file.facts.of_round,
-    )
-    if target is None:
-        return settings
-    worst = Cost.of(settings).own.epsilon
-    if isinstance(mechanism, ScoredMechanism):
-        found = target.settled(mechanism, queries=queries, worst_case=worst)
-        return replace(settings, target=found)
-    if worst > target.epsilon:
-        raise UnreachableError(
-            f"{mechanism.name} has no Renyi cost to test, and costs {worst:g} for all votes, above "
-            f"the target {target.epsilon:g}"
-        )
-    return settings
-
-
 def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> ReleaseKind:
     """Return what is published beside the labels: a sanitized bound or nothing.
 
@@ -189,13 +171,37 @@ def kind_of(release: ReleaseKind | str | None, *, default: ReleaseKind) -> Relea
     return kind
 
 
+def plan_of(
+    kind: ReleaseKind, rounds: Sequence[tuple[ScoredMechanism, int]], asked: Mapping[str, Any]
+) -> ReleasePlan:
+    """Return how costs of rounds are kept and sanitized, by public numbers.
+
+    Args:
+        kind: what is published of them.
+        rounds: the mechanism of each, and how many rows it is asked.
+        asked: `delta`, `analysis`, `order`, `beta` and `sigma_release`.
+    """
+    from pate_cli.planning.sanitized import choose_plan
+
+    plan = choose_plan(
+        kind,
+        rounds,
+        delta=asked["delta"],
+        order=asked["order"],
+        beta=asked["beta"],
+        sigma=asked["sigma_release"],
+    )
+    paper = published(asked["analysis"])
+    return plan if paper is None else paper.plan(plan)
+
+
 def _check_delta(request: Request) -> None:
     """ParameterError for a δ beside which floating-point noise is not negligible."""
     mechanism, delta, queries = request.mechanism, request.delta, request.queries
     least = mechanism.smallest_delta(queries)
-    if 0.0 < delta < least and request.composed is None:
+    if delta < least and request.composed is None:
         least = Cost.of_rows(mechanism, queries, request.max_answers, delta).least_delta
-    if 0.0 < delta < least:
+    if delta < least:
         raise ParameterError(
             f"`delta` must be at least {least:g} for {queries} queries over "
             f"{request.file.classes} classes, got {delta:g}: below it what the resolution of "
@@ -214,32 +220,16 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
     kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
     if not tight and request.file.facts.groups:
         raise UsageError(f"`analysis` {analysis} does not go with `groups`")
-    if request.composed is not None:
-        for what, wanted in (
-            (f"`analysis` {analysis}", not tight),
-            (f"`release` {kind}", kind is not ReleaseKind.NONE),
-            ("a ledger", ledger),
-        ):
-            if wanted:
-                raise UsageError(
-                    f"{what} does not go with {request.composed}, which has no Renyi cost to keep "
-                    "or to sanitize"
-                )
-        return None
     if kind is ReleaseKind.NONE and plain and not ledger:
         return None
-    from pate_cli.planning.sanitized import choose_plan
-
-    plan = choose_plan(
-        kind,
-        [(request.scored, request.queries)],
-        delta=request.delta,
-        order=asked["order"],
-        beta=asked["beta"],
-        sigma=asked["sigma_release"],
+    if request.composed is None:
+        return plan_of(kind, [(request.scored, request.queries)], asked)
+    if tight and kind is ReleaseKind.NONE and not ledger:
+        return None
+    raise UsageError(
+        f"{request.composed} has no Renyi cost to keep or to sanitize: `analysis` paper, `release` "
+        "upper and a ledger do not go with it"
     )
-    paper = published(analysis)
-    return plan if paper is None else paper.plan(plan)
 
 
 def refuse_dear(settings: Settings, most: float | None) -> None:

@@ -31,13 +31,7 @@ from pate_cli.disclosure.record import KIND, SpendRecord
 from pate_cli.disclosure.report import KIND as REPORT
 from pate_cli.disclosure.report import Report, ReportFacts, read_report
 from pate_cli.disclosure.runs import Outcome, Run, Spent
-from pate_cli.disclosure.verification import (
-    FAILED,
-    PROMISE,
-    checks_of,
-    faults_of_runs,
-    same_cost,
-)
+from pate_cli.disclosure.verification import FAILED, PROMISE, checks_of, faults_of_runs, same_cost
 from pate_cli.files.addresses import (
     LARGEST,
     has_no_name,
@@ -47,9 +41,7 @@ from pate_cli.files.addresses import (
     refuse_address,
 )
 from pate_cli.mechanisms import scored_from_parameters
-from pate_cli.planning.sanitized import choose_plan
-from pate_cli.verbs.promise import budget_of, kind_of
-from pate_cli.verbs.request import published
+from pate_cli.verbs.promise import budget_of, kind_of, plan_of
 
 Given: TypeAlias = Ledger | Report | SpendRecord | str | PathLike[str]
 """What was spent: a ledger, a public report or a record, or the file of one."""
@@ -255,20 +247,19 @@ def _of_rounds(
     asked: Mapping[str, Any],
 ) -> ReportFacts:
     """Return the facts of rounds, and how an ε is to be drawn of them if it is; public."""
-    order, beta, sigma = asked["order"], asked["beta"], asked["sigma_release"]
     analysis, plan = Analysis(total.analysis), None
     if parts and analysis is not Analysis.TIGHT:
         raise UsageError(f"`external` goes with the tight analysis, the ledgers hold {analysis}")
-    plain = analysis is Analysis.TIGHT and (beta, sigma) == (None, None)
+    drawn = (asked["beta"], asked["sigma_release"]) != (None, None)
+    plain = analysis is Analysis.TIGHT and not drawn
     kind = kind_of(asked["release"], default=ReleaseKind.NONE if plain else ReleaseKind.UPPER)
-    order = float(total.orders[0] if order is None else order)
+    order = float(total.orders[0] if asked["order"] is None else asked["order"])
     total.row(order)
     refuse_short(parts, order)
     if kind is not ReleaseKind.NONE:
         rounds = [(scored_from_parameters(done.mechanism), done.queries) for done in total.rounds]
-        plan = choose_plan(kind, rounds, delta=total.delta, order=order, beta=beta, sigma=sigma)
-        paper = published(analysis)
-        plan = plan if paper is None else paper.plan(plan)
+        told = {"delta": total.delta, "order": order, "analysis": analysis}
+        plan = plan_of(kind, rounds, {**asked, **told})
     facts = replace(
         facts,
         rounds=tuple(map(stated, total.rounds)),

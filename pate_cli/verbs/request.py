@@ -6,9 +6,9 @@ import contextlib
 import functools
 import hashlib
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.stamps import __version__
@@ -29,10 +29,6 @@ from pate_cli.votes.vote_file import VoteFile
 
 if TYPE_CHECKING:
     from pate_cli.paper.analysis import PublishedAnalysis
-
-Votes: TypeAlias = Any
-"""A path or URI, an array, a pyarrow.Table, or what `open_votes` yields."""
-Progress: TypeAlias = Callable[..., None]
 
 PARAMETERS: Final = (
     *("threshold", "sigma1", "sigma2", "laplace_scale", "predictions", "confidence"),
@@ -152,17 +148,16 @@ def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def requested(votes: Votes, asked: Mapping[str, Any]) -> Iterator[Request]:
+def requested(asked: Mapping[str, Any]) -> Iterator[Request]:
     """Open the votes and put them to the mechanism, which must fit.
 
-    `asked` has every parameter of a verb that looks at votes.
-
-    A file of which no vote is a vote is refused before anything is made of it.
+    `asked` has every parameter of a verb that looks at votes. A file of which no vote is a vote is
+    refused before anything is made of it.
 
     Raises:
         PateError: votes that cannot be read, a mechanism of another shape, a count out of range.
     """
-    choice = mechanism_of(asked)
+    votes, choice = asked["votes"], mechanism_of(asked)
     # Votes that are open say themselves whether their names are listed.
     unlisted = not choice.listed and not isinstance(votes, VoteFile)
     with (
@@ -236,12 +231,10 @@ def _parameters(asked: Mapping[str, Any]) -> dict[str, Any]:
 def _with_prior(file: VoteFile, asked: Mapping[str, Any], queries: int) -> VoteFile:
     """Return the votes with those of a prior, if one is given."""
     prior, weight = asked["prior"], asked["prior_weight"]
-    if prior is not None:
-        votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
-        return with_votes_of_prior(file, prior, votes).guessed(queries)
-    if weight is not None:
-        raise UsageError("`prior_weight` goes with `prior`")
-    return file
+    if prior is None:
+        return file
+    votes = prior_votes(PRIOR_SHARE if weight is None else weight, file.teachers)
+    return with_votes_of_prior(file, prior, votes).guessed(queries)
 
 
 def prior_votes(weight: Amount | float | str, teachers: int) -> int:

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import threading
+from collections import ChainMap
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Final, Self, TypeAlias
@@ -39,7 +40,6 @@ from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import Settings
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
-from pate_cli.files.protected import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -49,6 +49,7 @@ from pate_cli.verbs.door import brief, opened_by
 from pate_cli.verbs.promise import budget_of, record_of, refuse_dear, run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
+from pate_cli.votes.checks import MOST_TEACHERS
 from pate_cli.votes.facts import Facts, Group, PriorFacts
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import ClassNames, Unmatched
@@ -182,7 +183,15 @@ class Session:
         A session that was opened again also has what was answered before.
         """
         with self._lock:
-            return _labels_of(self._lines, self._so_far, self._names)
+            answers = [line.get("label") for line in self._lines]
+            said = tuple(dict.fromkeys(label for label in answers if isinstance(label, str)))
+            places = {None: NO_LABEL} | {name: place for place, name in enumerate(said)}
+            given = np.array([places.get(label, label) for label in answers], dtype=np.int32)
+            sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
+            drawn = Drawn(_all_named([line.get("id") for line in self._lines]), given, sources)
+            # The names that are listed, before those that came out and nobody listed.
+            names = None if self._names is None else (*self._names, *said)
+            return drawn.table(self._so_far.texts(), Facts(label_names=names))
 
     @brief
     def ask(
@@ -230,25 +239,22 @@ class Session:
                 gone = "was closed" if self._process < 0 else "was opened in another process"
                 raise UsageError(f"the session {gone}; open it again")
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
+            # A query without an id has its place among those asked with it, which is no id.
+            names = [(n,) if ask.id is None else ask.id for n, ask in enumerate(asks)]
             fresh: dict[Any, tuple[Ask, int]] = {}
-            for place, ask in enumerate(asks):
-                name = _name(ask, place)
+            for place, (name, ask) in enumerate(zip(names, asks, strict=True)):
                 self._refuse_twin(ask.id, fresh)
                 if name not in self._known:
                     fresh.setdefault(name, (ask, place))
             looked_at = [self._looked_at(*each) for each in fresh.values()]
-            drawn = self._drawn([ballot for ballot, _ in looked_at])
             # As far as the session goes, which may be less than all of them.
-            mine: dict[Any, Answer] = dict(zip(fresh, drawn, strict=False))
+            drawn = self._drawn([ballot for ballot, _ in looked_at])
             paid = zip(looked_at, drawn, strict=False)
             self._pay([{**line, "label": label} for (_, line), label in paid])
-            found: list[str | int | None] = []
-            for name in map(_name, asks, itertools.count()):
-                known = self._known if name in self._known else mine
-                if name not in known:
-                    break
-                found.append(self._named(known[name]))
-            return found
+            mine: dict[Any, Answer] = dict(zip(fresh, drawn, strict=False))
+            found = ChainMap(mine, self._known)
+            told = itertools.takewhile(found.__contains__, names)
+            return [self._named(found[name]) for name in told]
 
     @property
     def why_spent(self) -> str:
@@ -301,7 +307,7 @@ class Session:
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]
         said = json.dumps([encoded(settings), epsilon, most, texts], sort_keys=True)
         digest = hashlib.sha256(said.encode()).hexdigest()
-        place = record_of("-", asked, seeded=not self._key.private)
+        place = record_of(asked)
         self._file = file = place.file
         if file is None and asked["record"] is not False and self._key.private:
             raise UsageError(
@@ -325,7 +331,6 @@ class Session:
                 Entry(place, new, budget=budget_of(asked), refuse=refuse_known).enter()
             if file is None:
                 return new
-        note("the record of what was spent", file.path)
         with held([file]):
             run = known(file.record)
             if run is None:
@@ -390,23 +395,20 @@ class Session:
     def _drawn(self, ballots: Sequence[Ballot]) -> list[Answer]:
         """Return what comes out, as far as the rule allows, whatever comes out."""
         drawn: list[Answer] = []
-        asked, answers = self.asked, self.answers
-        while len(drawn) < len(ballots):
-            size = min(self.rule.left(asked, answers), _AT_ONCE, len(ballots) - len(drawn))
-            if size == 0:
+        while waiting := ballots[len(drawn) :]:
+            answers = self.answers + sum(label is not None for label in drawn)
+            part = waiting[: min(self.rule.left(self.asked + len(drawn), answers), _AT_ONCE)]
+            if not part:
                 break
-            part = ballots[len(drawn) : len(drawn) + size]
             # No two queries take the same noise, whatever becomes of them.
-            rows = np.arange(self._row, self._row + size)
+            rows = np.arange(self._row, self._row + len(part))
             batch = VoteBatch(self._row, rows, self._ballots.histograms(part))
-            self._row += size
+            self._row += len(part)
             labels = DrawLabels(self._key)(self.mechanism, batch).labels.tolist()
             drawn += [
                 None if label == NO_LABEL else (ballot.names[label] if ballot.names else label)
                 for ballot, label in zip(part, labels, strict=True)
             ]
-            asked += size
-            answers += sum(label != NO_LABEL for label in labels)
         return drawn
 
     def _pay(self, lines: Sequence[dict[str, Any]]) -> None:
@@ -428,35 +430,13 @@ class Session:
         return self._names[label] if self._names and isinstance(label, int) else label
 
 
-def _name(ask: Ask, place: int) -> Any:
-    """Return the id of a query, or its place among those asked with it, which is no id."""
-    return (place,) if ask.id is None else ask.id
-
-
-def _labels_of(
-    lines: Sequence[Mapping[str, Any]], settings: Settings, names: Sequence[str] | None
-) -> Labels:
-    """Return all answers as labels, by the ids of their queries, or by numbers that are free.
-
-    Args:
-        lines: queries with their answers, as a record has them.
-        settings: of the session; they go with the labels.
-        names: what the classes are called, before those that came out and nobody listed; None
-            where classes are numbers.
-    """
-    answers = [line.get("label") for line in lines]
-    said = tuple(dict.fromkeys(label for label in answers if isinstance(label, str)))
-    places = {None: NO_LABEL} | {name: place for place, name in enumerate(said)}
-    given = np.array([places.get(label, label) for label in answers], dtype=np.int32)
-    sources = np.where(given == NO_LABEL, np.uint8(_NOBODY), np.uint8(_TEACHERS))
-    known = Facts(label_names=None if names is None else (*names, *said))
-    ids = [line.get("id") for line in lines]
+def _all_named(ids: Sequence[Id]) -> Any:
+    """Return ids, with numbers that are free in the place of those that are missing."""
     taken = {str(name) for name in ids}
     free = (number for number in itertools.count() if str(number) not in taken)
-    ids = [next(free) if name is None else name for name in ids]
-    texts = any(isinstance(name, str) for name in ids)
-    named: Any = np.array(ids, dtype=np.str_ if texts else np.int64)
-    return Drawn(named, given, sources).table(settings.texts(), known)
+    named = [next(free) if name is None else name for name in ids]
+    texts = any(isinstance(name, str) for name in named)
+    return np.array(named, dtype=np.str_ if texts else np.int64)
 
 
 def _ballots(asked: Mapping[str, Any]) -> BallotReader:
@@ -468,6 +448,8 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
     teachers = _count("teachers", asked["teachers"], groups, "groups")
     if groups is not None:
         teachers = int(groups.total)
+    if teachers > MOST_TEACHERS:
+        raise ParameterError(f"`teachers` must be at most {MOST_TEACHERS}")
     given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
     if mechanism_class(mechanism).listed:
         names = names_of(given, normalise, aliases)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterator, Sequence
-from typing import IO, Any, Final
+from typing import IO, Any, Final, TypeAlias
 
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
 from pate_cli.files.document import Refusal, parsed
@@ -13,6 +12,8 @@ from pate_cli.verbs.session import Ask, Session
 
 _LONGEST: Final = 1 << 26
 _FIELDS: Final = frozenset({"id", "counts", "votes", "prior"})
+_Query: TypeAlias = tuple[int, Any, Ask | VoteError]
+"""The number and id of a line, and what it asks, or the error that it is."""
 
 
 def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> Iterator[str]:
@@ -32,21 +33,18 @@ def answers_to(session: Session, source: IO[bytes], *, strict: bool = False) -> 
     """
     for lines in _lines(source):
         queries = [_query(number, line) for number, line in lines if line.strip()]
-        for fit, several in itertools.groupby(queries, lambda each: isinstance(each[2], Ask)):
-            for waiting in [list(several)] if fit else [[one] for one in several]:
-                yield from _answered(session, waiting, strict=strict)
+        if queries:
+            yield from _answered(session, queries, strict=strict)
 
 
-def _answered(
-    session: Session, waiting: Sequence[tuple[int, Any, Ask | VoteError]], *, strict: bool
-) -> Iterator[str]:
+def _answered(session: Session, waiting: Sequence[_Query], *, strict: bool) -> Iterator[str]:
     """Yield the answers to queries in order; one that is none is answered for nothing."""
     try:
-        labels = session.answered([_ask(each) for _, _, each in waiting])
+        labels = session.answered([_ask(query) for _, _, query in waiting])
     except (VoteError, UsageError) as error:
-        if len(waiting) > 1:  # those beside the one that is wrong are answered all the same
-            for one in waiting:
-                yield from _answered(session, [one], strict=strict)
+        if (half := len(waiting) // 2) > 0:  # those beside the one that is wrong are answered
+            yield from _answered(session, waiting[:half], strict=strict)
+            yield from _answered(session, waiting[half:], strict=strict)
             return
         number, name, _ = waiting[0]
         error = type(error)(f"line {number}: {error}")
@@ -88,7 +86,7 @@ def _lines(source: IO[bytes]) -> Iterator[list[tuple[int, bytes]]]:
         yield [(number + 1, rest)]
 
 
-def _query(number: int, line: bytes) -> tuple[int, Any, Ask | VoteError]:
+def _query(number: int, line: bytes) -> _Query:
     """Return the number and id of a line, and what it asks, or the error that it is."""
     damaged, name = Refusal(VoteError, "no query: "), None
     try:

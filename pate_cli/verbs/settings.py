@@ -22,11 +22,10 @@ from pate_cli.planning.tune import Tuned
 from pate_cli.planning.tune import tune as tuned_on
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels
 from pate_cli.run.fold import nothing_seen
-from pate_cli.verbs.keywords import dashed
-from pate_cli.verbs.request import Votes, reading
+from pate_cli.verbs.keywords import Votes, dashed
+from pate_cli.verbs.request import PARAMETERS, reading, requested
 from pate_cli.votes.join import classes_or_shares, teacher_groups
 from pate_cli.votes.join import prior as prior_of
-from pate_cli.votes.opening import open_votes
 
 
 def planned(asked: Mapping[str, Any]) -> Plan:
@@ -43,8 +42,6 @@ def planned(asked: Mapping[str, Any]) -> Plan:
         shared = max(group.votes_per_record for group in groups.public)
     if (classes is None) == (labels is None):
         raise UsageError("give `classes`, or `labels` where a query has several")
-    if weight is not None and accuracy is None:
-        raise UsageError("`prior_weight` goes with `prior_accuracy`")
     count, agreement = classes or 2, asked["agreement"]
     guessed = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
     return planning.plan(
@@ -70,15 +67,15 @@ _MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)
 _KINDS = (ReleaseKind.TARGET, ReleaseKind.NONE)
 
 
-def tuned(votes: Votes | None, asked: Mapping[str, Any]) -> Tuned:
+def tuned(asked: Mapping[str, Any]) -> Tuned:
     """Return the best settings for a goal; `asked` as `signatures.tune` has it."""
+    votes, release = asked["votes"], asked["release"]
     _check(votes, asked)
-    release = asked["release"]
     mechanism = None if asked["mechanism"] is None else MechanismName(asked["mechanism"])
     if mechanism not in _MECHANISMS:
         raise UsageError(f"`mechanism` must be confident or gnmax, got {mechanism}")
     kinds = _KINDS if release is None else (ReleaseKind(release),)
-    model, basis = _made_up(asked) if votes is None else _model(votes, asked)
+    model, basis = _made_up(asked) if votes is None else _model(asked)
     found = tuned_on(
         model,
         [
@@ -115,13 +112,9 @@ def _check(votes: Votes | None, asked: Mapping[str, Any]) -> None:
         raise UsageError(
             "give VOTES or `synthetic`; before there are votes, pate plan says what to expect"
         )
-    if votes is not None and asked["synthetic"] is not None:
-        raise UsageError("`synthetic` looks at no votes; leave out VOTES")
     for name in (*reading(asked), "max_queries", "prior", "public_votes"):
         if votes is None and asked[name] not in (None, False):
             raise UsageError(f"`{name}` needs VOTES; `synthetic` says all of its own")
-    if asked["prior_weight"] is not None and votes is not None and asked["prior"] is None:
-        raise UsageError("`prior_weight` needs `prior`, the guesses that it weighs")
 
 
 def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
@@ -133,17 +126,12 @@ def _made_up(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
     return model, {"votes": "synthetic", **recipe}
 
 
-def _model(votes: Votes, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
-    """The votes of a file, with the guesses of a prior, and in numbers what they are."""
-    with open_votes(votes, **reading(asked)) as file:
-        file.refuse_unlisted("what is asked")
-        file.refuse_unmatched()
-        k = asked["teachers_per_record"]
-        if file.facts.groups:
-            if k != 1:
-                raise UsageError("`teachers_per_record` does not go with `groups`")
-            k = max(group.votes_per_record for group in file.facts.groups)
-        queries = file.rows_for("max_queries", asked["max_queries"])
+def _model(asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str, Any]]:
+    """Return the votes of a file, with the guesses of a prior, and in numbers what they are."""
+    own = dict.fromkeys((*PARAMETERS, "prior", "prior_weight"))
+    here = {"mechanism": MechanismName.GNMAX, "engine": "local", "workers": 1}
+    with requested({**asked, **own, **here}) as request:
+        file, queries, mechanism = request.file, request.queries, request.mechanism
         prior = None if asked["prior"] is None else prior_of(asked["prior"], file)
         counts, guesses = [], []
         for batch in file.batches(limit=queries):
@@ -153,8 +141,8 @@ def _model(votes: Votes, asked: Mapping[str, Any]) -> tuple[VoteModel, dict[str,
         model = VoteModel(
             stacked(counts),
             file.teachers,
-            teachers_per_record=k,
-            votes_together=bool(file.facts.groups) and file.votes_together,
+            teachers_per_record=mechanism.teachers_per_record,
+            votes_together=mechanism.votes_together,
             guesses=np.concatenate(guesses) if guesses else None,
         )
         basis = {"teachers": file.teachers, "classes": file.classes, "queries": queries}

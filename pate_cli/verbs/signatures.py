@@ -1,17 +1,15 @@
 """The verbs of the library as people call them: ordinary signatures, and what each is for.
 
-A verb checks what it is given (`door`) and hands it to the module that does the work,
-which is imported when the verb is called: help and completion need the signatures alone. What a
-parameter means stands in `keywords`, once for all verbs.
+A verb checks what it is given (`door`) and hands it to the function that does the work, whose name
+stands above it and which is imported when the verb is called: help and completion need the
+signatures alone. What a parameter means stands in help.ini, once for all verbs.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
-from pate_cli.core.errors import UsageError
 from pate_cli.core.words import (
     DELTA,
     MIN_AGREEMENT,
@@ -24,16 +22,7 @@ from pate_cli.core.words import (
     ReleaseKind,
 )
 from pate_cli.verbs.door import like, verb
-from pate_cli.verbs.keywords import (
-    Count,
-    Delta,
-    Epsilon,
-    File,
-    Guesses,
-    Order,
-    Share,
-    Votes,
-)
+from pate_cli.verbs.keywords import Count, Delta, Epsilon, File, Guesses, Order, Share, Votes
 
 if TYPE_CHECKING:
     from pate_cli.disclosure.entry import RecordPlace
@@ -54,13 +43,13 @@ if TYPE_CHECKING:
     from pate_cli.run.publication import Into
     from pate_cli.verbs.aggregate import Aggregation
     from pate_cli.verbs.release import Released
-    from pate_cli.verbs.spent import RecordCost
+    from pate_cli.verbs.reports import RecordCost
     from pate_cli.votes.groups import Groups
     from pate_cli.votes.join import Queries
     from pate_cli.votes.names import Aliases, LabelNames
 
 
-@verb
+@verb("aggregate.labelled")
 def aggregate(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
@@ -135,14 +124,10 @@ def aggregate(
             this one `max_epsilon`.
         PateError: votes that cannot be read, numbers out of range, and whatever else is refused.
     """
-    asked = dict(locals())
-    from pate_cli.verbs.aggregate import labelled
-
-    return labelled(votes, asked)
 
 
-@like(aggregate)
-def quote(votes: Votes, **asked: Any) -> Quote:
+@like(aggregate, "aggregate.quoted_for")
+def quote(**asked: Any) -> Quote:
     """Say what `aggregate` would cost whatever the votes; every row is checked, nothing is spent.
 
     Use it before a run: it takes what the run takes, and refuses whatever the run would refuse
@@ -154,12 +139,9 @@ def quote(votes: Votes, **asked: Any) -> Quote:
     Raises:
         PateError: as `aggregate` would.
     """
-    from pate_cli.verbs.aggregate import quoted_for
-
-    return quoted_for(votes, asked)
 
 
-@verb
+@verb("measure.measured_cost")
 def cost(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
@@ -204,14 +186,10 @@ def cost(
     Raises:
         PateError: as `aggregate` would.
     """
-    asked = dict(locals())
-    from pate_cli.verbs.measure import measured_cost
-
-    return measured_cost(votes, asked)
 
 
-@like(cost)
-def compare(votes: Votes, **asked: Any) -> Compared:
+@like(cost, "measure.compared")
+def compare(**asked: Any) -> Compared:
     """Compare every mechanism that applies at as many expected answers as one gives. SECRET.
 
     Each takes the given parameters that it knows, and its defaults otherwise.
@@ -222,12 +200,9 @@ def compare(votes: Votes, **asked: Any) -> Compared:
     Raises:
         PateError: as `cost`.
     """
-    from pate_cli.verbs.measure import compared
-
-    return compared(votes, asked)
 
 
-@verb
+@verb("measure.sensitivity")
 def smooth_sensitivity(
     votes: Votes,
     mechanism: Mechanism | MechanismChoice | MechanismName | str = MechanismName.CONFIDENT,
@@ -271,13 +246,9 @@ def smooth_sensitivity(
         ValidityError: the published conditions C5 or C6 fail.
         PateError: as `cost`.
     """
-    asked = dict(locals())
-    from pate_cli.verbs.measure import sensitivity
-
-    return sensitivity(votes, asked)
 
 
-@verb
+@verb("settings.planned")
 def plan(
     *,
     classes: int | None = None,
@@ -308,13 +279,9 @@ def plan(
         UnreachableError: no number of teachers, or no epsilon, reaches the goal.
         UsageError: more or less than one of the three is left out, or contradictions.
     """
-    asked = dict(locals())
-    from pate_cli.verbs.settings import planned
-
-    return planned(asked)
 
 
-@verb
+@verb("settings.tuned")
 def tune(
     votes: Votes | None = None,
     *,
@@ -360,13 +327,9 @@ def tune(
     Raises:
         UnreachableError: no settings meet the goal; the message says what comes closest.
     """
-    asked = dict(locals())
-    from pate_cli.verbs.settings import tuned
-
-    return tuned(votes, asked)
 
 
-@verb
+@verb("release.released")
 def release(
     given: Ledger | Report | SpendRecord | File | Sequence[Ledger | Report | SpendRecord | File],
     *,
@@ -409,10 +372,6 @@ def release(
         LedgerError: a ledger, a record or an external file is damaged, or does not fit the others.
         MismatchError: a report or a record does not verify, or two of them tell otherwise of a run.
     """
-    asked = dict(locals())
-    from pate_cli.verbs.release import released
-
-    return released(asked)
 
 
 def session(
@@ -443,12 +402,11 @@ def session(
     budget_order: Order | None = None,
     accept_lost_record: bool = False,
     seed: int | None = None,
-) -> dict[str, Any]:
-    """Return the settings of a `Session`, whose signature this is."""
-    return dict(locals())
+) -> None:
+    """Take the settings of a `Session`, whose signature this is."""
 
 
-@verb
+@verb("reports.record_cost")
 def spent(
     record: SpendRecord | File | None = None,
     *,
@@ -472,14 +430,9 @@ def spent(
         ReportError: no report, or a damaged one.
         UsageError: neither a record nor an ensemble, or both.
     """
-    from pate_cli.disclosure.runs import Budget
-    from pate_cli.verbs.spent import record_cost
-
-    limit = Budget.of(budget, delta=budget_delta, order=budget_order)
-    return record_cost(record, ensemble=ensemble, budget=limit, reports=reports)
 
 
-@verb
+@verb("reports.verified")
 def verify(
     report: Report | File | bytes,
     labels: File | None = None,
@@ -503,28 +456,11 @@ def verify(
         UsageError: the library is asked for and not installed; labels or a prior that come by a
             pipe, for they are read more than once.
         VoteError: the labels or the prior cannot be read.
-        LedgerError: the record cannot be read.
+        LedgerError: the record is not there, or cannot be read.
     """
-    from pate_cli.disclosure.record import SpendRecord
-    from pate_cli.disclosure.report import report_in
-    from pate_cli.disclosure.verification import Verification, checks_of
-    from pate_cli.files.addresses import has_no_name, public_name
-
-    priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
-    for file in (labels, *priors):
-        if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
-            raise UsageError(
-                f"{public_name(file)}: is a pipe, and what goes with a report is read more than "
-                "once; give a file"
-            )
-    found = report_in(report)
-    known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
-    compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
-    checks = checks_of(found, **compared, library=with_dp_accounting)
-    return Verification(found.epsilon, found.delta, tuple(checks))
 
 
-@verb
+@verb("reports.explained")
 def explain(report: Report | File) -> Explanation:
     """Say what a report promises, to whom and on what conditions, in plain sentences.
 
@@ -539,9 +475,3 @@ def explain(report: Report | File) -> Explanation:
     Raises:
         ReportError: no report in the file, or one that takes too long to compute again.
     """
-    from pate_cli.disclosure.explain import explanation_of
-    from pate_cli.disclosure.report import report_in
-    from pate_cli.disclosure.verification import checks_of
-
-    found = report_in(report)
-    return explanation_of(found, list(checks_of(found)))

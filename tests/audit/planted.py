@@ -82,10 +82,12 @@ _PUBLISHED = """    cost = order * math.exp(2 * beta) / sigma**2 + (
         beta * order - math.log(1 - 2 * order * beta) / 2
     ) / (order - 1)
 """
-_DRAWN_AGAIN = """                noise = RunKey.of(None).rows(0, self.mechanism.draws)
-                votes = [self._looked_at(asks[len(found)], 0)[0]]
-                votes = self._ballots.histograms(votes)
-                found += self.mechanism.label(votes, noise).tolist()
+_DRAWN_AGAIN = """            again = []
+            for place, _ in enumerate(told):
+                noise = RunKey.of(None).rows(0, self.mechanism.draws)
+                votes = self._ballots.histograms([self._looked_at(asks[place], 0)[0]])
+                again += self.mechanism.label(votes, noise).tolist()
+            return again
 """
 
 # By module: what went wrong, the case that must tell, and the text that is replaced.
@@ -165,7 +167,7 @@ _BUGS: Final = {
         ("session: the noise of one query for all", "session: two queries, one after the other",
          "VoteBatch(self._row, rows, ", "VoteBatch(0, rows, "),
         ("session: a known id by new noise", "session: an id again and again",
-         "                found.append(self._named(known[name]))\n", _DRAWN_AGAIN),
+         "            return [self._named(found[name]) for name in told]\n", _DRAWN_AGAIN),
     ],
     "accounting/sensitivity.py": [
         ("release: sensitivity at distance 0 only", "release: far from a tie",

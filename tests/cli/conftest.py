@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from numpy.typing import NDArray
 from typer.main import get_command
@@ -89,13 +87,6 @@ def two_classes(tmp_path: Path) -> Path:
     ensemble = SyntheticEnsemble(teachers=TEACHERS, classes=2, queries=QUERIES)
     path = tmp_path / "two.npy"
     np.save(path, ensemble.draw(3)[0])
-    return path
-
-
-@pytest.fixture
-def parquet(tmp_path: Path, counts: NDArray[np.int64]) -> Path:
-    path = tmp_path / "votes.parquet"
-    pq.write_table(pa.table({f"class_{j}": counts[:, j] for j in range(CLASSES)}), path)
     return path
 
 
@@ -230,9 +221,3 @@ def screen(terminal: Callable[..., bytes]) -> Callable[..., str]:
         return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", terminal("stdout", *words).decode())
 
     return run
-
-
-@pytest.fixture
-def mnist_row(mnist_file: Path) -> list[object]:
-    """The words for the MNIST row of Table 2 of the ICLR 2018 paper."""
-    return [mnist_file, "--threshold", 200, "--sigma1", 150, "--sigma2", 40, "--max-queries", 640]

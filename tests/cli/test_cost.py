@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from itertools import product
 
 import numpy as np
 import pytest
 
-from pate_cli.core.words import MechanismName
 from pate_cli.planning.cost import TIGHT_ORDERS
 from slices import some
 
@@ -22,13 +20,6 @@ def priced(pate, votes):
         return json.loads(result.stdout)
 
     return run
-
-
-@pytest.fixture
-def student(folder, counts):
-    random = np.random.default_rng(5)
-    np.save(folder / "student.npy", random.dirichlet(np.full(4, 0.4), size=len(counts)))
-    return folder / "student.npy"
 
 
 MECHANISMS = [[], ["--mechanism", "gnmax"], ["--mechanism", "lnmax"]]
@@ -71,39 +62,6 @@ def test_the_price_for_all_votes_is_that_of_a_dry_run(pate, priced, votes):
         assert found["data_independent"]["method"] == wanted["method"]
 
 
-def test_the_price_comes_without_drawing(pate, votes, monkeypatch, leftovers):
-    def refuse(*_args, **_kwargs):
-        raise AssertionError("nothing may be drawn")
-
-    for distribution in ("normal", "laplace"):
-        monkeypatch.setattr(f"pate_cli.core.noise.Noise.{distribution}", refuse)
-    assert pate("cost", votes).exit_code == 0
-    assert leftovers() == []
-
-
-def test_a_table_for_a_person(screen, votes, priced):
-    seen = screen("cost", votes)
-    assert "NOT RELEASABLE" in seen
-    found = priced()
-    best = found["orders"].index(found["order"])
-    assert f"epsilon {found['epsilon']:.4f} at order {found['order']:g}" in seen
-    assert f"{found['rdp'][best]:.6g}" in seen
-    assert f"worst case {found['data_independent']['epsilon']:.4f}" in seen
-    for title in ("threshold", "argmax", "total", "plurality", "answered", "share"):
-        assert title in seen
-    shares = [
-        float(share) for share in re.findall(r"(\d+\.\d)%$", seen.replace("\r", ""), re.MULTILINE)
-    ]
-    assert shares
-    assert max(shares) == pytest.approx(
-        100 * max(row["share_of_cost"] for row in found["per_query"]["by_plurality"]), abs=0.051
-    )
-
-
-def test_json_on_a_terminal_on_request(screen, votes):
-    assert json.loads(screen("cost", votes, "--json", "--order", 5))["orders"] == [5.0]
-
-
 def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, folder, leftovers):
     old = '"query_id","plurality"\n'
     (folder / "rows.csv").write_text(old)
@@ -116,65 +74,3 @@ def test_rows_per_query_go_through_the_same_door_as_all_outputs(pate, votes, fol
     assert pate("cost", votes, "--per-query", "rows.npy").exit_code == 2
     assert pate("cost", votes, "--per-query", "rows.txt").exit_code == 2
     assert leftovers() == ["rows.csv"]
-
-
-def test_mechanisms_side_by_side(priced):
-    found = priced("--compare")
-    assert found["releasable"] is False
-    rows = {row["mechanism"]: row for row in found["compare"]}
-    # One needs a student, the other is for names that nobody listed.
-    others = {MechanismName.INTERACTIVE, MechanismName.OPEN_VOCABULARY}
-    assert list(rows) == [name.value for name in MechanismName if name not in others]
-    target = found["matched_answers"]
-    assert target == pytest.approx(priced()["expected_answers"], rel=1e-12)
-    for row in rows.values():
-        if row["note"].endswith("the file ends before so many answers"):
-            assert row["queries"] == 60
-            assert row["expected_answers"] < target
-        else:
-            assert target - 1e-6 <= row["expected_answers"] < target + 1.0
-            assert row["queries"] <= 60
-        assert 0.5 < row["agreement"] <= 1.0
-        assert (row["epsilon"] is None) == (row["mechanism"] in ("stability", "sparse-vector"))
-        assert row["data_independent"] > (row["epsilon"] or 0.0)
-    assert rows["confident"]["queries"] == 60
-    every = {rows[name]["queries"] for name in ("gnmax", "lnmax")}
-    assert every == {int(np.ceil(target))}
-
-
-def test_what_does_not_go_together(pate, refused, votes, student, leftovers):
-    refused(
-        pate("cost", votes, "--compare", "--per-query", "x.csv"),
-        2,
-        "--compare and --per-query contradict each other; give one of them",
-    )
-    for name in ("stability", "sparse-vector"):
-        for analysis in ("paper", "tight"):
-            refused(
-                pate("cost", votes, "--mechanism", name, "--analysis", analysis),
-                2,
-                f"{name} has no Renyi cost; pate aggregate --dry-run prints its epsilon",
-            )
-    refused(
-        pate("cost", votes, "--analysis", "paper", "--teachers-per-record", 2),
-        2,
-        "the published analysis knows disjoint teachers only; --teachers-per-record goes with "
-        "--analysis tight",
-    )
-    refused(
-        pate("cost", votes, "--mechanism", "interactive"),
-        2,
-        "interactive needs the student's predictions; give --student",
-    )
-    refused(
-        pate("cost", votes, "--student", student),
-        2,
-        "--student does not go with --mechanism confident, which takes --threshold, --sigma1, "
-        "--sigma2",
-    )
-    assert leftovers() == ["student.npy"]
-
-
-def test_one_order_and_the_moments_exclude_each_other(pate, refused, votes):
-    result = pate("cost", votes, "--order", "3", "--orders", "moments")
-    refused(result, 2, "--order and --orders contradict each other; give one of them")

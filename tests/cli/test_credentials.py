@@ -38,6 +38,8 @@ USUAL = {
 INSTEAD = {
     "aggregate --spend": (*SHARES, *TARGET),
     "tune --prior": (*TARGET, *SHARES, "--prior-weight", 4),
+    "tune --prior-weight": (*TARGET, *SHARES, "--prior", "guesses.npy"),
+    "plan --prior-weight": ("--prior-accuracy", 0.9),
     "tune --threshold": TARGET,
     "tune --sigma1": TARGET,
     "tune --sigma2": TARGET,
@@ -160,7 +162,8 @@ def files(tmp_path_factory):
             done = runner.invoke(app.app, ["aggregate", "votes.npy", *map(str, SHARES), *words])
             assert done.exit_code == 0, done.stderr
         Path("curve.json").write_text(pate_library.rdp_curve("r.json").to_json())
-    return home
+    # The ledger names the record, which a release may take over: that of the copy stays.
+    return shutil.copytree(home, tmp_path_factory.mktemp("copy"), dirs_exist_ok=True)
 
 
 @pytest.fixture

@@ -4,31 +4,15 @@ from __future__ import annotations
 
 import json
 
-import jsonschema
 import numpy as np
 import pytest
 
 import pate_cli
-from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.report import report_schema
-from pate_cli.disclosure.runs import RunKind
-
-PAIR = {"epsilon": 0.5, "delta": 1e-6, "adjacency": "replace-one", "covers": "a histogram"}
-CURVE = {"orders": [2, 4, 8], "rdp": [0.1, 0.2, 0.4], "adjacency": "add-or-remove-one"}
 
 
 @pytest.fixture(autouse=True)
 def few_orders(monkeypatch):
     monkeypatch.setattr("pate_cli.disclosure.exchange._ORDERS", (1.1, 4.0, 512.0))
-
-
-@pytest.fixture
-def ledger(pate, votes, folder):
-    words = ["--order", 4, "--release", "none", "--ledger", "ledger", "--report", "first.json"]
-    assert pate("aggregate", votes, *words).exit_code == 0
-    (folder / "pair.json").write_text(json.dumps(PAIR))
-    (folder / "curve.json").write_text(json.dumps(CURVE))
-    return "ledger"
 
 
 def test_a_curve_is_that_of_the_report(pate, votes, folder):
@@ -61,47 +45,3 @@ def test_a_report_that_promises_no_curve_gives_none(pate, votes, refused, folder
     assert done.exit_code in (0, 8), done.stderr
     refused(pate("explain", "report.json", "--export-rdp", "curve.json"), 2)
     assert not (folder / "curve.json").exists()
-
-
-def test_everything_on_the_same_records_is_one_total(pate, ledger, votes, folder):
-    files = ["--external", "pair.json", "--external", "curve.json"]
-    draw = ["--release", "upper"]
-    result = pate("release", ledger, *files, *draw)
-    assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    jsonschema.validate(found, report_schema())
-    assert found["delta"] == 1.1e-5
-    assert "at delta 1.1e-05" in result.stderr
-    assert found["external"] == [PAIR | {"name": "pair.json"}, CURVE | {"name": "curve.json"}]
-    # The record tells of them, too; the draw cannot be had again.
-    record = SpendRecord.read(votes.with_name("votes.npy.spent.json"))
-    kinds = [run.kind for run in record.runs]
-    external = [RunKind.EXTERNAL] * 2
-    assert sorted(kinds) == sorted([RunKind.WORST_CASE, RunKind.RELEASE, *external])
-    assert found["spent"]["epsilon"] <= found["spent"]["sum_epsilon"]
-    assert pate("release", ledger, *draw).exit_code == 7
-    done = pate("release", ledger, *draw, "--again", "--report", "again.json")
-    assert done.exit_code == 0, done.stderr
-    again = json.loads((folder / "again.json").read_text())
-    jsonschema.validate(again, report_schema())
-    (earlier,) = again["earlier_draws"]
-    assert earlier["beta"] == found["sanitizer"]["beta"]
-    assert "1 earlier release" in pate_cli.rdp_curve("again.json").covers
-
-
-def test_what_states_no_cost_is_bad_data(pate, ledger, refused, folder, leftovers):
-    (folder / "bad.json").write_text('{"orders": [4], "rdp": [-1], "adjacency": "replace-one"}')
-    before = leftovers()
-    for name, said in (
-        ("bad.json", "every rdp of a curve must be between 0"),
-        ("first.json", "its kind is 'pate-report', this tool reads pate-rdp-curve"),
-        ("ledger", "its kind is 'pate-ledger'"),
-        ("missing.json", "cannot read missing.json"),
-    ):
-        line = refused(pate("release", ledger, "--external", name, "--report", "r.json"), 3)
-        assert said in line
-        assert name in line
-    (folder / "low.json").write_text(json.dumps(CURVE | {"orders": [2, 3, 3.5]}))
-    line = refused(pate("release", ledger, "--external", "low.json"), 3)
-    assert "says nothing at order 4" in line
-    assert leftovers() == sorted([*before, "low.json"])

@@ -3,14 +3,11 @@ and what is said about it is true."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import fcntl
-import json
 import os
 import re
 import signal
-import stat
 import subprocess
 import sys
 import termios
@@ -21,7 +18,7 @@ import numpy as np
 import pytest
 
 from pate_cli.mechanisms.confident import ConfidentGNMax
-from slices import some, whole
+from slices import some
 
 FULL = Path("/dev/full")
 needs_full = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
@@ -116,43 +113,6 @@ def test_a_full_stdout_says_what_was_released_before(shell, votes, leftovers):
     assert leftovers() == ["labels.csv", "labels.report.json"]
 
 
-@needs_full
-@pytest.mark.parametrize("option", some(["--help", "--version"], 2))
-def test_help_to_a_full_disk_is_one_line(shell, option):
-    with FULL.open("wb") as full:
-        result = shell(option, stdout=full)
-    assert result.returncode == 6
-    assert result.stderr == b"pate: No space left on device; nothing was released\n"
-
-
-@needs_full
-@pytest.mark.parametrize("form", ["--json", "--table"])
-def test_a_result_to_a_full_disk_is_one_line(shell, votes, form):
-    with FULL.open("wb") as full:
-        result = shell("cost", votes, form, stdout=full)
-    assert result.returncode == 6
-    assert result.stderr.splitlines()[-1] == (
-        b"pate: cannot write standard output: No space left on device"
-    )
-
-
-@needs_full
-def test_notes_that_cannot_be_written_do_not_stop_a_run(shell, votes, leftovers):
-    with FULL.open("wb") as full:
-        result = shell("aggregate", votes, stderr=full)
-    assert result.returncode == 0
-    assert json.loads(result.stdout)["queries"] == 60
-    assert leftovers() == ["votes.labels.parquet", "votes.report.json"]
-
-
-def test_a_closed_stderr_does_not_stop_a_run(command, votes, leftovers):
-    line = 'exec "$@" 2>&-'
-    words = ["sh", "-c", line, "sh", *command("aggregate", votes)]
-    result = subprocess.run(words, check=False, stdout=subprocess.PIPE)
-    assert result.returncode == 0
-    assert json.loads(result.stdout)["queries"] == 60
-
-
 def test_a_closed_stdout_is_noticed_before_anything_is_spent(command, votes, leftovers):
     line = 'exec "$@" >&-'
     words = ["sh", "-c", line, "sh", *command("aggregate", votes)]
@@ -177,16 +137,6 @@ def test_a_closed_stderr_takes_no_labels(command, votes, leftovers):
     )
     assert result.returncode == 6
     assert leftovers() == []
-
-
-def test_an_output_folder_without_permission(shell, votes, folder):
-    if os.geteuid() == 0:
-        pytest.skip("the superuser may write anywhere")
-    locked = folder / "locked"
-    locked.mkdir(mode=stat.S_IRUSR | stat.S_IXUSR)
-    result = shell("aggregate", votes, "-o", "locked/l.csv")
-    assert result.returncode == 6
-    assert b"Permission denied" in result.stderr
 
 
 def test_an_interruption_while_votes_are_counted(patched, votes, leftovers):
@@ -219,38 +169,6 @@ def test_an_interruption_while_votes_are_read(command, votes, folder, leftovers,
     assert (code, out) == (128 + number, b"")
     assert err == "pate: interrupted; nothing was released\n"
     # Not even the copy of what had come through the pipe is left.
-    assert leftovers() == []
-
-
-WORDS = """
-import signal, typer.core
-make = typer.core.TyperCommand.make_parser
-def made(self, *rest):
-    signal.raise_signal({})
-    return make(self, *rest)
-typer.core.TyperCommand.make_parser = made
-"""
-LOADED = """
-import signal, sys
-class Finder:
-    def find_spec(self, name, *rest):
-        if name == "pate_cli.cli.app":
-            signal.raise_signal({})
-sys.meta_path.insert(0, Finder())
-"""
-
-
-@pytest.mark.parametrize(
-    ("when", "number"),
-    [(WORDS, signal.SIGTERM), (WORDS, signal.SIGINT), (LOADED, signal.SIGHUP)],
-)
-def test_an_interruption_before_the_command_begins(patched, votes, leftovers, when, number):
-    lines = when.format(int(number))
-    assert _finish(patched(lines, "aggregate", votes)) == (
-        128 + number,
-        b"",
-        "pate: interrupted; nothing was released\n",
-    )
     assert leftovers() == []
 
 
@@ -308,86 +226,6 @@ def test_what_goes_wrong_deep_inside_is_one_line_without_votes(
     _defect(monkeypatch, kind)
     refused(pate("aggregate", votes, "-q", "--no-record"), code, message)
     assert leftovers() == []
-
-
-def test_a_folder_that_is_gone(pate, refused, votes, tmp_path, monkeypatch):
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    monkeypatch.chdir(gone)
-    gone.rmdir()
-    message = "the folder this runs in is gone; change to one that is there; nothing was released"
-    refused(pate("aggregate", votes, "-q"), 6, message)
-
-
-@pytest.mark.parametrize("name", ["x" * 300 + ".npy", "d/" * 3000 + "x.npy"])
-def test_a_name_that_is_too_long(pate, refused, votes, leftovers, name):
-    line = refused(pate("aggregate", votes, "-o", name, "-q"), 6)
-    assert line.endswith("File name too long; nothing was released")
-    assert leftovers() == []
-
-
-SHAPE = ["--teachers", 20, "--classes", 2, "--queries", 5]
-
-
-def test_names_of_files_are_text(pate, refused, votes, leftovers):
-    """Libraries cannot open other names: verify then said that good labels do not hold."""
-    wrong = "x\udcff"
-    for words in (
-        ["aggregate", votes, "-o", f"{wrong}.csv"],
-        ["aggregate", f"{wrong}.npy", "-o", "l.csv"],
-        ["verify", f"{wrong}.json"],
-    ):
-        assert "is no UTF-8 text" in refused(pate(*words), 2)
-    assert leftovers() == []
-
-
-@pytest.mark.parametrize(
-    "words",
-    some(
-        [
-            ["plan", "--target-epsilon", 50, *SHAPE],
-            ["cost", "VOTES"],
-            ["smooth-sensitivity", "VOTES"],
-            ["--version"],
-        ],
-        3,
-    ),
-)
-def test_a_closed_stdout_is_one_line(command, votes, words):
-    words = command(*[votes if word == "VOTES" else word for word in words])
-    result = subprocess.run(
-        ["sh", "-c", 'exec "$@" >&-', "sh", *words], check=False, stderr=subprocess.PIPE
-    )
-    assert result.returncode == 6
-    lines = result.stderr.decode().splitlines()
-    assert lines[-1] == "pate: cannot write standard output: it is closed"
-    assert len(lines) <= 2
-
-
-def test_a_closed_stdin_is_one_line(command, leftovers):
-    words = ["sh", "-c", 'exec "$@" <&-', "sh", *command("aggregate", "-", "-o", "l.csv")]
-    result = subprocess.run(words, check=False, capture_output=True)
-    assert result.returncode == 3
-    assert result.stderr.startswith(b"pate: standard input: is closed or a terminal; pipe ")
-    assert leftovers() == []
-
-
-@whole
-def test_a_terminal_without_the_letters_still_gets_its_table(command, votes):
-    """A pseudo-terminal that says it knows ASCII only."""
-    leader, follower = os.openpty()
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "TERM": "dumb"}
-    words = command("cost", votes, "-q")
-    with subprocess.Popen(words, stdout=follower, stderr=follower, env=environment) as process:
-        os.close(follower)
-        shown = b""
-        with contextlib.suppress(OSError):  # the end of a pseudo-terminal
-            while piece := os.read(leader, 4096):
-                shown += piece
-    os.close(leader)
-    assert process.returncode == 0
-    assert b"Cost by order" in shown
-    assert shown.isascii()
 
 
 def test_a_defect_with_a_traceback_shows_no_locals(patched, votes, counts, leftovers):

@@ -45,25 +45,6 @@ def images(counts, folder):
     return names
 
 
-def test_ids_by_another_name(images, votes, pate, folder):
-    done = pate("aggregate", "v.csv.gz", *NOISE)
-    assert done.exit_code == 3
-    assert done.stderr == (
-        "pate: v.csv.gz: column 'image' does not look like votes; drop it, give --id-column if it "
-        "names the queries, or rename it if it is a class or a teacher\n"
-    )
-    done = pate("aggregate", "v.csv.gz", "--id-column", "image", "-o", "l.jsonl", *NOISE)
-    assert done.exit_code == 0, done.stderr
-    rows = [json.loads(line) for line in Path("l.jsonl").read_text().splitlines()]
-    assert [row["image"] for row in rows] == images
-    assert pate("aggregate", votes, "-o", "n.jsonl", "--report", "n.json", *NOISE).exit_code == 0
-    same = [json.loads(line) for line in Path("n.jsonl").read_text().splitlines()]
-    assert [row["label"] for row in rows] == [row["label"] for row in same]
-    wrong = pate("aggregate", votes, "--id-column", "image", "-o", "x.csv", *NOISE)
-    assert wrong.exit_code == 2
-    assert "--id-column names a column of a table" in wrong.stderr
-
-
 def test_files_beside_the_votes_by_the_same_name(images, counts, pate, folder):
     """A student in another order, and in another format than the votes."""
     order = np.random.default_rng(2).permutation(len(images))

@@ -9,12 +9,8 @@ import numpy as np
 import pytest
 
 import pate_cli as pate_library
-from pate_cli.core.errors import UsageError
-from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.report import report_schema
 from pate_cli.verbs.signatures import quote
-from pate_cli.votes.opening import open_votes
-from refusals import refusal
 
 HEAVY, LIGHT, WEIGHT = 10, 30, 4
 
@@ -74,76 +70,3 @@ def test_each_group_has_its_epsilon_and_the_headline_is_the_largest(pate, words)
         alone = quote(counts, pate_library.ConfidentGNMax(**mechanism), layout="counts", delta=1e-3)
         assert own["epsilon"] == alone.epsilon
     assert light["epsilon"] < 0.4 * heavy["epsilon"]
-
-
-def test_a_ledger_keeps_the_groups_and_a_release_gives_their_epsilons(pate, words, folder):
-    more = ["--mechanism", "lnmax", "--order", 8, "--ledger"]
-    reported(pate("aggregate", *words, *more, "one.ledger", "--release", "none"))
-    reported(pate("aggregate", *words, *more, "two.ledger", "-o", "l.csv", "--release", "none"))
-    ledger = Ledger.read("one.ledger")
-    assert [group.group for group in ledger.rounds[0].groups] == ["open", "strict"]
-    both = reported(pate("release", "one.ledger", "two.ledger", "--release", "none"))
-    one = reported(pate("release", "one.ledger", "--release", "none"))
-    for alone, added in zip(one["groups"], both["groups"], strict=True):
-        assert alone["epsilon"] < added["epsilon"] < 2.0 * alone["epsilon"]
-    drawn = reported(pate("release", "one.ledger", "--release", "upper"))
-    holds = {each["id"]: each["holds"] for each in drawn["statements"]}
-    assert holds["by-group"] is True
-    for sanitized, free in zip(drawn["groups"], one["groups"], strict=True):
-        assert sanitized["epsilon"] <= drawn["epsilon"]
-        # Below the headline only by a worst case in which the draw is counted.
-        assert sanitized["epsilon"] in (
-            drawn["epsilon"],
-            max(sanitized["epsilon"], free["epsilon"]),
-        )
-
-
-@pytest.mark.parametrize(("target", "all_alike"), [("3", True), ("90", False)])
-def test_a_tested_target_is_every_groups_and_one_met_untested_is_not(
-    pate, words, target, all_alike
-):
-    words += ["--mechanism", "lnmax", "--max-queries", 60, "--min-pass", 0]
-    words = ["aggregate", *words, "--target-epsilon", target]
-    result = pate(*words)
-    report = json.loads(result.stdout)
-    assert result.exit_code in (0, 8)
-    epsilons = {own["epsilon"] for own in report["groups"]}
-    assert max(epsilons) == report["epsilon"]
-    assert (len(epsilons) == 1) is all_alike
-    quoted = pate(*words, "--dry-run", "-o", "l.csv")
-    price = json.loads(quoted.stdout)["groups"]
-    assert (len({own["epsilon"] for own in price}) == 1) is all_alike
-
-
-def test_what_does_not_go_with_groups(pate, words, votes, groups):
-    result = pate("aggregate", *words, "--teachers-per-record", 2)
-    assert result.exit_code == 2
-    assert "--teachers-per-record does not go with --groups, which say it" in result.stderr
-    result = pate("aggregate", *words, "--analysis", "paper")
-    assert (result.exit_code, "--analysis paper does not go with --groups" in result.stderr) == (
-        2,
-        True,
-    )
-    result = pate("aggregate", votes, "--groups", groups, "--layout", "counts")
-    assert result.exit_code == 2
-    assert "--groups needs to know who voted" in result.stderr
-    before = groups.read_bytes()
-    result = pate("aggregate", *words, "-o", groups, "--format", "csv", "--force")
-    assert (result.exit_code, groups.read_bytes()) == (2, before)
-    groups.write_text("group,weight\na,0\n")
-    result = pate("aggregate", *words)
-    assert result.exit_code == 3
-    assert "row 0 has no weight; give a whole number" in result.stderr
-
-
-def test_the_verbs_that_measure_charge_the_group_that_moves_most(labels, groups):
-    settings = {"layout": "labels", "classes": 4, "groups": groups}
-    with open_votes(labels, **settings) as file:
-        found = pate_library.cost(file, "gnmax", orders=[4.0])
-        assert found.mechanism["teachers_per_record"] == WEIGHT
-        tuned = pate_library.tune(file, target_epsilon=40.0, release="none", min_agreement=0.5)
-        assert tuned.best.forecast.mechanism.teachers == 70
-        assert tuned.best.forecast.mechanism.teachers_per_record == WEIGHT
-        assert tuned.best.forecast.mechanism.votes_together
-        text = refusal(UsageError, pate_library.tune, file, answers=1, teachers_per_record=2)
-        assert text.startswith("`teachers_per_record` does not go with `groups`")

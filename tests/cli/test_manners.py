@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from pate_cli.cli.command import COMMANDS, keywords_of_command, load
-from pate_cli.core.stamps import __version__
 from pate_cli.verbs.keywords import with_options
 from pate_cli.votes import source
 from slices import some
@@ -59,22 +58,6 @@ def test_what_is_refused_before_votes_are_taken_from_a_pipe(
     (folder / "l.csv").touch()
     line = refused(pate("aggregate", "-", "-o", "l.csv"), 6)
     assert line == "pate: l.csv exists already; use --force to replace it"
-
-
-def test_from_pipe_to_pipe(shell, counts, leftovers):
-    words = ["-o", "-", "--format", "jsonl", "--report", "/dev/stderr", "--quiet"]
-    result = shell("aggregate", "-", *words, input=_npy(counts))
-    assert result.returncode == 0
-    assert len([json.loads(line) for line in result.stdout.splitlines()]) == 60
-    assert json.loads(result.stderr)["queries"] == 60
-    assert leftovers() == []
-
-
-def test_binary_labels_on_stdout_are_exactly_a_file(shell, pate, votes, folder):
-    words = ["aggregate", votes, "--seed", 4, "--report", os.devnull]
-    piped = shell(*words, "-o", "-", "--format", "parquet")
-    assert pate(*words, "-o", "file.parquet").exit_code == 0
-    assert piped.stdout == (folder / "file.parquet").read_bytes()
 
 
 def test_a_reader_that_leaves_early_is_no_error(command, many):
@@ -124,10 +107,6 @@ def test_no_color_is_respected(on_a_terminal, votes):
     seen = on_a_terminal("aggregate", votes, NO_COLOR="1")
     assert b"aggregating" in seen
     assert not COLOUR.search(seen)
-
-
-def test_quiet_means_quiet_even_on_a_terminal(on_a_terminal, votes):
-    assert on_a_terminal("aggregate", votes, "--quiet") == b""
 
 
 def test_no_progress_and_no_control_codes_off_a_terminal(pate, votes):
@@ -195,10 +174,6 @@ def test_help_imports_nothing_heavy(patched):
         assert process.stdout.read().splitlines()[-1] == b"set()"
 
 
-def test_help_tells_of_completion(pate):
-    assert "--install-completion" in pate("--help").stdout
-
-
 @pytest.mark.parametrize(
     ("words", "line"),
     [
@@ -238,37 +213,13 @@ def test_wrong_use_is_one_line_in_the_words_of_this_house(pate, refused, words, 
     refused(pate("aggregate", *words), 2, f"{line}{more}")
 
 
+def test_what_is_gone_is_told_with_what_to_use_instead(pate, refused, folder):
+    message = "--pool is gone: put the queries of a cluster into one row before aggregating"
+    refused(pate("aggregate", "v.npy", "--pool", "c.csv"), 2, message)
+    assert not list(folder.iterdir())
+
+
 def test_a_wrong_command_is_one_line_too(pate, refused):
     line = "no such command 'agregate'; did you mean 'aggregate'? pate --help tells more"
     refused(pate("agregate", "x.npy"), 2, line)
     refused(pate("--frob"), 2, "no such option: --frob; pate --help tells more")
-
-
-def test_without_a_command_help_is_shown(pate):
-    result = pate()
-    assert result.exit_code == 2
-    assert "Usage: pate" in result.stdout + result.stderr
-    assert "aggregate" in result.stdout + result.stderr
-
-
-def test_version(pate):
-    for flag in ("--version", "-V"):
-        assert pate(flag).stdout == f"pate {__version__}\n"
-
-
-@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
-def test_completion_scripts_are_printed(pate, name):
-    result = pate(env={"_PATE_COMPLETE": f"source_{name}"})
-    assert result.exit_code == 0, result.stderr
-    assert f"_PATE_COMPLETE=complete_{name}" in result.stdout
-
-
-def test_completion_knows_the_options(pate):
-    environment = {
-        "_PATE_COMPLETE": "complete_bash",
-        "COMP_WORDS": "pate aggregate --max-",
-        "COMP_CWORD": "2",
-    }
-    assert pate(env=environment).stdout.split() == [
-        *("--max-queries", "--max-answers", "--max-epsilon")
-    ]

@@ -34,29 +34,3 @@ def test_labels_do_not_depend_on_the_layout(tokens, pate, folder):
     found, other = (np.load(folder / f"{layout}-out.npy") for layout in ("sparse", "labels"))
     assert 5 < np.count_nonzero(found >= 0) < QUERIES
     np.testing.assert_array_equal(found, other)
-
-
-def test_what_is_not_for_many_classes_says_so(tokens, pate):
-    for words, code, text in (
-        ([], 2, "tokens.parquet: layout sparse needs --classes, how many there are"),
-        (
-            ["--classes", "60000", "--mechanism", "lnmax"],
-            2,
-            "lnmax takes at most 10000 classes, got 60000",
-        ),
-        (
-            ["--classes", "60000", "--analysis", "paper"],
-            2,
-            "the published analysis is for at most 10000 classes; use --analysis tight",
-        ),
-        (
-            ["--classes", "60000", "--target-epsilon", "1", "--bound", "conditional"],
-            2,
-            "--bound conditional goes with at most 10000 classes; take two-tail",
-        ),
-        (["--classes", "30"], 3, "has a label outside 0..29"),
-    ):
-        result = pate("aggregate", "tokens.parquet", *words)
-        assert result.exit_code == code, result.stderr
-        assert text in result.stderr
-        assert result.stdout == ""

@@ -47,28 +47,6 @@ def run(pate):
     return aggregate
 
 
-def test_a_run_and_what_is_said_of_it(votes, run, ballots):
-    public, said = run(votes, "-o", "l.npy")
-    assert f"answered {public['answers']} of 120 pairs of query and label, labels in l.npy" in said
-    assert (public["queries"], public["rounds"][0]["label_set"]["labels_per_query"]) == (120, 3)
-    assert public["rounds"][0]["label_set"]["label_names"] == NAMES.split(",")
-    assert (
-        "in the votes of at most one teacher: on every query these may be others, or missing"
-        in public["adjacency"]
-    )
-    labels = np.load("l.npy")
-    plurality = ballots.mean(axis=1) > 0.5
-    answered = labels >= 0
-    assert answered.sum() == public["answers"] > 60
-    assert (labels == plurality)[answered].mean() > 0.95
-    # As many rows of two classes cost the same, and have the same labels.
-    counts = np.stack([TEACHERS - ballots.sum(axis=1), ballots.sum(axis=1)], axis=2)
-    np.save("pairs.npy", counts.reshape(-1, 2))
-    plain, _ = run("pairs.npy", "-o", "p.npy", told=("--layout", "counts"))
-    assert plain["epsilon"] == public["epsilon"]
-    np.testing.assert_array_equal(np.load("p.npy"), labels.ravel())
-
-
 @pytest.mark.parametrize("kind", some(["parquet", "csv", "npy", "arrow"], 2))
 def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
     monkeypatch.setattr(fold, "_ENTRIES", 300)
@@ -86,20 +64,6 @@ def test_layouts_leave_no_trace(votes, run, ballots, monkeypatch, kind):
     assert Path(f"yes.{kind}").read_bytes() == expected
 
 
-def test_a_run_that_is_cut_short_goes_on_with_the_same_labels(votes, run, pate, monkeypatch):
-    monkeypatch.setattr(fold, "_ENTRIES", 300)
-    line = ["aggregate", votes, *TOLD, "--seed", 5, "-o", "l.csv", "--report", "r.json"]
-    with monkeypatch.context() as broken:
-        broken.setattr("pate_cli.run.publication.Publication.publish", lambda *_: 1 / 0)
-        done = pate(*line, "--workers", 1, "--checkpoint", "kept")
-    assert done.exit_code == 1
-    assert not Path("l.csv").exists()
-    assert Path("kept").exists()
-    run(votes, "-o", "l.csv", "--checkpoint", "kept")
-    run(votes, "-o", "one.csv")
-    assert Path("l.csv").read_text() == Path("one.csv").read_text()
-
-
 def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
     public, _ = run(votes, "-o", "l.jsonl", "--max-queries", 7)
     assert public["queries"] == 21
@@ -112,17 +76,3 @@ def test_limits_count_queries_and_a_target_asks_whole_ones(votes, run):
     public, _ = run(votes, "-o", "t.jsonl", "--target-epsilon", 3)
     assert 0 < public["queries"] < 120
     assert public["queries"] % LABELS == 0
-
-
-@pytest.mark.parametrize(
-    ("flags", "code", "text"),
-    [
-        (
-            ("-o", "l.npy", "--classes", 8),
-            2,
-            "--classes is 8, but each label is yes or no",
-        ),
-    ],
-)
-def test_what_is_refused(votes, pate, refused, flags, code, text):
-    assert text in refused(pate("aggregate", votes, *TOLD, *flags), code)

@@ -105,16 +105,6 @@ def test_names_come_out_as_labels_and_no_other_name_does(pate, ballots, folder, 
     assert list((folder.parent / "tmp").iterdir()) == []
 
 
-def test_nothing_that_comes_out_is_a_table_like_any_other(pate, ballots, folder):
-    write([[f"s{n}" for n in range(TEACHERS)]] * QUERIES, ballots)
-    for suffix in ("csv", "parquet"):
-        done = pate("aggregate", ballots, *OPEN, "-o", f"l.{suffix}", "--report", "r.json")
-        assert done.exit_code == 0, done.stderr
-        assert labels_in(folder / f"l.{suffix}") == [None] * QUERIES
-        assert pate("verify", "r.json", f"l.{suffix}").exit_code == 0
-        Path("r.json").unlink()
-
-
 def test_one_vote_for_a_new_name_changes_nothing_but_the_time(
     pate, words, tmp_path, folder, monkeypatch
 ):
@@ -159,30 +149,6 @@ def test_neither_workers_nor_a_broken_run_change_a_label(pate, ballots, folder, 
         assert done.exit_code == 0
     assert "pate: goes on with the run in kept\n" in done.stderr
     assert Path("three.csv").read_bytes() == wanted
-
-
-@pytest.mark.parametrize(
-    ("asked", "code", "message"),
-    [
-        (("aggregate", *OPEN, "-o", "l.npy"), 2, "npy holds no names"),
-        (("aggregate", *OPEN, "-o", "l.csv", "--aliases", "a.json"), 2, "--label-names"),
-        (("aggregate", *OPEN, "-o", "l.csv", "--classes", 4), 3, "give --label-names"),
-        (("aggregate", *OPEN, "-o", "l.csv", "--layout", "counts"), 3, "counts are numbers"),
-        (("aggregate", *OPEN, "-o", "l.csv", "--ledger", "x"), 2, "no Renyi cost"),
-        (("aggregate", "-o", "l.csv"), 3, "give --label-names"),
-        (("aggregate", "--mechanism", "stability", "-o", "l.csv"), 3, "give --label-names"),
-        (("cost", *OPEN), 2, "no Renyi cost"),
-        (("smooth-sensitivity", *OPEN), 2, "no Renyi cost"),
-        (("tune", "--answers", 5), 3, "give --label-names"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_words_that_tell_nothing(
-    pate, ballots, folder, asked, code, message
-):
-    done = pate(asked[0], ballots, *asked[1:])
-    assert (done.exit_code, message in done.stderr) == (code, True), done.stderr
-    assert "hush" not in done.stderr
-    assert list(folder.iterdir()) == []
 
 
 def test_labels_follow_their_law():

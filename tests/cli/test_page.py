@@ -57,11 +57,3 @@ def test_a_report_at_an_address_is_never_replaced(pate, released):
     assert pate("explain", address, "--html", released, "--force").exit_code == 2
     assert Path(released).read_bytes() == before
     assert pate("explain", address, "--html", "page.html").exit_code == 0
-
-
-def test_no_page_of_what_is_no_report(pate, released, leftovers):
-    before = leftovers()
-    assert pate("explain", "l.csv", "--html", "page.html").exit_code == 3
-    assert pate("explain", "gone.json", "--html", "page.html").exit_code == 3
-    assert pate("explain", released, "--html", "gone/page.html").exit_code == 6
-    assert leftovers() == before

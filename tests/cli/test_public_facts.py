@@ -90,16 +90,6 @@ def test_classes_read_off_the_votes_claim_nothing(ran, labels, folder, release):
     claimed(settled)
 
 
-def test_a_dry_run_says_so(ran, pate, labels):
-    words = ["aggregate", "labels.npy", "--layout", "labels", "--dry-run"]
-    result = pate(*words)
-    priced = json.loads(result.stdout)
-    assert priced["sound"] is False
-    assert priced["warnings"] == [CLASSES]
-    assert f"pate: warning: {priced['warnings'][0]}" in result.stderr.splitlines()
-    assert ran(*words, "--classes", 4)["sound"] is True
-
-
 def everyone(queries):
     return [(query, teacher, teacher % 2) for query in queries for teacher in range(TEACHERS)]
 
@@ -141,14 +131,3 @@ def test_a_public_list_settles_the_queries(ran, long, folder, ids):
         # Somebody votes on a query that nobody voted on: the shape stays.
         more = ran("aggregate", long([*voted, (ids[0], 0, 1)]), *words)
         assert more["queries"] == 4
-
-
-def test_votes_on_other_queries_are_refused_by_their_row(pate, refused, long, folder):
-    (folder / "q.csv").write_text("query_id\n3\n5\n")
-    path = long([*everyone([3, 5]), (4, 0, 1), (6, 0, 1)])
-    words = ["--classes", 2, "--teachers", TEACHERS, "--queries", "q.csv"]
-    refused(
-        pate("aggregate", path, *words),
-        3,
-        "long.parquet: row 60 is a vote on a query that is not in --queries",
-    )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import stat
 from itertools import product
 
@@ -15,7 +14,7 @@ from scipy.special import ndtri
 
 import record_files
 from pate_cli.accounting.conversion import round_up
-from pate_cli.core.noise import Noise, RunKey
+from pate_cli.core.noise import RunKey
 from pate_cli.disclosure.ledger import Ledger
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.report import report_schema
@@ -215,24 +214,6 @@ def test_a_second_draw_is_refused_though_nothing_was_asked_for(
     assert draws_in(record) == 2
 
 
-def test_without_a_record_nothing_is_claimed(kept, pate, released, folder, leftovers):
-    kept("a.json")
-    before = leftovers()
-    for kind in ("upper", "none"):
-        words = ["a.json", *(DRAW if kind != "none" else []), "--release", kind, "--no-record"]
-        result = pate("release", *words)
-        report = json.loads(result.stdout)
-        assert (report["private"], report["sound"], held(report)) == (True, False, set())
-        assert report["summary"] == (
-            "Nothing is promised: no record of earlier draws from these rounds was kept, so they "
-            "may not be charged. Leave out --no-record."
-        )
-        assert f"pate: warning: {report['summary']}" in result.stderr.splitlines()
-    assert leftovers() == before
-    one = {"all-votes", "released-epsilon"}
-    assert held(released("a.json", *DRAW)) == one | {"total", "sum"}
-
-
 def test_a_record_that_cannot_be_kept_stops_the_release(
     kept, pate, refused, record, leftovers, forget
 ):
@@ -381,50 +362,6 @@ def test_a_record_and_external_parts_are_one_total(ran, pate, released, record, 
     assert pate("verify", "total.json", "--without-dp-accounting").exit_code == 10
 
 
-def test_two_reports_are_one_total_and_the_same_twice_is_one(ran, released, refused, pate, folder):
-    first = ran("a", "--max-queries", 20, "--no-record")
-    second = ran("b", "--mechanism", "gnmax", "--max-queries", 9, "--no-record")
-    both = released("a.json", "b.json")
-    is_a_total_of(both, 2)
-    assert both["queries"] == 29
-    assert both["answers"] == first["answers"] + second["answers"]
-    assert {run["id"] for run in both["spent"]["runs"]} == {first["run"], second["run"]}
-    epsilons = [first["epsilon"], second["epsilon"]]
-    assert max(epsilons) < both["epsilon"] < sum(epsilons)
-    assert both["spent"]["sum_epsilon"] == pytest.approx(sum(epsilons), rel=1e-12)
-    assert not list(folder.glob("*.spent.json"))
-    again = released("a.json", "b.json", "a.json")
-    assert again["spent"] == both["spent"]
-    (folder / "both.json").write_text(json.dumps(both))
-    assert released("both.json", "b.json")["spent"] == both["spent"]
-    ran("seeded", "--seed", 1)
-    line = refused(pate("release", "a.json", "seeded.json"), 2)
-    assert "a report cannot be released: Nothing is promised" in line
-
-
-@pytest.mark.parametrize("passed", [True, False])
-def test_a_ledger_and_the_report_of_a_target(kept, ran, released, forget, monkeypatch, passed):
-    monkeypatch.setattr(Noise, "comes_up", lambda self, log_chance: not passed)
-    words = ["--mechanism", "gnmax", "--sigma2", 12, "--max-queries", 9, "--target-epsilon", 1]
-    words += ["--min-pass", 0]
-    kept("a.ledger")
-    tested = ran("t", *words, code=0 if passed else 8)
-    total = released("a.ledger", "t.json")
-    is_a_total_of(total, 2)
-    assert kinds(total) == ["worst-case", "target"]
-    ended = ["labelled", "labelled" if passed else "refused"]
-    assert [run["outcome"] for run in total["spent"]["runs"]] == ended
-    assert total["spent"]["epsilon"] == tested["spent"]["epsilon"]
-    assert total["answers"] == tested["answers"] + total["rounds"][0]["answers"]
-    forget()
-    # Without a record: the same two runs, as the ledger and a report by itself tell of them.
-    alone = ran("alone", *words, "--no-record", code=0 if passed else 8)
-    apart = released("a.ledger", "alone.json")
-    assert sorted(kinds(apart)) == ["target", "worst-case"]
-    assert apart["epsilon"] == total["epsilon"]
-    assert alone["run"] in {run["id"] for run in apart["spent"]["runs"]}
-
-
 def test_a_budget_that_a_release_would_exceed(
     kept, pate, refused, released, record, beside, folder
 ):
@@ -441,19 +378,3 @@ def test_a_budget_that_a_release_would_exceed(
     after = record.read_bytes()
     refused(pate("release", record, "--budget", 5), 5)
     assert record.read_bytes() == after
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
-def test_a_pipe_is_refused_before_it_is_opened(pate, refused, folder):
-    """What is read again would be waited for without end."""
-    os.mkfifo("pipe")
-    line = refused(pate("release", "pipe"), 2)
-    assert line == (
-        "pate: pipe: is a pipe, and what is to be released is read more than once; give a file"
-    )
-    (folder / "r.json").touch()
-    for words in (["pipe"], ["l.csv", "--prior", "pipe"]):
-        line = refused(pate("verify", "r.json", *words), 2)
-        assert line == (
-            "pate: pipe: is a pipe, and what goes with a report is read more than once; give a file"
-        )

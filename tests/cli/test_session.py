@@ -27,28 +27,6 @@ def answers(text):
     return [json.loads(each) for each in text.splitlines()]
 
 
-def test_a_line_in_is_a_line_out(pate, folder):
-    done = pate(*SETTINGS, input=line("q7") + line() + line("q9", [250, 0, 0]))
-    assert done.exit_code == 0
-    assert answers(done.stdout) == [
-        {"id": "q7", "label": 1, "remaining": 72},
-        {"label": 1, "remaining": 72},
-        {"id": "q9", "label": 0, "remaining": 72},
-    ]
-    assert done.stderr == OPENING + "\n"
-    assert [path.name for path in folder.iterdir()] == ["r.json"]
-    assert SpendRecord.read("r.json").runs[0].settings.queries == 3
-
-
-def test_the_same_command_goes_on(pate):
-    first = pate(*SETTINGS, input=line("a", [84, 83, 83]) * 2)
-    again = pate(*SETTINGS, input=line("a", [250, 0, 0]) + line("b"))
-    assert again.stderr == OPENING + "; 1 were asked before\n"
-    assert [each["remaining"] for each in answers(first.stdout)] == [74, 74]
-    labels = [each["label"] for each in answers(first.stdout + again.stdout)]
-    assert labels[0] == labels[1] == labels[2]
-
-
 def test_the_budget_ends_it_after_the_last_answer(pate, folder):
     given = (*SETTINGS, "--report", "report.json")
     done = pate(*given, input=line() * 80)
@@ -65,19 +43,6 @@ def test_the_budget_ends_it_after_the_last_answer(pate, folder):
     assert pate(*SETTINGS, input="").exit_code == 0
     assert pate(*SETTINGS, input=line()).exit_code == 5
     assert pate("release", "r.json", "--report", "-").exit_code == 0
-
-
-def test_texts_names_and_guesses(pate):
-    words = (
-        "session", "--teachers", 5, "--label-names", "cat,dog", "--max-queries", 3,
-        "--target-epsilon", 300, "--sigma2", 1, "--threshold", 2, "--sigma1", 1,
-        "--prior-weight", 3, "--no-record", "--seed", 1,
-    )  # fmt: skip
-    ballots = json.dumps({"id": 1, "votes": ["cat", "cat", None, "cat", "cat"], "prior": "cat"})
-    counts = json.dumps({"counts": {"dog": 5}, "prior": None})
-    done = pate(*words, input=f"{ballots}\n\n{counts}")
-    assert done.exit_code == 0
-    assert [each["label"] for each in answers(done.stdout)] == ["cat", "dog"]
 
 
 @pytest.mark.parametrize(
@@ -127,14 +92,6 @@ def test_a_strict_session_ends_there_and_what_came_before_is_answered(pate, more
     told = answers(done.stdout)[1]
     assert told["error"].startswith(f"line 2: {message}")
     assert told == {"id": more["id"], "error": told["error"]}
-
-
-def test_after_the_last_answer_a_bad_line_is_told_and_the_next_query_ends_it(pate):
-    done = pate(*SETTINGS, input=line() * 75 + "{\n" + line())
-    told = answers(done.stdout)
-    assert done.exit_code == 5
-    assert [*told[-1]] == ["error"]
-    assert len(told) == 76
 
 
 def test_a_killed_session_forgets_nothing(here_and_there):

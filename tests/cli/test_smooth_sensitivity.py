@@ -51,24 +51,6 @@ def test_it_is_the_maximum_of_the_discounted_curve_and_its_ceiling(found, words)
     assert_consistent(found(*words))
 
 
-def test_it_is_what_a_run_keeps_in_its_ledger(pate, votes, folder, found):
-    one = found(*WORDS)
-    words = [*WORDS, "--sigma-release", 9, "--release", "none", "--ledger", "l.json"]
-    assert pate("aggregate", votes, *words).exit_code == 0
-    ledger = json.loads((folder / "l.json").read_text())
-    assert ledger["orders"] == [4.0]
-    np.testing.assert_allclose(ledger["sensitivity"][0], one["local_sensitivity"], rtol=1e-12)
-    assert ledger["ceiling"][0] == pytest.approx(one["ceiling"], rel=1e-12)
-    assert ledger["rdp"][0] == pytest.approx(one["rdp"], rel=1e-12)
-
-
-def test_the_conditions_hold_and_say_so(found):
-    (verdict,) = found(*PAPER)["conditions"]
-    assert verdict["holds"] is True
-    assert (verdict["sigma"], verdict["classes"], verdict["order"]) == (6.4, 4, 2.5)
-    assert found(*WORDS)["conditions"] == []
-
-
 @pytest.mark.parametrize("command", ["smooth-sensitivity", "aggregate"])
 @pytest.mark.parametrize(
     ("sigma", "order", "which"), [(1.0, 3, "C6"), (3.0, 30, "C6"), (6.4, 14, "C")]
@@ -82,15 +64,3 @@ def test_conditions_that_fail_are_exit_code_4(
     assert which in line
     assert "log q" in line
     assert leftovers() == []
-
-
-def test_a_table_for_a_person(screen, votes, found):
-    seen = screen("smooth-sensitivity", votes, *WORDS)
-    one = found(*WORDS)
-    assert "NOT RELEASABLE" in seen
-    assert f"smooth sensitivity {one['smooth_sensitivity']:.6g} at beta 0.03" in seen
-    assert f"reached at distance {one['distance']}" in seen
-    assert f"{one['local_sensitivity'][0]:.6g}" in seen
-    assert "C5" not in seen
-    verdict = screen("smooth-sensitivity", votes, *PAPER)
-    assert "C5 and C6 at sigma 6.4, 4 classes, order 2.5 hold" in verdict

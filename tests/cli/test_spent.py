@@ -23,43 +23,6 @@ def account(pate, votes):
     return f"{votes}.spent.json"
 
 
-def test_a_pipe_gets_every_run_and_the_total(pate, account):
-    done = pate("spent", account)
-    assert (done.exit_code, done.stderr) == (0, "")
-    found = json.loads(done.stdout)
-    assert [run["outcome"] for run in found["runs"]] == ["labelled", "labelled"]
-    assert [run["votes"] for run in found["runs"]] == ["votes.npy"] * 2
-    assert found["releasable"] is True
-    assert found["epsilon"] == json.loads(Path("1.json").read_text())["spent"]["epsilon"]
-    assert found["budget_left"] == pytest.approx(9.0 - found["sum_epsilon"])
-    assert found["however_chosen"] == {
-        "epsilon": found["sum_epsilon"], "delta": found["sum_delta"]
-    }  # fmt: skip
-    assert "reports" not in found
-
-
-def test_votes_lead_to_the_record_beside_them(pate, votes, account):
-    assert pate("spent", votes).stdout == pate("spent", account).stdout
-    assert pate("spent", "0.csv").exit_code == 3
-
-
-def test_an_ensemble_leads_to_its_record(pate, votes, tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    words = ("aggregate", "-", *RUN, "--ensemble", "wards", "-o", "l.csv", "--report", "r.json")
-    assert pate(*words, input=votes.read_bytes()).exit_code == 0
-    found = json.loads(pate("spent", "--ensemble", "wards").stdout)
-    assert len(found["runs"]) == 1
-    assert pate("spent", "--ensemble", "other").exit_code == 3
-
-
-def test_a_table_tells_the_same(pate, account):
-    done = pate("spent", account, "--table", "--budget", 7)
-    assert done.stdout.startswith("2 runs, epsilon ")
-    assert "if you chose later runs after seeing earlier results: epsilon" in done.stdout
-    assert "budget 7 at delta 0.001: " in done.stdout
-    assert "of 20 labels" in done.stdout
-
-
 def test_reports_are_held_against_it(pate, votes, account):
     done = pate("spent", account, "--verify", "0.json", "--verify", "1.json")
     assert done.exit_code == 0
@@ -90,29 +53,8 @@ def test_the_total_of_a_release_is_in_it(pate, account):
     assert "a total of 2 runs, all in the record" in done.stdout
 
 
-def test_a_picture_is_drawn(pate, account):
-    assert pate("spent", account, "--plot", "spent.svg").exit_code == 0
-    assert pate("spent", account, "--plot", "spent.svg").exit_code == 6
-    assert pate("spent", account, "--plot", "spent.gif").exit_code == 2
-
-
 @pytest.mark.parametrize("torn", ["", '{"kind":"pate-spe'])
 def test_a_record_whose_first_line_was_cut_short_is_empty(pate, torn):
     Path("torn.spent.json").write_text(torn)
     done = pate("spent", "torn.spent.json", "--table")
     assert (done.exit_code, done.stdout) == (0, "no run\n")
-
-
-@pytest.mark.parametrize(
-    ("words", "code", "message"),
-    [
-        ((), 2, ""),
-        (("none.json",), 3, "there is no such record"),
-        (("{record}", "--ensemble", "x"), 2, "RECORD and --ensemble contradict each other"),
-        (("{record}", "--verify", "none.json"), 3, "none.json"),
-    ],
-)
-def test_what_makes_no_sense(pate, account, words, code, message):
-    done = pate("spent", *(str(word).format(record=account) for word in words))
-    assert done.exit_code == code
-    assert message in done.stderr

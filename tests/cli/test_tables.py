@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from pate_cli.core.said import Grid, Pairs, on_terminal
-from slices import some, whole
+from slices import some
 
 NUMBER = re.compile(r"(?<![\w.])\d[\d.]*(?:e-?\d+)?%?")
 # As wide as results get.
@@ -48,40 +48,9 @@ def test_a_narrow_terminal_cuts_no_number():
         assert max(map(len, narrow.splitlines())) <= width
 
 
-@pytest.fixture
-def asked(votes, counts, folder):
-    return lambda words: [words[0], votes, *words[1:], "--quiet"]
-
-
 def shown(terminal, words, width):
     text = terminal("stdout", *words, COLUMNS=str(width)).decode()
     return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text).replace("\r", "")
-
-
-@pytest.mark.parametrize("words", [["cost"], ["smooth-sensitivity"]], ids=lambda words: words[0])
-def test_a_table_goes_through_a_pipe_on_request(pate, terminal, asked, words):
-    words = asked(words)
-    piped = pate(*words, "--table")
-    assert piped.exit_code == 0
-    assert "\x1b" not in piped.stdout
-    wide = shown(terminal, words, 300)
-    assert piped.stdout.split() == wide.split()
-    line = pate(*words, "--table", "--json").stderr
-    assert line == "pate: --json and --table contradict each other; give one of them\n"
-
-
-@whole
-def test_a_reader_that_leaves_a_table_early_is_no_error(patched, votes):
-    # One line at a time, so that there is something left to write when the reader is gone.
-    lines = "import rich.console, time\nplain = rich.console.Console.print\n"
-    lines += "rich.console.Console.print = lambda *a, **k: (plain(*a, **k), time.sleep(0.2))[0]\n"
-    with patched(
-        "import sys\nsys.argv[0] = 'pate'\n" + lines, "cost", votes, "-q", "--table"
-    ) as process:
-        assert process.stdout.readline().startswith(b"NOT RELEASABLE")
-        process.stdout.close()
-        assert process.stderr.read() == b""
-    assert process.returncode == 141
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,7 +16,6 @@ import record_files
 from pate_cli.core.noise import Noise
 from pate_cli.disclosure.record import SpendRecord
 from pate_cli.disclosure.runs import Outcome
-from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.document import encoded
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.votes.vote_file import VoteFile
@@ -60,30 +58,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_labels_that_pass_cost_the_target(pate, votes, folder, heads):
-    heads(refuse=False)
-    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "-o", "labels.csv")
-    assert done.exit_code == 0, done.stderr
-    report = json.loads(done.stdout)
-    assert (report["epsilon"], report["epsilon_kind"], report["sound"]) == (1.5, "target", True)
-    assert report["rounds"][0]["target"] == {
-        "epsilon": 1.5,
-        "delta": 1e-5,
-        "refusal_epsilon": 0.75,
-        "bound": "two-tail",
-        "test_orders": TargetPlan.of(1.5, delta=1e-5).orders.tolist(),
-    }
-    assert {one["id"] for one in report["statements"] if one["holds"]} == {
-        "all-votes",
-        "refusal",
-    }
-    assert "whatever the votes" in report["summary"]
-    assert spent_of(report) == (1, 1.5, 1e-5)
-    assert (folder / "labels.csv").read_text().count("\n") == 61
-    assert stat.S_IMODE(Path(RECORD).stat().st_mode) == 0o644
-    assert attempts()[0]["outcome"] == "labelled"
-
-
 def test_a_run_that_would_hardly_pass_is_not_started(pate, votes, folder, heads):
     """Nothing is spent or written; what the message says would pass is started."""
     asked = heads(refuse=False)
@@ -102,23 +76,6 @@ def test_a_run_that_would_hardly_pass_is_not_started(pate, votes, folder, heads)
     assert pate(*words, "--max-queries", 60, *anyway).exit_code == 0
     warned = json.loads(pate(*words, "--max-queries", 60, "--dry-run").stdout)["warnings"]
     assert "would not start" in warned[0]
-
-
-def test_a_refusal_is_a_report_and_no_labels(pate, votes, folder, heads):
-    heads(refuse=True)
-    old = "query_id,label,source\n"
-    (folder / "old.csv").write_text(old)
-    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL, "-o", "old.csv", "--force")
-    assert done.exit_code == 8
-    assert "did not pass" in done.stderr
-    report = json.loads(done.stdout)
-    assert (report["epsilon"], report["epsilon_kind"]) == (0.75, "refusal")
-    assert (report["answers"], report["passed"]) == (0, False)
-    assert "are not released" in report["summary"]
-    assert spent_of(report) == (1, 0.75, 1e-5)
-    assert (folder / "old.csv").read_text() == old
-    assert names(folder) == ["old.csv", "old.report.json", RECORD]
-    assert json.loads((folder / "old.report.json").read_text()) == report
 
 
 def test_no_byte_of_a_label_leaves_on_a_refusal(pate, votes, heads):
@@ -196,16 +153,6 @@ def test_a_crash_leaves_the_attempt_pending(two_classes, folder):
     assert done.stdout == b""
 
 
-def test_votes_that_are_none_cost_nothing(pate, tmp_path, counts):
-    counts = counts.copy()
-    counts[40, 0] += 7
-    np.save(tmp_path / "votes.npy", counts)
-    words = ("--target-epsilon", 1.5, "--max-queries", 60)
-    done = pate("aggregate", tmp_path / "votes.npy", *words)
-    assert done.exit_code == 3
-    assert not Path(RECORD).exists()
-
-
 def test_an_interruption_costs_nothing_until_votes_are_priced(pate, votes, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -225,27 +172,6 @@ def test_an_interruption_costs_nothing_until_votes_are_priced(pate, votes, monke
     assert [one["outcome"] for one in attempts()] == ["pending"]
 
 
-def test_an_error_after_the_entry_says_that_the_attempt_counts(pate, votes, monkeypatch):
-    def failing(*_, **__):
-        raise MemoryError
-
-    monkeypatch.setattr(ConfidentGNMax, "score", failing)
-    done = pate("aggregate", votes, "--target-epsilon", 1.5, *ALL)
-    assert done.exit_code == 1
-    assert "the run at epsilon 1.5 stays in votes.spent.json" in done.stderr.splitlines()[-1]
-
-
-def test_a_target_met_whatever_the_votes_needs_no_coin(pate, votes, heads):
-    asked = heads(refuse=True)
-    done = pate("aggregate", votes, "--target-epsilon", 50, *ALL)
-    report = json.loads(done.stdout)
-    assert (done.exit_code, asked, report.get("passed")) == (0, [], None)
-    assert report["epsilon"] == report["data_independent"]["epsilon"] < 50
-    assert report["epsilon_kind"] == "worst-case"
-    assert "without a test" in report["summary"]
-    assert report["spent"]["epsilon"] == report["epsilon"]
-
-
 def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     heads(refuse=False)
     words = ("aggregate", two_classes, "--spend", RECORD, "--force")
@@ -258,38 +184,3 @@ def test_a_budget_and_nothing_else_is_a_target(pate, two_classes, heads):
     assert "the budget is epsilon 2.5" in done.stderr
     # With settings it is a limit, as ever.
     assert pate(*words, "--budget", 3, "--sigma2", 9).exit_code == 5
-
-
-def test_a_dry_run_warns_of_the_target_and_not_of_what_the_rows_cost_untested(pate, votes):
-    words = ["aggregate", votes, "--target-epsilon", 1.5, "--delta", 1e-4, "--dry-run"]
-    found = json.loads(pate(*words, "--sigma2", 1, "--max-queries", 60, "--min-pass", 0).stdout)
-    assert found["data_independent"]["epsilon"] > 10.0
-    assert not any("practically nothing" in each for each in found["warnings"])
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--target-epsilon", "1", "--ledger", "l.json"], "a ledger does not go with"),
-        (["--target-epsilon", "1", "--release", "upper"], "--release does not go with"),
-        (["--target-epsilon", "1", "--order", "8"], "--order does not go with"),
-        (["--target-epsilon", "1", "--analysis", "paper"], "--analysis paper does not go with"),
-        (["--target-epsilon", "1", "--refusal-epsilon", "2"], "--refusal-epsilon must be"),
-        (["--target-epsilon", "0"], "--target-epsilon must be above 0"),
-        (["--refusal-epsilon", "1"], "--refusal-epsilon goes with --target-epsilon"),
-        (["--budget", "1", "--no-record"], "--budget needs a record"),
-        (["--spend", "x.json", "--ensemble", "x"], "--spend and --ensemble contradict"),
-        (["--ensemble", "../x"], "--ensemble is a name"),
-        (["--release", "target"], "--target-epsilon"),
-        (
-            ["--target-epsilon", "1", "--mechanism", "lnmax", "--bound", "conditional", *ROWS[:2]],
-            "lnmax",
-        ),
-    ],
-)
-def test_what_makes_no_sense(pate, votes, folder, words, message):
-    done = pate("aggregate", votes, *words)
-    assert done.exit_code == 2
-    assert message in done.stderr
-    assert done.stderr.count("\n") <= 2
-    assert names(folder) == []

@@ -6,7 +6,6 @@ import json
 import shlex
 import signal
 
-import numpy as np
 import pytest
 
 from pate_cli.cli.terminal import Stopped
@@ -129,22 +128,3 @@ def test_an_interruption_prints_the_best_so_far(pate, votes, monkeypatch, error)
     assert found["complete"] is False
     assert found["winner"]["expected_answers"] >= 20 * (1 - 1e-9)
     assert "pate: interrupted: this is the best of an incomplete search" in result.stderr
-
-
-def test_an_interruption_before_anything_is_found(pate, votes, monkeypatch):
-    def at_once(self, *_words, **_more):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(Search, "run", at_once)
-    result = pate("tune", votes, "--answers", 20)
-    assert (result.exit_code, result.stdout) == (130, "")
-    assert "nothing was released" in result.stderr
-
-
-def test_a_person_reads_sentences_and_the_command(pate, votes):
-    words = ("--target-epsilon", 6, "--release", "none", "--min-agreement", 0.8)
-    told = json.loads(pate("tune", votes, *words).stdout)
-    shown = pate("tune", votes, *words, "--table").stdout
-    assert f"{told['winner']['expected_answers']:.1f} expected answers of " in shown
-    assert f"epsilon {told['winner']['epsilon']:.4f} whatever the votes" in shown
-    assert shown.rstrip().endswith(told["command"])

@@ -8,7 +8,6 @@ import pytest
 import pate_cli as pate
 from pate_cli.core.errors import CeilingError, UnreachableError
 from pate_cli.core.words import CEILING
-from pate_cli.disclosure.figures import verdict
 from slices import some
 
 VOTES = np.tile([30, 6, 4], (20, 1))
@@ -21,12 +20,6 @@ WAYS = {
     "paper": {"release": "none", "analysis": "paper", "mechanism": "confident"},
     "composed": {"mechanism": "sparse-vector", "sigma2": None, "refusals": 4, "query_epsilon": 6.0},
 }
-
-
-def test_the_ceiling_is_where_promises_end():
-    assert CEILING == 10.0
-    assert verdict(CEILING, 1e-5).startswith("weak")
-    assert verdict(CEILING + 1e-9, 1e-5).startswith("hardly any")
 
 
 @pytest.mark.parametrize("way", some(WAYS, 2))
@@ -83,15 +76,6 @@ def test_a_target_above_has_to_be_asked_for_by_name_as_well(target, tmp_path):
     assert CEILING < done.report.epsilon <= named
 
 
-def test_a_composition_within_its_target_costs_what_it_costs():
-    asked = {**DEAR, **WAYS["composed"]}
-    price = pate.quote(VOTES, **asked).epsilon
-    with pytest.raises(CeilingError):
-        pate.aggregate(VOTES, **asked, target_epsilon=price + 1.0)
-    named = pate.aggregate(VOTES, **asked, target_epsilon=price + 1.0, max_epsilon=price)
-    assert CEILING < named.report.epsilon <= price
-
-
 SESSION = {"teachers": 250, "classes": 3, "mechanism": "gnmax", "sigma2": 4.0, "record": False}
 
 
@@ -107,11 +91,6 @@ def test_a_session_above_has_to_be_asked_for_by_name(asked):
         assert session.rule.epsilon > CEILING
 
 
-def test_a_seeded_run_heeds_what_is_named():
-    with pytest.raises(UnreachableError, match="above `max_epsilon` 12"):
-        pate.aggregate(VOTES, **DEAR, seed=1, max_epsilon=12.0)
-
-
 def test_a_price_is_told_whatever_it_is():
     quote = pate.quote(VOTES, **DEAR)
     with pytest.raises(CeilingError) as caught:
@@ -123,33 +102,3 @@ def test_a_price_is_told_whatever_it_is():
     assert len(pate.quote(VOTES, **DEAR, max_epsilon=named).warnings) == 1
     assert len(pate.quote(VOTES, **DEAR, release="upper").warnings) == 1
     assert pate.quote(VOTES, **DEAR, max_queries=1).warnings == ()
-
-
-def test_a_run_at_the_ceiling_is_none_above(monkeypatch):
-    price = pate.quote(VOTES, **DEAR).epsilon
-    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price)
-    assert pate.aggregate(VOTES, **DEAR).report.epsilon <= price
-    monkeypatch.setattr("pate_cli.verbs.promise.CEILING", price * 0.999)
-    with pytest.raises(CeilingError):
-        pate.aggregate(VOTES, **DEAR)
-
-
-def test_a_run_goes_on_from_its_checkpoint_by_whatever_name(tmp_path, monkeypatch):
-    """What is allowed is no part of what a run gives."""
-    asked = {**DEAR, "checkpoint": tmp_path / "kept", "record": tmp_path / "spent.json"}
-    with monkeypatch.context() as patch:
-        patch.setattr("pate_cli.verbs.aggregate.run", lambda *_, **__: 1 / 0)
-        with pytest.raises(ZeroDivisionError):
-            pate.aggregate(VOTES, **asked, max_epsilon=500.0)
-    with pytest.raises(CeilingError):
-        pate.aggregate(VOTES, **asked)
-    pate.aggregate(VOTES, **asked, max_epsilon=600.0)
-    assert len(pate.SpendRecord.read(tmp_path / "spent.json").runs) == 1
-
-
-def test_the_line_of_tune_names_what_it_costs():
-    asked = {"answers": 15, "release": "none", "threshold": 4.0, "sigma1": 4.0, "sigma2": 2.0}
-    found = pate.tune(VOTES, public_votes=True, layout="counts", **asked)
-    assert found.best.forecast.worst_case > CEILING
-    named = float(found.command.rpartition(" --max-epsilon ")[2])
-    assert named >= found.best.forecast.worst_case

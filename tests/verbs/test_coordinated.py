@@ -77,12 +77,6 @@ def test_every_vote_has_its_teachers_probabilities(race):
         assert chi_square < chi2.isf(FALSE_ALARM / 2.0, len(expected) - 1)
 
 
-def test_texts_have_their_probabilities():
-    law = {" yes": 0.7, " no": 0.2, "": 0.1}
-    drawn = [coordinated_choice(law, seed="s", position=place) for place in range(POSITIONS)]
-    assert all(in_law(drawn.count(token), POSITIONS, chance) for token, chance in law.items())
-
-
 def test_two_teachers_agree_as_often_as_they_should(race):
     table, drawn = race
     for i, j in itertools.combinations(range(3), 2):
@@ -138,13 +132,6 @@ def test_of_two_tokens_agreement_is_all_that_can_be(p, q):
     assert agreement(first, second) == pytest.approx(1.0 - abs(p - q), rel=1e-12)
 
 
-def test_who_is_alike_votes_alike():
-    table = np.tile(COMMON, (40, 1))
-    drawn = votes(table, 50)
-    assert (drawn == drawn[:, :1]).all()
-    assert len(set(drawn[:, 0])) > 2
-
-
 def test_asks_are_independent():
     """The token of one position says nothing about that of the next, of this seed or another."""
     first, other = votes(COMMON), votes(COMMON, seed=8)
@@ -190,15 +177,6 @@ def test_known_tokens_alone_are_the_same_race(tokens):
         assert all(table[range(6), dense] > 0.0)
 
 
-@given(st.permutations(range(8)), st.integers(0, 50), st.booleans())
-def test_the_order_of_a_mapping_says_nothing(order, position, texts):
-    name = (lambda j: f"t{j}") if texts else int
-    law = {name(j): 1.0 / (1 + j) for j in range(8)}
-    turned = {name(j): law[name(j)] for j in order}
-    asked = {"seed": 1, "position": position}
-    assert coordinated_choice(turned, **asked) == coordinated_choice(law, **asked)
-
-
 @pytest.mark.parametrize("at_once", some([1, 17, 40, 1 << 21], 2))
 def test_a_vote_is_of_its_own_row_alone(monkeypatch, at_once):
     """One teacher's distribution replaced moves one vote, however rows are worked through."""
@@ -238,23 +216,6 @@ def test_what_cannot_be_said_is_never_chosen(log):
         law = np.log(law) if log else law
     drawn = {coordinated_choice(law, seed=0, position=place, log=log) for place in range(50)}
     assert drawn == {3}
-
-
-def test_whole_numbers_count_as_weights():
-    counted = np.array([[3, 1, 0], [0, 2, 9]])
-    np.testing.assert_array_equal(votes(counted, 20), votes(counted / 4.0, 20))
-
-
-def test_types_of_what_comes_out():
-    asked = {"seed": 1, "position": "query 7, token 3"}
-    assert type(coordinated_choice([0.5, 0.5], **asked)) is int
-    several = coordinated_choice(rows(0, 3, 4), **asked)
-    assert (several.dtype, several.shape) == (np.int64, (3,))
-    assert coordinated_choice(np.zeros((0, 4)), **asked).shape == (0,)
-    assert type(coordinated_choice({np.int32(5): np.float32(1)}, **asked)) is int
-    assert type(coordinated_choice({np.str_("a"): 1}, **asked)) is str
-    half = "\ud83d"  # of a character that takes two
-    assert coordinated_choice([{half: 1.0}, {"b": 2.0}], **asked) == [half, "b"]
 
 
 # ------------------------------------------------------------------------- as it is written down
@@ -308,53 +269,3 @@ def test_a_row_without_probabilities_is_named(bad):
         assert told == (
             "row 2 must have probabilities: finite, at least 0, with a sum from 1e-15 to 1e+15"
         )
-
-
-@pytest.mark.parametrize("bad", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, -np.inf], [2e6, 0.0]])
-def test_a_row_without_logarithms_is_named(bad):
-    table = np.array([[-1.0, -np.inf], bad])
-    told = refusal(ParameterError, coordinated_choice, table, seed=1, position=1, log=True)
-    assert told.startswith("row 1 must have log-probabilities: not NaN")
-
-
-def test_the_row_is_that_of_the_whole(monkeypatch):
-    monkeypatch.setattr(coordinated, "_AT_ONCE", 4)
-    table = np.ones((9, 2))
-    table[7] = 0.0
-    told = refusal(ParameterError, coordinated_choice, table, seed=1, position=1)
-    assert told.startswith("row 7 ")
-
-
-MAPPED = "row 0 must map texts, or whole numbers from 0 to 16777215, to numbers"
-
-
-@pytest.mark.parametrize(
-    ("given_", "words"),
-    [
-        ([], "tokens must be 1 to"),
-        (np.ones((2, 0)), "tokens must be 1 to"),
-        (np.ones((2, 2, 2)), "numbers [tokens] or [teachers, tokens], as many in every row, or"),
-        (0.5, "numbers [tokens]"),
-        (["a", "b"], "numbers [tokens]"),
-        ([[1.0], [0.5, 0.5]], "as many in every row"),
-        ({}, "row 0 must be a mapping of one token or more"),
-        ([{1: 1.0}, {}], "row 1 must be a mapping of one token or more"),
-        ([{1: 1.0}, [0.5, 0.5]], "row 1 must be a mapping"),
-        ({"a": "b"}, MAPPED),
-        ({b"a": 1.0}, MAPPED),
-        ({0.5: 1.0}, MAPPED),
-        ({-1: 1.0}, MAPPED),
-        ({1 << 24: 1.0}, MAPPED),
-        ([{1: 1.0}, {"1": 1.0}], "tokens must all be whole numbers or all be texts"),
-    ],
-)
-def test_what_is_no_distribution_is_refused(given_, words):
-    assert words in refusal(ParameterError, coordinated_choice, given_, seed=1, position=1)
-
-
-@pytest.mark.parametrize("bad", [-1, 0.5, None, b"x"])
-@pytest.mark.parametrize("name", ["seed", "position"])
-def test_no_seed_and_no_position(name, bad):
-    asked = {"seed": 1, "position": 1, name: bad}
-    told = refusal(ParameterError, coordinated_choice, [1.0], **asked)
-    assert told == f"{name} must be a whole number >= 0 or a text, not {bad!r}"

@@ -22,7 +22,6 @@ from pate_cli.core.errors import (
     ParameterError,
     PateError,
     UnreachableError,
-    UsageError,
     VoteError,
 )
 from pate_cli.core.noise import Noise, RunKey
@@ -313,14 +312,6 @@ def test_a_takeover_that_was_cut_short_is_made_good(monkeypatch):
     assert [run.id for run in SpendRecord.read("all.json").runs] == ["a", "c", "b", "d"]
 
 
-def test_runs_that_protect_others_are_not_added():
-    given = {"delta": 1e-4, "layout": "counts", "record": RECORD, "max_epsilon": 20.0}
-    pate.aggregate(COUNTS, "gnmax", sigma2=4.0, **given)
-    with pytest.raises(LedgerError, match="no common neighbours"):
-        pate.aggregate(COUNTS, "gnmax", sigma2=4.0, teachers_per_record=2, **given)
-    assert len(attempts()) == 1
-
-
 def test_votes_on_disk_have_a_record_beside_them_and_others_none(tmp_path, monkeypatch):
     votes = tmp_path / "kept" / "votes.npy"
     votes.parent.mkdir()
@@ -388,19 +379,6 @@ def test_what_a_run_rests_on_is_on_disk_before_it_draws(tmp_path, monkeypatch):
     assert str(tmp_path / "state" / "pate") in synced
 
 
-def test_an_ensemble_has_its_record_in_a_folder_of_the_users(tmp_path, monkeypatch):
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    asked = {"sigma2": 4.0, "layout": "counts", "max_queries": 4, "ensemble": "hospitals"}
-    pate.aggregate(COUNTS, "gnmax", **asked)
-    assert pate.aggregate(COUNTS, "gnmax", **asked).report.spent.count == 2
-    folder = tmp_path / "state" / "pate"
-    assert {path.name for path in folder.iterdir()} == {"hospitals.spent.json", "seen"}
-    assert folder.stat().st_mode & 0o777 == 0o700
-    for name in ("", "../x", "a/b", ".hidden"):
-        with pytest.raises(UsageError, match="is a name"):
-            pate.aggregate(COUNTS, "gnmax", **asked | {"ensemble": name})
-
-
 def test_a_row_that_is_no_vote_strikes_an_untested_run_out_and_nothing_else_does(monkeypatch):
     votes = COUNTS.copy()
     votes[-1, 0] += 1
@@ -417,17 +395,6 @@ def test_a_row_that_is_no_vote_strikes_an_untested_run_out_and_nothing_else_does
 
 def _interrupted(*_given, **_more):
     raise KeyboardInterrupt
-
-
-@pytest.mark.parametrize("record", [3, True, ["a"]])
-def test_a_record_is_a_path_or_false(record):
-    with pytest.raises(PateError, match="`record`"):
-        pate.aggregate(COUNTS, "gnmax", sigma2=4.0, layout="counts", record=record)
-
-
-def test_a_budget_needs_a_record():
-    with pytest.raises(UsageError, match="needs a record"):
-        pate.aggregate(COUNTS, "gnmax", sigma2=4.0, layout="counts", budget=9.0)
 
 
 def test_memory_is_refused_to_neighbours_alike(monkeypatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import traceback
 
@@ -14,10 +13,9 @@ from pate_cli.cli.command import COMMANDS, keywords_of_command, load
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.mechanisms import CLASSES, mechanism_class
 from pate_cli.verbs import signatures
-from pate_cli.verbs.keywords import ENTRIES, keywords_of, nearest_to, of_votes
+from pate_cli.verbs.keywords import ENTRIES, GONE, keywords_of, nearest_to, of_votes
 from pate_cli.verbs.request import PARAMETERS
 from pate_cli.votes.opening import open_votes
-from slices import some
 
 VERBS = (
     pate.aggregate,
@@ -35,7 +33,6 @@ VERBS = (
 LOOKING = [pate.aggregate, pate.quote, pate.cost, pate.compare, pate.smooth_sensitivity, pate.tune]
 SIGNED = (*VERBS, signatures.session)
 VOTES = np.array([[30, 10], [25, 15], [5, 35]])
-GIVEN = {"seed": 1, "sigma2": 15.0}
 OTHER = {
     ("tune", "votes"),  # made-up ones need none
     ("tune", "mechanism"),  # left out, the better one
@@ -166,26 +163,6 @@ def test_signatures_are_read_without_what_they_work_with():
     assert "pate_cli.run" not in at_import
 
 
-@pytest.mark.parametrize("verb", some(LOOKING, 3), ids=lambda verb: verb.__name__)
-def test_votes_in_words_are_read_by_every_verb(verb, tmp_path):
-    votes, names = tmp_path / "votes.csv", ["no", "yes"]
-    teachers = [f"teacher_{j}" for j in range(20)]
-    with votes.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["row", *teachers])
-        writer.writerows([f"q{i}", *(["yes"] * (12 + i) + ["no"] * (8 - i))] for i in range(4))
-    given = {"label_names": names, "id_column": "row", "layout": "labels"}
-    if verb is pate.tune:
-        values = {"threshold": 12, "sigma1": 8, "sigma2": 4}
-        verb(votes, answers=1, min_agreement=0.5, **values, **given)
-    else:
-        verb(votes, **given)
-    groups = tmp_path / "groups.csv"
-    groups.write_text("teacher_id,group,weight\n" + "".join(f"{t},all,1\n" for t in teachers))
-    with pytest.raises(pate.PateError, match="column"):
-        verb(votes, **given | {"id_column": "nowhere", "groups": groups})
-
-
 @pytest.mark.parametrize("verb", VERBS, ids=lambda verb: verb.__name__)
 @pytest.mark.parametrize(("wrong", "right"), [("delt", "delta"), ("sed", "seed")])
 def test_a_misspelt_keyword_gets_the_nearest_right_one(verb, wrong, right):
@@ -196,30 +173,14 @@ def test_a_misspelt_keyword_gets_the_nearest_right_one(verb, wrong, right):
     assert str(refused.value) == f"{verb.__name__} takes no `{wrong}`; did you mean `{right}`?"
 
 
-def test_a_keyword_near_none_is_refused_as_well():
-    with pytest.raises(UsageError) as refused:
-        pate.aggregate(VOTES, xyzzy=1)
-    assert str(refused.value) == "aggregate takes no `xyzzy`"
-    with pytest.raises(UsageError) as refused:
-        pate.aggregate(VOTES, dry_run=True)
-    told = "aggregate takes no `dry_run`; `quote` with the same keywords spends nothing"
-    assert str(refused.value) == told
-
-
-def test_numbers_of_numpy_are_numbers():
-    """Whoever computes settings with numpy gets the report of the same numbers of Python."""
-    votes = np.tile([30, 6, 4], (20, 1))
-    own = {"sigma2": 16.0, "sigma1": 20.0, "threshold": 24, "max_queries": 7, "delta": 1e-5}
-    numpys = {"max_queries": np.uint8(7), "delta": np.float64(1e-5)}
-    numpys |= {"sigma2": np.float32(16), "sigma1": np.float16(20), "threshold": np.int64(24)}
-    made = pate.ConfidentGNMax(
-        np.int64(40), np.int32(3), **{name: numpys.pop(name) for name in list(numpys)[2:]}
-    )
-    found = [
-        pate.aggregate(votes, *chosen, layout="counts", seed=3, **given).report.to_dict()
-        for chosen, given in (([], own), ([], own | numpys), ([made], numpys))
-    ]
-    assert found[0] == found[1] == found[2]
+@pytest.mark.parametrize("name", GONE)
+def test_a_keyword_that_is_gone_says_what_to_use_instead(name):
+    for verb in VERBS:
+        if name in inspect.signature(verb).parameters:
+            continue
+        with pytest.raises(UsageError) as refused:
+            verb(VOTES, **{name: 1})
+        assert str(refused.value) == f"`{name}` is gone: {GONE[name]}"
 
 
 @pytest.mark.parametrize(
@@ -241,18 +202,3 @@ def test_a_wrong_type_is_refused_in_a_line(name, value, wanted):
     with pytest.raises(ParameterError) as refused:
         pate.aggregate(VOTES, **{name: value})
     assert str(refused.value) == f"`{name}` must be {wanted}, got {value!r}"
-
-
-@pytest.mark.parametrize("word", ["layout", "mechanism", "release", "analysis", "bound"])
-@pytest.mark.parametrize("value", [3, "nothing", 2.5])
-def test_another_word_is_refused_with_the_choices(word, value):
-    with pytest.raises(ParameterError, match=f"`{word}` must be one of"):
-        pate.aggregate(VOTES, **{word: value})
-
-
-def test_none_of_a_mechanism_is_its_default():
-    one, other = (
-        pate.aggregate(VOTES, "gnmax", layout="counts", seed=1, **given)
-        for given in ({}, {"sigma2": None, "threshold": None})
-    )
-    assert one.report == other.report

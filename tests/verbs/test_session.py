@@ -6,22 +6,18 @@ import json
 import math
 import multiprocessing
 import os
-import statistics
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import pate_cli as pate
-from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.errors import (
     ParameterError,
-    ReportError,
     UnreachableError,
     UsageError,
     VoteError,
 )
-from pate_cli.disclosure.runs import RunKind
 from pate_cli.files import journal
 from refusals import refusal
 from slices import some
@@ -106,20 +102,6 @@ def test_a_stream_on_which_teachers_disagree_goes_on_for_longer():
         assert pate.verify(session.report()).holds
 
 
-def test_votes_of_every_kind_are_the_same_votes():
-    ballots = ["cat"] * 240 + ["dog"] * 7 + ["bird"] * 3
-    kinds = [AGREED, np.array(AGREED), {"cat": 240, "dog": 7, "bird": 3}, ballots, {0: 240, 1: 10}]
-    given = SMALL | {"classes": None, "label_names": NAMES, "target_epsilon": 1.0, "record": False}
-    for votes in kinds:
-        with pate.Session(**given, seed=3) as session:
-            assert session.ask(votes) == "cat"
-    with pate.Session(**given, seed=3, normalise=True, aliases={"kitty": "cat"}) as session:
-        assert session.ask(["CAT."] * 200 + ["Kitty", None, "", "no idea"] * 10) == "cat"
-        unmatched = session.unmatched
-    assert (unmatched.votes, unmatched.cast) == (10, 220)
-    assert unmatched.texts[0][0] == "no idea"
-
-
 def test_a_query_of_which_no_vote_is_a_name_is_one_like_others():
     """Also the first: a refusal would tell for nothing that no teacher said a name."""
     given = SMALL | {
@@ -135,12 +117,6 @@ def test_a_query_of_which_no_vote_is_a_name_is_one_like_others():
     with pate.Session(**given) as session:
         session.ask(["Dog"] * 250)
         assert session.asked == 3
-
-
-def test_many_tokens_by_their_votes():
-    with small(classes=50_000, target_epsilon=2.0, sigma2=20) as session:
-        found = [session.ask({17: 230, 49_999: 10, "31": 5}) for _ in range(session.remaining)]
-    assert found.count(17) == len(found)
 
 
 def test_a_guess_votes_too():
@@ -220,18 +196,6 @@ def test_what_is_no_id_is_refused(name):
         assert session.asked == 0
 
 
-def test_labels_are_those_that_were_given():
-    with small(label_names=NAMES, classes=None) as session:
-        session.ask(AGREED, id="first")
-        session.ask(AGREED)
-        session.ask([7, 240, 3], id="third")
-        labels = session.labels
-    assert labels.ids.tolist() == ["first", "0", "third"]
-    assert labels.columns()["label"].tolist() == ["cat", "cat", "dog"]
-    with small(label_names=NAMES, classes=None) as again:
-        assert again.labels.labels.tolist() == labels.labels.tolist()
-
-
 # --- the record ----------------------------------------------------------------------------------
 
 
@@ -252,18 +216,6 @@ def test_what_was_asked_is_on_disk_before_it_is_answered(monkeypatch):
         assert asked_so_far() == [8]
 
 
-def test_the_record_tells_of_the_session():
-    with small() as session:
-        session.ask_all([AGREED] * 5)
-        report = session.report()
-    (run,) = record().runs
-    assert (run.kind, run.epsilon, run.answers) == (RunKind.SESSION, 0.9938, 5)
-    assert (run.settings.queries, run.settings.rule.asks) == (5, 75)
-    bill = pate.spent("r.json", reports=[report])
-    assert (bill.total.epsilon, bill.holds) == (0.9938, True)
-    assert report.spent.epsilon == 0.9938
-
-
 def test_other_runs_join_the_record_while_a_session_is_open():
     votes = {"layout": "counts", "record": "r.json", "sigma2": 40}
     with small() as session:
@@ -276,16 +228,6 @@ def test_other_runs_join_the_record_while_a_session_is_open():
     assert pate.verify(done.report).holds
     total = pate.release("r.json")
     assert total.report.epsilon == math.ceil(done.report.spent.epsilon * 1e4) / 1e4
-
-
-def test_sessions_and_runs_of_groups_that_count_alike_share_a_record():
-    """Both say of the same groups the same, also where every vote counts once."""
-    groups = pate.TeacherGroups(groups=["a"] * 20 + ["b"] * 20)
-    both = {"groups": groups, "mechanism": "gnmax", "sigma2": 20, "record": "r.json"}
-    with pate.Session(**both, classes=2, max_queries=3) as session:
-        session.ask([0] * 40)
-    pate.aggregate(np.zeros((3, 40), dtype=int), **both, layout="labels", classes=2)
-    assert [run.kind for run in record().runs] == ["session", "worst-case"]
 
 
 def test_other_settings_are_another_session():
@@ -321,16 +263,6 @@ def test_a_session_needs_a_record():
         session.ask(AGREED)
         assert session.report().spent is None
     assert list(Path().iterdir()) == []
-
-
-def test_lines_beyond_the_rule_are_no_report():
-    with small() as session:
-        session.ask_all([AGREED] * 5)
-        report = session.report()
-    facts = report.to_dict()
-    facts["rounds"][0] |= {"queries": 76, "max_answers": 76, "answers": 76}
-    with pytest.raises(ReportError, match="more than its rule allows"):
-        pate.verify(json.dumps(facts).encode())
 
 
 def test_a_rule_with_more_beyond_is_found_out():
@@ -410,11 +342,6 @@ def test_a_guess_needs_votes_of_its_own():
         assert session.asked == 0
 
 
-def test_there_is_no_report_of_nothing():
-    with small() as session:
-        assert "nothing was asked yet" in refusal(UsageError, session.report)
-
-
 def test_noise_from_a_seed_promises_nothing_and_is_the_same_in_one_sitting_or_two():
     with small(record=False, seed=7) as session:
         at_once = session.ask_all([[90, 80, 80]] * 20)
@@ -467,16 +394,3 @@ def test_a_name_that_one_record_brings_in_stays_in():
         found = session.ask_all([["secret"], []] * (rule.asks // 2))
     assert set(found) == {None}
     assert "secret" not in Path("r.json").read_text()
-
-
-def test_a_thousand_queries_in_batches_are_known_when_it_is_opened_again():
-    given = {"teachers": 250, "classes": 10, "mechanism": "gnmax", "sigma2": 4000}
-    with pate.Session(**given, target_epsilon=5.0, record="r.json") as session:
-        for batch in range(10):
-            session.ask_all([pate.Ask([25] * 10, id=f"{batch}-{n}") for n in range(100)])
-        assert session.asked == 1000
-        labels = session.labels.labels
-    assert np.all(labels != NO_LABEL)
-    assert statistics.mode(labels.tolist()) in range(10)
-    with pate.Session(**given, target_epsilon=5.0, record="r.json") as session:
-        assert session.ask("none", id="9-99") == labels[-1]

@@ -17,12 +17,12 @@ import pytest
 
 import pate_cli as pate
 import reports
-from pate_cli.core.errors import PateError, ReportError, UsageError, VoteError
+from pate_cli.core.errors import PateError, ReportError, UsageError
 from pate_cli.core.words import Bound, LabelFormat
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.facts import report_of
 from pate_cli.disclosure.record import SpendRecord
-from pate_cli.disclosure.report import Checked, LabelFile, parse_report
+from pate_cli.disclosure.report import Checked, parse_report
 from pate_cli.disclosure.runs import Outcome
 from pate_cli.disclosure.verification import (
     COUNTS,
@@ -37,7 +37,6 @@ from pate_cli.disclosure.verification import (
     SKIPPED,
 )
 from pate_cli.labels.forms import formats_with
-from pate_cli.labels.labels import write_labels
 from pate_cli.verbs.signatures import verify
 from slices import some
 
@@ -118,64 +117,7 @@ def test_an_honest_report_holds_and_what_nobody_can_check_is_named(kind):
     assert left <= set(data["not_checked"])
 
 
-@pytest.mark.parametrize("kind", reports.NO_PROMISE)
-def test_a_report_that_promises_nothing_does_not_hold(kind):
-    """Its numbers are right all the same."""
-    found = HERE(reports.made(kind)[0].to_json().encode())
-    assert (found.holds, failed(found)) == (False, {PROMISE})
-    assert found.headline() == "does not hold: promise"
-    assert told(found)[PROMISE] == reports.made(kind)[0].summary
-
-
-def test_one_change_is_told_where_it_is():
-    data = reports.made("lnmax")[0].to_dict()
-    for way in (("data_independent", "labels_epsilon"), ("crosscheck", "advanced_epsilon"),
-                ("summary",)):  # fmt: skip
-        value = functools.reduce(lambda inside, name: inside[name], way, data)
-        other = f"{value}!" if isinstance(value, str) else value / 2.0
-        found = of(put(data, way, other))
-        assert failed(found) == {Checked.COMPUTED}
-        assert told(found)[Checked.COMPUTED].startswith(f"{'.'.join(way)} is ")
-
-
 # ------------------------------------------------------------------- what no run says of itself
-
-
-ROUND = ("rounds", 0)
-
-
-@pytest.mark.parametrize(
-    ("kind", "way", "value", "fault"),
-    [
-        ("gnmax", "answers", 3, "gnmax answers all of 30 queries, not 3"),
-        ("refused", "answers", 3, "3 answers, though the labels did not pass"),
-        ("passed", "target", 90.0, "is settled otherwise, or not needed"),
-        ("passed", "target", 0.01, "out of reach"),
-        ("met", "target", 0.5, "does not meet the target 0.5 untested"),
-    ],
-)
-def test_what_no_run_says_of_itself_fails(kind, way, value, fault):
-    data = reports.made(kind)[0].to_dict()
-    if way == "target":
-        value = data["rounds"][0]["target"] | {"epsilon": value, "refusal_epsilon": value / 2.0}
-    found = of(put(data, (*ROUND, way), value))
-    assert failed(found) == {Checked.COMPUTED}
-    assert fault in told(found)[Checked.COMPUTED]
-
-
-@pytest.mark.parametrize(
-    ("kind", "way", "value", "fault"),
-    [
-        ("gnmax", ("answers",), 41, "41 answers of 30 at most"),
-        ("groups", ("groups", 1, "group"), "a", "two groups have the same name"),
-        ("prior", ("prior", "weight"), 7, "its prior has 7 votes, but it was charged"),
-        ("prior", ("prior", "guesses"), 41, "41 guesses of its prior for 40 queries"),
-        ("stability", ("mechanism", "name"), "gnmax", "rounds.0"),
-    ],
-)
-def test_settings_that_no_run_has_are_no_report(kind, way, value, fault):
-    with pytest.raises(ReportError, match=fault):
-        of(put(reports.made(kind)[0].to_dict(), (*ROUND, *way), value))
 
 
 def test_votes_of_several_teachers_are_not_charged_as_one_teachers():
@@ -189,46 +131,11 @@ def test_votes_of_several_teachers_are_not_charged_as_one_teachers():
         verify(json.dumps(forged).encode())
 
 
-def test_a_session_whose_rule_costs_more_than_it_says_fails():
-    with (
-        reports.called_private(),
-        pate.Session(
-            teachers=60,
-            classes=3,
-            mechanism="gnmax",
-            sigma2=12.0,
-            max_queries=5,
-            record=False,
-        ) as opened,
-    ):
-        opened.ask([50, 5, 5])
-        data = opened.report().to_dict()
-    assert of(data).holds
-    found = of(put(data, ("rounds", 0, "rule", "asks"), 9))
-    assert "9 queries cost epsilon" in told(found)[Checked.COMPUTED]
-
-
 def test_more_teachers_than_can_be_charged_again_are_refused():
     data = copy.deepcopy(reports.made("gnmax")[0].to_dict())
     for facts in (data["mechanism"], data["rounds"][0]["mechanism"]):
         facts["teachers"] = 10**9
     with pytest.raises(ReportError, match="votes are not computed again"):
-        of(data)
-
-
-def test_a_run_of_more_teachers_than_can_be_charged_again_is_refused(kept):
-    way = ("spent", "runs", 0, "settings", "mechanism", "teachers")
-    with pytest.raises(ReportError, match="votes are not computed again"):
-        of(put(kept[0].to_dict(), way, 10**9))
-
-
-@pytest.mark.parametrize("sigma", ["sigma1", "sigma2"])
-def test_noise_too_small_to_be_charged_again_is_refused(sigma):
-    """The tables grow with votes in units of it."""
-    data = copy.deepcopy(reports.made("confident")[0].to_dict())
-    for facts in (data["mechanism"], data["rounds"][0]["mechanism"]):
-        facts[sigma] = 1e-9
-    with pytest.raises(ReportError, match="60 votes are not computed again"):
         of(data)
 
 
@@ -286,25 +193,6 @@ def test_a_report_of_a_session_holds_when_more_was_asked_since(tmp_path):
     assert failed(HERE(late, record=rolled_back)) == {Checked.RECORD}
 
 
-@pytest.mark.parametrize(
-    ("field", "value", "fault"),
-    [
-        ("answers", 3, "gnmax answers all of 10 queries, not 3"),
-        ("epsilon", 0.1, "its settings give"),
-        ("outcome", "refused", "does not end as refused"),
-    ],
-)
-def test_an_earlier_run_says_what_its_settings_give(kept, field, value, fault):
-    data = put(kept[0].to_dict(), ("spent", "runs", 0, field), value)
-    assert any(fault in text for text in told(of(data)).values())
-
-
-def test_this_run_stands_among_its_runs_as_it_is(kept):
-    data = dataclasses.replace(kept[0], labels=LabelFile(LabelFormat.CSV, 9, "0" * 64)).to_dict()
-    for field, value in (("time", "2020-01-01T00:00:00Z"), ("id", "0" * 32)):
-        assert Checked.COMPUTED in failed(of(put(data, ("spent", "runs", 2, field), value)))
-
-
 # ------------------------------------------------------------------------------------- the labels
 
 FORMATS = list(LabelFormat)
@@ -342,29 +230,6 @@ def test_labels_are_of_the_format_that_the_report_says(said, tmp_path):
     signed = report.with_labels(tmp_path / "labels.parquet")
     told = dataclasses.replace(signed, labels=dataclasses.replace(signed.labels, format=said))
     assert HERE(told, tmp_path / "labels.parquet").holds is (said is LabelFormat.PARQUET)
-
-
-@pytest.mark.parametrize("label_format", ["parquet", "jsonl", "arrow", "csv"])
-def test_labels_in_lists_and_in_pairs(label_format, tmp_path):
-    report, labels = reports.made("several labels")
-    path = tmp_path / f"labels.{label_format}"
-    with path.open("wb") as file:
-        write_labels([labels], file, LabelFormat(label_format), rows=len(labels))
-    found = HERE(report.with_labels(path), path)
-    assert not failed(found), found.checks
-    wrong = dataclasses.replace(report, answers=report.answers + 1)
-    assert COUNTS in failed(HERE(wrong.with_labels(path), path))
-
-
-@pytest.mark.parametrize("label_format", FORMATS)
-def test_labels_of_another_run_have_other_counts(label_format, tmp_path):
-    """Even where a hash was made for them."""
-    report, _ = reports.made("stability")
-    _, labels = reports.made("sparse-vector")
-    path = tmp_path / f"labels.{label_format}"
-    labels.save(path)
-    inside = {COUNTS, *([Checked.LABELS] * (label_format in TELLING))}
-    assert failed(HERE(report.with_labels(path), path)) == inside
 
 
 def carried(report, labels, tmp_path):
@@ -408,16 +273,6 @@ def test_noise_draws_groups_and_what_was_read_off_are_bound_too(tmp_path):
         assert carried(report, labels, tmp_path) == "as the report has them", kind
 
 
-def test_names_of_classes_are_bound_too(tmp_path):
-    report, labels = reports.made("names")
-    other = dataclasses.replace(report, label_names=("ant", "cow", "bee"))
-    assert carried(other, labels, tmp_path) == "the labels carry another label_names"
-    labels.save(tmp_path / "labels.npy")
-    beside = HERE(other.with_labels(tmp_path / "labels.npy"), tmp_path / "labels.npy")
-    assert (beside.holds, Checked.LABELS in beside.remark()) == (True, True)
-    assert "npy stores no settings and no names of classes" in told(beside)[Checked.LABELS]
-
-
 def test_labels_stripped_of_their_settings(tmp_path):
     from pyarrow import parquet
 
@@ -427,60 +282,6 @@ def test_labels_stripped_of_their_settings(tmp_path):
         parquet.write_table(table, tmp_path / "l.parquet")
         signed = report.with_labels(tmp_path / "l.parquet")
         assert not HERE(signed, tmp_path / "l.parquet").holds
-
-
-def test_labels_are_those_of_a_later_release_of_their_ledger(tmp_path):
-    """The draw that labels carry stays charged, whatever is drawn later."""
-    report, labels = reports.made("upper")
-    plan = report.rounds[0].sanitizer
-    later = again(report, sanitizer=dataclasses.replace(plan, sigma=50.0))
-    assert later.data_independent.epsilon > report.data_independent.epsilon
-    assert carried(later, labels, tmp_path) == "as the report has them"
-
-
-def test_what_is_not_there_or_no_labels(tmp_path):
-    report, labels = reports.made("gnmax")
-    labels.save(tmp_path / "labels.csv")
-    signed = report.with_labels(tmp_path / "labels.csv")
-    with pytest.raises(VoteError, match="cannot read"):
-        HERE(signed, tmp_path / "none.csv")
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(VoteError, match=r"cannot read .*: Is a directory"):
-        HERE(signed, tmp_path / "empty")
-    (tmp_path / "other.csv").write_text("a,b\n1,2\n")
-    found = HERE(report.with_labels(tmp_path / "other.csv"), tmp_path / "other.csv")
-    assert failed(found) == {COUNTS}
-    assert told(HERE(signed))[LABELS] == "no file of labels was given"
-    assert told(HERE(report, tmp_path / "labels.csv"))[LABELS] == (
-        "the report names no hash of labels"
-    )
-
-
-@pytest.mark.parametrize("label_format", [LabelFormat.CSV, LabelFormat.JSONL])
-def test_ids_with_commas_quotes_and_lines_are_counted(label_format, tmp_path):
-    report, labels = reports.made("gnmax")
-    texts = np.array([f'a,"b"\n{place}' for place in range(len(labels.ids))])
-    path = tmp_path / f"labels.{label_format}"
-    dataclasses.replace(labels, ids=texts).save(path)
-    found = HERE(report.with_labels(path), path)
-    assert not failed(found), found.checks
-
-
-@pytest.mark.parametrize("label_format", FORMATS)
-@pytest.mark.parametrize("kind", ["confident", "several labels"])
-def test_labels_of_which_none_is_given(label_format, kind, tmp_path):
-    """Then every list is empty, and every column holds one value."""
-    report, labels = reports.made(kind)
-    silent = dataclasses.replace(
-        labels,
-        labels=np.full_like(labels.labels, -1),
-        sources=np.full_like(labels.source_codes, 2),
-    )
-    path = tmp_path / f"labels.{label_format}"
-    silent.save(path)
-    rounds = (dataclasses.replace(report.rounds[0], answers=0),)
-    none = dataclasses.replace(report, answers=0, rounds=rounds).with_labels(path)
-    assert COUNTS not in failed(HERE(none, path))
 
 
 # ----------------------------------------------------------------------------------- the prior
@@ -570,17 +371,6 @@ def printed(found):
     else:
         for section in found.sections:
             yield from (section.title, *section.texts)
-
-
-@pytest.mark.parametrize("kind", ["upper", "passed"])
-def test_explain_does_not_pass_on_the_words_of_others(kind):
-    data = reports.made(kind)[0].to_dict()
-    for way in (("summary",), ("covers",)):
-        altered = put(data, way, "It was audited.")
-        assert not of(altered).holds
-        words = " ".join(text for part in explained(altered).sections for text in part.texts)
-        assert "audited" not in words
-        assert words.startswith("This report does not hold: numbers and words. ")
 
 
 def test_no_curve_is_made_of_what_is_only_claimed(tmp_path):

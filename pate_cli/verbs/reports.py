@@ -1,9 +1,9 @@
-"""The verb that shows an account: all runs of a record, what they cost, and their reports."""
+"""The verbs that read what was published: spent, of a record; verify and explain, of a report."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike, fspath
 from pathlib import Path
@@ -15,12 +15,13 @@ from numpy.typing import NDArray
 from pate_cli.core.errors import LedgerError, UsageError
 from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.entry import RecordPlace, told_record
+from pate_cli.disclosure.explain import Explanation, explanation_of
 from pate_cli.disclosure.figures import nats, pair, shown
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
-from pate_cli.disclosure.report import Report, read_report
+from pate_cli.disclosure.report import Report, read_report, report_in
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
-from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, checks_of
-from pate_cli.files.addresses import named, public_name, reading
+from pate_cli.disclosure.verification import FAILED, OK, PROMISE, Check, Verification, checks_of
+from pate_cli.files.addresses import has_no_name, named, public_name, reading
 from pate_cli.files.document import encoded
 from pate_cli.files.results import Result
 
@@ -143,14 +144,9 @@ class RecordCost(Result):
         return f"{runs}, {pair(self.total.epsilon, self.total.delta)} together"
 
 
-def record_cost(
-    record: SpendRecord | str | PathLike[str] | None,
-    *,
-    ensemble: str | None,
-    budget: Budget | None,
-    reports: Sequence[Report | str | PathLike[str]] | None,
-) -> RecordCost:
-    """Return all runs of a record with their total; see `signatures.spent`."""
+def record_cost(asked: Mapping[str, Any]) -> RecordCost:
+    """Return all runs of a record with their total; `asked` as `signatures.spent` has it."""
+    record, ensemble, reports = asked["record"], asked["ensemble"], asked["reports"]
     if (record is None) == (ensemble is None):
         raise UsageError("give a record, or the `ensemble` whose it is")
     name = None
@@ -158,8 +154,9 @@ def record_cost(
         file = _record_at(record, ensemble)
         file.refuse_run()
         record, name = file.record, file.name
-    runs = record.runs
-    budget = budget or next((run.budget for run in runs[::-1] if run.budget is not None), None)
+    runs, budgets = record.runs, (run.budget for run in record.runs[::-1])
+    stated = Budget.of(asked["budget"], delta=asked["budget_delta"], order=asked["budget_order"])
+    budget = stated or next(filter(None, budgets), None)
     return RecordCost(
         name,
         runs,
@@ -220,7 +217,7 @@ def _down(left: float) -> str:
     return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
 
 
-def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> RecordFile:
+def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
     """Return the record, which is there: a file of its own, or the one that votes have."""
     path = told_record(record, ensemble) or Path()
     with named(path):
@@ -252,3 +249,26 @@ def _checked(record: SpendRecord, given: Report | str | PathLike[str]) -> Check:
     told = 0 if report.spent is None else report.spent.count
     found = f"a total of {told} runs, all in the record"
     return Check.of(name, faults, found if own is None else f"run {own.id}, {own.outcome}")
+
+
+def verified(asked: Mapping[str, Any]) -> Verification:
+    """Return all checks of a report; `asked` as `signatures.verify` has it."""
+    labels, prior, record = asked["labels"], asked["prior"], asked["record"]
+    priors = [] if prior is None else prior if isinstance(prior, list | tuple) else [prior]
+    for file in (labels, *priors):
+        if isinstance(file, str | PathLike) and has_no_name(fspath(file)):
+            raise UsageError(
+                f"{public_name(file)}: is a pipe, and what goes with a report is read more than "
+                "once; give a file"
+            )
+    found = report_in(asked["report"])
+    known = _record_at(record).record if isinstance(record, str | PathLike) else record
+    compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
+    checks = checks_of(found, **compared, library=asked["with_dp_accounting"])
+    return Verification(found.epsilon, found.delta, tuple(checks))
+
+
+def explained(asked: Mapping[str, Any]) -> Explanation:
+    """Return a report in plain sentences; `asked` as `signatures.explain` has it."""
+    found = report_in(asked["report"])
+    return explanation_of(found, list(checks_of(found)))

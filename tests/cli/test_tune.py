@@ -54,63 +54,6 @@ def test_every_line_that_it_prints_runs_and_costs_what_it_says(pate, votes, goal
         assert report["rounds"][0]["target"]["epsilon"] == 2
 
 
-def test_public_and_made_up_votes_make_it_releasable(pate, votes):
-    words = ("--answers", 10, "--release", "none", *ONE)
-    result = pate("tune", votes, *words, "--public-votes")
-    assert json.loads(result.stdout)["releasable"] is True
-    assert "NOT RELEASABLE" not in result.stderr
-    recipe = "teachers=40,classes=4,queries=60,agreement=0.9,seed=3"
-    result = pate("tune", "--synthetic", recipe, *words)
-    assert json.loads(result.stdout)["basis"]["votes"] == "synthetic"
-    assert json.loads(result.stdout)["releasable"] is True
-
-
-def test_a_prior_is_weighed_and_its_command_runs(pate, votes, counts, tmp_path):
-    prior, guesses = tmp_path / "guesses.npy", counts.argmax(axis=1)
-    guesses[::10] = (guesses[::10] + 1) % 4
-    guesses[5] = -1
-    np.save(prior, guesses)
-    words = ("--prior", prior, "--answers", 20, "--release", "none", *ONE)
-    found = json.loads(pate("tune", votes, *words, "--prior-weight", "20%").stdout)
-    assert found["winner"]["prior_weight"] == 8
-    report = run(pate, found["command"], votes, "--seed", 1)
-    assert report["mechanism"]["prior_weight"] == 8
-    free = json.loads(pate("tune", votes, *words).stdout)
-    assert free["winner"]["epsilon"] <= found["winner"]["epsilon"]
-
-
-def test_what_is_out_of_reach_exits_with_5(pate, refused, votes):
-    line = refused(pate("tune", votes, "--release", "none", "--target-epsilon", 0.01, *ONE), 5)
-    assert line.startswith("pate: no settings give an answer at epsilon 0.01")
-    line = refused(pate("tune", votes, "--answers", 100, "--release", "none", *ONE), 5)
-    assert line.startswith("pate: no settings give 100 expected answers")
-
-
-RECIPE = "teachers=5,classes=3,queries=9"
-MADE_UP = ["--target-epsilon", "5", "--synthetic", RECIPE]
-WRONG = {
-    "nothing": (["--answers", "5"], "give VOTES or --synthetic; before there are votes"),
-    "no goal": (["--synthetic", RECIPE], "give one of --target-epsilon and --answers"),
-    "public": ([*MADE_UP, "--public-votes"], "--public-votes needs VOTES"),
-    "rows": ([*MADE_UP, "--max-queries", "3"], "--max-queries needs VOTES"),
-    "layout": ([*MADE_UP, "--layout", "counts"], "--layout needs VOTES"),
-    "twice": ([*MADE_UP, "--teachers", "5"], "--teachers needs VOTES"),
-    "recipe": ([*MADE_UP[:3], "teachers=5,classes=3"], "--synthetic needs queries"),
-    "field": ([*MADE_UP[:3], "teacher=5"], "got 'teacher=5'"),
-    "number": ([*MADE_UP[:3], "teachers=x"], "teachers must be a number, got 'x'"),
-    "seed": ([*MADE_UP[:3], f"{RECIPE},seed=-1"], "seed must be at least 0"),
-    "range": ([*MADE_UP[:3], f"{RECIPE},agreement=2"], "between 0 and 1"),
-    "one class": ([*MADE_UP[:3], "teachers=5,classes=1,queries=9"], "class"),
-    "other mechanism": ([*MADE_UP, "-m", "lnmax"], "--mechanism must be confident or gnmax"),
-}
-
-
-@pytest.mark.parametrize("case", WRONG)
-def test_wrong_flags(pate, refused, case):
-    words, expected = WRONG[case]
-    assert expected in refused(pate("tune", *words), 2)
-
-
 @pytest.mark.parametrize("error", [KeyboardInterrupt(), Stopped(signal.SIGTERM)])
 def test_an_interruption_prints_the_best_so_far(pate, votes, monkeypatch, error):
     climb, seen = Search.climb, []

@@ -1,1 +1,1 @@
-"""The only door from secret to public: plans, rules, the draw and the report."""
+"""The only door from secret to public: settings, costs, records, ledgers and reports."""

@@ -1,22 +1,22 @@
-"""Costs of runs whatever the votes, and how they compose: every price is found in this module.
+"""Worst-case costs of runs, and how they compose. No other module computes such a cost.
 
 A cost has parts of two kinds. *Curves* are known at every Rényi order: rows that were put to a
-mechanism, draws of a sanitized ε, and what others state of their mechanisms. They add order by
-order. *Pairs* are known as one (ε, δ): tested targets, sessions, compositions, and (ε, δ)'s that
-others state.
+mechanism, draws of a sanitized ε, and curves that others state for their mechanisms. Curves add
+order by order. *Pairs* are known as one (ε, δ): tested targets, sessions, compositions, and pairs
+that others state.
 
 k1 queries with at most k2 answers cost k1·w12(λ) or k1·w1(λ) + k2·w2(λ) at every order λ, whichever
-is less: the charges along any path of answers and refusals stay below either constant, so
-composition may be adaptive and the run may stop at its cap. Curves turn into an ε by one of three
-routes, whichever gives least:
+is smaller. The cost along any sequence of answers and refusals stays below either number, so
+composition may be adaptive and the run may stop at its cap. Curves are turned into an ε by the best
+of three routes:
 
 - `renyi`: the sum of all curves at the best of many orders.
-- `gaussian-dp`: all noisy values count as seen; μ-GDP with μ² = Σ k1/σ1² + 2 k2/σ2², again along
-  every path. A draw has no such μ, so with one this route is closed.
+- `gaussian-dp`: μ-GDP with μ² = Σ k1/σ1² + 2 k2/σ2², as if all noisy values were published, again
+  along every sequence. A draw has no such μ, so this route needs a cost without draws.
 - `pure-dp`: the exact composition of answers that are all ε0-DP.
 
-What others state adds to the latter two an ε that holds at all orders, where there is one. How
-curves and pairs compose is section 20.1 of accounting/THEORY.md.
+If others state an ε that holds at all orders, it is added in the last two routes. Section 20.1 of
+THEORY.md explains how curves and pairs compose.
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ from pate_cli.disclosure.settings import ReleasePlan, Settings
 from pate_cli.files.document import SPARING
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism
 
-# Orders 1.02 … 1025, 10% apart in λ − 1: finer steps change ε in the fourth decimal. They have
-# three decimals, as a report should show them.
+# Orders 1.02 … 1025, 10% apart in λ − 1; finer steps change ε in the fourth decimal. They have
+# three decimals, because reports show them.
 _ORDERS: Final = np.round(1.0 + np.geomspace(0.02, 1024.0, 115), 3)
-# Beside the best order: a pair that stands beside a curve asks for larger and smaller δ of it.
+# Places beside the best order: with a pair in the composition, other δ's of the curve matter.
 _AROUND: Final = (-6, -3, 0, 3, 6)
-# Where only pairs are composed, a δ more is spent if it lowers ε to this share at least.
+# If only pairs are composed, more δ is spent if ε falls at least to this share of itself.
 _WORTH_A_DELTA: Final = 0.99
 _DIGITS: Final = 12
 
@@ -73,14 +73,14 @@ class Rows:
 
 @dataclass(frozen=True)
 class Figure:
-    """An (ε, δ), and how it was found.
+    """An (ε, δ), and the method that gave it.
 
     Attributes:
         epsilon: nats.
         delta: δ.
-        method: `one` of a single run; `renyi`, `gaussian-dp` or `pure-dp` of curves; `joint` of
-            curves and pairs; `basic` or `optimal` of pairs, or the word of a composition.
-        order: the Rényi order it was found at, where there is one.
+        method: `one` for a single run; `renyi`, `gaussian-dp` or `pure-dp` for curves; `joint` for
+            curves and pairs; `basic` or `optimal` for pairs, or the method of a composition.
+        order: the Rényi order of the method, if it has one.
     """
 
     epsilon: float
@@ -89,43 +89,43 @@ class Figure:
     order: float | None = field(default=None, metadata=SPARING)
 
     def least(self, given: float) -> float:
-        """Return the smaller of this ε and one for given votes, nats: both hold for them.
+        """Return the smaller of this ε and an ε for given votes, nats: both hold for these votes.
 
-        Use it wherever the cost of given votes stands beside a worst case: few orders, or none that
-        is large enough, can make the former the larger.
+        Use it to compare the cost of given votes with a worst case. The cost of given votes can be
+        the larger one if it was computed at few orders, or at orders that are too small.
         """
         return min(given, self.epsilon)
 
 
 @dataclass(frozen=True)
 class Pair(Figure):
-    """An (ε, δ) that is all that is known of a part; of a tested target in full.
+    """The (ε, δ) of a part without a curve; for a tested target, as if it passed.
 
     Attributes:
-        came: of a target that was tested, what it cost as the test came out, nats; None of any
-            other part, whose ε is fixed beforehand.
+        came: for a tested target, the ε that it cost in the end, nats; None for any other part,
+            whose ε is fixed beforehand.
     """
 
     came: float | None = None
 
     @property
     def counted(self) -> float:
-        """The ε that came true, nats."""
+        """The ε that was spent in the end, nats."""
         return self.epsilon if self.came is None else self.came
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Worst-case cost of one run or of several; `+` composes.
+    """Worst-case cost of one or several runs; `+` composes.
 
-    Use it wherever an ε or a Rényi cost is needed that may be published: it is a function of public
-    settings alone.
+    Use it for every ε or Rényi cost that may be published: it is a function of public settings
+    alone.
 
     Attributes:
-        delta: δ at which curves are converted, in (0, 1); 0 where nothing says one.
+        delta: δ at which curves are converted, in (0, 1); 0 if no part states one.
         rows: labels.
         draws: sanitized values.
-        stated: mechanisms of others, added at every order; an (ε, δ) as randomised response.
+        stated: mechanisms of others, added at every order; an (ε, δ) counts as randomised response.
         pairs: the parts without a curve.
     """
 
@@ -137,11 +137,11 @@ class Cost:
 
     @classmethod
     def of(cls, settings: Settings) -> Cost:
-        """Return what a run with these settings costs in full; a tested target its (ε, δ).
+        """Return the full cost of a run with these settings; a tested target costs its (ε, δ).
 
         Raises:
-            UnreachableError: a δ below what a composition amounts to.
-            LedgerError: a mechanism that is none.
+            UnreachableError: δ is smaller than the δ's of a composition.
+            LedgerError: the settings name no mechanism.
         """
         tested, plan = settings.tested, settings.sanitizer
         if tested is not None:
@@ -150,12 +150,12 @@ class Cost:
 
     @classmethod
     def of_labels(cls, settings: Settings) -> Cost:
-        """Return what labels cost without a test or a draw; of a session all that it may say."""
+        """Return the cost of labels without a test or a draw; for a session, of all its answers."""
         cost = cls.of_rows(settings.aggregator, *settings.charged, settings.delta)
         rule = settings.rule
         if rule is None or rule.beyond is None:
             return cost
-        # What lies beyond has a proof for the session as a whole, and no curve.
+        # The queries beyond N have a proof for the session as a whole, and no curve.
         own = cost.own
         if rule.epsilon > own.epsilon:
             own = Figure(rule.epsilon, rule.delta, "renyi", rule.beyond.order)
@@ -163,10 +163,10 @@ class Cost:
 
     @classmethod
     def of_rows(cls, mechanism: Mechanism, queries: int, answers: int, delta: float) -> Cost:
-        """Return what so many queries cost at δ, of which at most some are answered.
+        """Return the cost at δ of this many queries, of which at most `answers` are answered.
 
         Raises:
-            UnreachableError: a δ below what a composition amounts to.
+            UnreachableError: δ is smaller than the δ's of a composition.
             LedgerError: the mechanism has no cost of its own.
         """
         if isinstance(mechanism, ScoredMechanism):
@@ -191,18 +191,20 @@ class Cost:
         return replace(self, draws=(), stated=()) if self.draws or self.stated else self
 
     def moving(self, votes: int) -> Cost:
-        """Return the cost for records that move so many votes of a query; pairs stay in full."""
+        """Return the cost for records that change this many votes of a query; pairs count
+        in full.
+        """
         rows = tuple(replace(each, mechanism=each.mechanism.moving(votes)) for each in self.rows)
         return replace(self, rows=rows)
 
     @cached_property
     def own(self) -> Figure:
-        """(ε, δ) of a single run by itself, ε in full and rounded up to four decimals.
+        """(ε, δ) of a single run by itself, with its full ε rounded up to four decimals.
 
-        δ's of pairs that others state are in it.
+        It includes the δ's of pairs that others state.
 
         Raises:
-            ParameterError: a δ of 1 or more.
+            ParameterError: δ is 1 or more.
         """
         if self.pairs:
             (pair,) = self.pairs
@@ -215,7 +217,7 @@ class Cost:
 
     @cached_property
     def of_curves(self) -> Figure:
-        """The least ε of the curves at δ by any route, nats, with all its digits; no pairs."""
+        """The smallest ε of the curves at δ by any route, nats, with all its digits; no pairs."""
         curve, delta = _Curve(self), self.delta
         flat = math.fsum(part.pair[0] for part in self.stated)
         place = curve.best_place(delta)
@@ -231,7 +233,7 @@ class Cost:
 
     @property
     def mu(self) -> float:
-        """μ of Gaussian DP of the rows; compositions add squares."""
+        """μ of Gaussian DP of the rows; in a composition the squares add up."""
         each = [
             rows.mechanism.gaussian_mu(queries=rows.queries, answers=rows.max_answers)
             for rows in self.rows
@@ -239,9 +241,9 @@ class Cost:
         return float(np.sqrt(sum(mu**2 for mu in each)))
 
     def _pure_epsilon(self) -> float | None:
-        """Return ε of answers that are all pure-DP, None where some are not.
+        """Return ε of answers that are all pure-DP, None if some are not.
 
-        Where rounds differ in ε0, it is the smaller of their sum and the curve of the largest ε0.
+        If rounds differ in ε0, it is the smaller of their sum and the curve of the largest ε0.
         """
         answers: list[tuple[int, float]] = []
         for rows in self.rows:
@@ -253,9 +255,10 @@ class Cost:
         return min(together.epsilon, sum(number * loss for number, loss in answers))
 
     def rdp_at(self, order: float) -> float:
-        """Return the RDP cost at one order, pairs as randomised response at their ε in full, nats.
+        """Return the RDP cost at one order, nats; pairs count as randomised response at their full
+        ε.
 
-        It is infinite where a draw or a curve of others says nothing at the order.
+        It is infinite if a draw or a curve of others has no finite cost at this order.
         """
         at = np.array([order])
         found = sum(float(rows.rdp(at)[0]) for rows in self.rows)
@@ -269,10 +272,10 @@ class Cost:
 
     @property
     def least_delta(self) -> float:
-        """The least δ at which these curves may be charged, for what floating-point noise adds.
+        """The smallest δ at which these curves may be charged, because of floating-point noise.
 
-        Their ε, and 1 for a draw, is asked for only where δ is below what would do for any.
-        External curves may ask for some δ themselves.
+        The bound grows with ε (and by 1 for a draw). The ε of the curves is computed only if δ is
+        too small for the largest ε. External curves may require a larger δ themselves.
         """
 
         def at(epsilon: float) -> float:
@@ -289,16 +292,16 @@ class Cost:
     # --- composition -----------------------------------------------------------------------------
 
     def together(self) -> Figure:
-        """Return the (ε, δ) of all parts, to twelve digits, if they were chosen beforehand.
+        """Return the (ε, δ) of all parts, to twelve digits, if the parts were chosen beforehand.
 
-        It presupposes that which runs there were and their settings did not follow from what
-        earlier ones released. δ is the largest of the curves', and no less than floating-point
-        noise of all of them needs, plus those of all pairs. A tested target counts in full in the
-        composition, or as it came out in a sum, whichever gives less.
+        It holds only if neither the choice of runs nor their settings followed from earlier
+        results. δ is the largest δ of the curves (and no less than floating-point noise of all of
+        them needs) plus the δ's of all pairs. A tested target counts its full ε in a composition,
+        or the ε that it cost in the end in a sum, whichever gives less.
 
         Raises:
-            LedgerError: no part says at which δ the curves are to be converted.
-            ParameterError: a δ of 1 or more.
+            LedgerError: no part states the δ at which the curves are converted.
+            ParameterError: δ is 1 or more.
         """
         added = [pair.delta for pair in self.pairs]
         if not (self.rows or self.draws or self.stated):
@@ -315,7 +318,7 @@ class Cost:
         return Figure(_twelve(epsilon), total, "joint")
 
     def around(self) -> Curves:
-        """Return the curves at the orders that are best for δ, and for others about as large."""
+        """Return the curves at the orders that are best for δ, and for δ's of similar size."""
         curve = _Curve(self)
         centre = curve.best_place(self.delta)
         curve.charge([centre + step for step in _AROUND])
@@ -325,7 +328,7 @@ class Cost:
         return Curves(curve.orders[at], rdp, mu=self.mu if gaussian else None)
 
     def _of_pairs(self, added: Sequence[float]) -> Figure:
-        """Return the sum of pairs, or their optimal composition where a δ more is worth it."""
+        """Return the sum of pairs, or their optimal composition if it is worth more δ."""
         basic, slack = decimal_sum(pair.counted for pair in self.pairs), max(added)
         if slack > 0.0:
             optimal = min(self._in_full(None, slack), self._as_it_came(None, slack))
@@ -335,13 +338,15 @@ class Cost:
         return Figure(basic, _below_one(delta_sum(added)), "basic")
 
     def _in_full(self, curves: Curves | None, delta: float) -> float:
-        """Return ε of pairs in full: each is fixed beforehand, whatever came out."""
+        """Return the composition of pairs with their full ε, which is fixed beforehand."""
         return epsilon_together(
             np.array([pair.epsilon for pair in self.pairs]), curves, delta=delta
         )
 
     def _as_it_came(self, curves: Curves | None, delta: float) -> float:
-        """Return ε with tests as they came out, added; what has one outcome is composed."""
+        """Return the sum in which tested targets count as they ended; all other parts are
+        composed.
+        """
         settled = [pair.epsilon for pair in self.pairs if pair.came is None]
         rest = 0.0
         if settled or curves is not None:
@@ -350,10 +355,10 @@ class Cost:
 
 
 class _Curve:
-    """RDP curve of a cost at a few of many orders: each takes time, and any of them is valid.
+    """RDP curve of a cost, computed at a few of many orders; each order takes time, and is valid.
 
-    Costs of labels grow about linearly with the order, so each one found says where the best order
-    lies. A poor guess loses sharpness and nothing else.
+    Costs of labels grow about linearly with the order, so each computed cost shows where the best
+    order is. A poor guess makes ε less sharp, and has no other effect.
     """
 
     def __init__(self, cost: Cost) -> None:
@@ -361,26 +366,28 @@ class _Curve:
         ends = [*(part.highest for part in cost.stated), *(draw.highest for draw in cost.draws)]
         highest = min(ends, default=math.inf)
         orders = _ORDERS[highest * (1.0 - 1e-9) > _ORDERS]
-        if orders.size == 0:  # a very large β leaves no more than a little above 1
+        if orders.size == 0:  # a very large β allows only orders slightly above 1
             orders = np.array([(1.0 + highest) / 2.0])
         drawn = np.array([sum(draw.rdp(order) for draw in cost.draws) for order in orders.tolist()])
         self.orders, self.beside = orders, drawn + stated_rdp(cost.stated, orders)
         self.charged: dict[int, float] = {}
 
     def charge(self, places: Iterable[int]) -> None:
-        """Find what the rows cost at the orders with these indices, at once, which is quicker."""
+        """Compute the cost of the rows at the orders with these indices, together, which is
+        faster.
+        """
         new = [at for at in places if 0 <= at < self.orders.size and at not in self.charged]
         if new:
             rdp = sum((rows.rdp(self.orders[new]) for rows in self._rows), np.zeros(len(new)))
             self.charged.update(zip(new, rdp.tolist(), strict=True))
 
     def epsilon(self, place: int, delta: float) -> float:
-        """Return the ε at an order that is charged, nats; below 0 where δ is large."""
+        """Return the ε at an order whose cost is known, nats; it is below 0 if δ is large."""
         conversion = conversion_cost(self.orders[place : place + 1], delta=delta)
         return float((self.charged[place] + self.beside[place] + conversion)[0])
 
     def best_place(self, delta: float) -> int:
-        """Return the index of the best order: a guess by the usual slope, then downhill."""
+        """Return the index of the best order: guess by the usual slope, then go downhill."""
         conversion = conversion_cost(self.orders, delta=delta)
 
         def guess(slope: float) -> int:
@@ -403,7 +410,7 @@ class _Curve:
 
 
 def decimal_sum(numbers: Iterable[float]) -> float:
-    """Return the sum of numbers as people add them: .1 and .2 make .3."""
+    """Return the sum of decimal numbers as they are written: .1 and .2 make .3."""
     return float(sum((Decimal(repr(number)) for number in numbers), Decimal(0)))
 
 

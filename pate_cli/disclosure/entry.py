@@ -1,17 +1,18 @@
-"""How a run finds the record of its teachers, is entered there, and has its outcome noted.
+"""How a run finds the record of its teachers, enters it, and notes its outcome there.
 
-A record lies beside its votes unless another is named. How the user saw it last tells where it is
-once votes were moved, copied or linked, and that it is gone or was rolled back while its votes
-remain. That is kept in the user's state directory, in files of mode 0600, under a quick fingerprint
-of the votes: nothing public holds a hash of votes. It is a help to who forgets, and no proof: where
-the directory cannot be read or written nothing is known, and runs go on.
+A record lies beside its votes unless another record is named. The user's state directory keeps how
+the user last saw each record. So a run finds the record of votes that were moved, copied or linked.
+It also notices a record that is gone or was rolled back while its votes remain. These notes are in
+files of mode 0600, under a quick fingerprint of the votes; nothing public contains a hash of votes.
+The notes help users who forget, and prove nothing: if the directory cannot be read or written, runs
+go on without them.
 
-Votes have one record. Where another is named it takes over all runs of the one that they had, which
-from then on says where it goes on, and takes no further run.
+Votes have one record. If another record is named, it takes over all runs of the old one. The old
+record then names the new one, and accepts no further run.
 
-A run stands in the record before anything is made of its votes. Whatever ends it may follow from
-the votes, or from a test whose outcome somebody has seen: were it free, there could be another try.
-So nothing is struck out but a run whose file turned out to hold no votes.
+A run enters the record before it uses its votes. The end of a run may follow from the votes, or
+from a test whose outcome somebody has seen. If such a run were free, it could be tried again. So a
+run is only struck out if its file turned out to hold no votes.
 """
 
 from __future__ import annotations
@@ -59,9 +60,9 @@ class RecordPlace:
 
     Attributes:
         file: the record.
-        earlier: records that the votes had, and that `file` takes over.
-        votes: what the holder calls the votes.
-        named: somebody named the record, or the ensemble.
+        earlier: earlier records of the votes, which `file` takes over.
+        votes: the holder's name for the votes.
+        named: whether somebody named the record, or the ensemble.
     """
 
     file: RecordFile | None = None
@@ -79,19 +80,19 @@ class RecordPlace:
         seeded: bool = False,
         accept_lost: bool = False,
     ) -> Self | RecordPlace:
-        """Find the record of votes: the one that is named, or the one that they have already.
+        """Find the record of votes: the named one, or the one that the votes already have.
 
-        That lies beside them; or elsewhere, where they were moved, copied or linked since.
+        The record lies beside the votes, or elsewhere if the votes were moved, copied or linked.
 
         Args:
-            votes: as the verbs take them; what lies on disk has a record beside it.
-            record: its file; False for none.
-            ensemble: a name, under which it is kept in a folder of the user's own.
-            seeded: the run is for tests, and entered in a record only where one is named.
-            accept_lost: begin a record anew where the one that votes had is gone.
+            votes: as the verbs take them; votes on disk have a record beside them.
+            record: the file of the record; False for none.
+            ensemble: a name, under which the record is kept in the user's own folder.
+            seeded: the run is for tests, and enters a record only if one is named.
+            accept_lost: begin a new record if the record of the votes is gone.
 
         Raises:
-            UsageError: two ways to name it, or a name that is none.
+            UsageError: the record is named in two ways, or the name is not allowed.
             LedgerError: the record is damaged, gone or rolled back; or there are several.
         """
         if isinstance(record, RecordPlace):
@@ -115,26 +116,25 @@ class RecordPlace:
         together: bool = False,
         accept_lost: bool = False,
     ) -> Self:
-        """Find the one record of what lies at some places, or was seen with the votes before.
+        """Find the one record that lies at some places, or was seen with the votes before.
 
         Args:
-            told: the record that is named, if one is.
-            known: where else records of the same teachers may lie; the first of them is begun where
-                there is none.
+            told: the named record, if there is one.
+            known: other places of records of the same teachers; the first is used for a new record.
             keys: fingerprints of the votes. SECRET.
-            votes: what the holder calls them.
-            together: somebody gave all that is known as of the same teachers, so that of several
-                records the first goes on.
-            accept_lost: begin a record anew where one that was there is gone.
+            votes: the holder's name for the votes.
+            together: somebody states that all these records are of the same teachers, so that the
+                first of several records takes over the others.
+            accept_lost: begin a new record if an old one is gone.
 
         Raises:
-            LedgerError: a record is damaged, gone or rolled back; there are several and none of
-                them is named; or it goes on in another that is not known here.
+            LedgerError: a record is damaged, gone or rolled back; or there are several and none is
+                named; or its runs moved to a record that is not known here.
         """
         seen = list(recall(keys))
         named = [*([] if told is None else [told]), *known]
         places = [*named, *(Path(one.record) for one in seen)]
-        for path in places:  # which grow: a record that was taken over leads to the next
+        for path in places:  # the list grows: a record that was taken over leads to the next
             more = list(recall([key_of_record(path)]))
             seen += more
             places += [other for one in more if (other := Path(one.record)) not in places]
@@ -162,13 +162,13 @@ class RecordPlace:
 
     @property
     def record(self) -> SpendRecord:
-        """All runs that are known: those of the record, and those that it takes over."""
+        """All known runs: of the record, and of the records that it takes over."""
         known = (file.record for file in (*self.files, *self.earlier))
         return functools.reduce(operator.or_, known, SpendRecord())
 
     @property
     def joined(self) -> str | None:
-        """Say which record a run joins that nobody named, or which one is taken over; else None."""
+        """Return which unnamed record a run joins, or which record is taken over; else None."""
         if self.file is None:
             return None
         if self.earlier:
@@ -177,15 +177,15 @@ class RecordPlace:
         return None if self.named or self.file.empty else f"joins the record {self.file.name}"
 
     def twin(self, teachers: int) -> str | None:
-        """Say how to join another record in the folder of a new one, of as many teachers.
+        """Return how to join another record beside a new one, if both have as many teachers.
 
-        Two records of the same teachers would each tell of a part of what was spent.
+        Two records of the same teachers would each count only a part of what was spent.
 
         Args:
-            teachers: how many vote.
+            teachers: the number of teachers.
 
         Returns:
-            One line; None where the record is named or there already, or no other is like it.
+            One line; None if the record is named or exists already, or no other record is like it.
         """
         if self.named or self.file is None or not self.file.empty:
             return None
@@ -202,7 +202,7 @@ class RecordPlace:
         return None
 
     def make_folder(self) -> None:
-        """Make the folder of an ensemble; any other is there or is not."""
+        """Make the folder of an ensemble; any other folder must exist."""
         folder = Path(os.path.realpath(state_folder()))
         if self.file is not None and self.file.path.parent == folder:
             with writing(str(folder)):
@@ -211,29 +211,29 @@ class RecordPlace:
 
 @contextlib.contextmanager
 def held(files: Sequence[RecordFile]) -> Iterator[None]:
-    """Let nobody else append to these records while the block runs; they are read to their ends.
+    """Let no other process append to these records while the block runs; read them to their ends.
 
-    How they are then is kept, for the next run to find them so.
+    The state of each record is noted at the end, so that the next run can compare it.
 
     Raises:
-        LedgerError: one of them lost what was read of it before.
-        OutputError: no lock can be had, or a record cannot be written.
+        LedgerError: a record has lost lines that were read before.
+        OutputError: no lock is available, or a record cannot be written.
     """
     with locked([file.path for file in files]):
         for file in files:
             file.catch_up()
         yield
-        for file in reversed(files):  # the first one last: it takes over the others
+        for file in reversed(files):  # the first one last, because it takes over the others
             if not file.empty:
                 remember([key_of_record(file.path), *file.keys], file.sighting)
 
 
 def told_record(record: str | os.PathLike[str] | bool | None, ensemble: str | None) -> Path | None:
-    """Return the file of the record that keywords name; None where they name none.
+    """Return the file of the record that keywords name; None if they name none.
 
     Raises:
-        ParameterError: no path.
-        UsageError: two names, or one that no file has.
+        ParameterError: `record` is no path.
+        UsageError: both keywords are given, or the name cannot be a file.
     """
     if record is not None and ensemble is not None:
         raise UsageError("`record` and `ensemble` both name the record; give one of them")
@@ -260,9 +260,9 @@ def record_beside(votes: str | os.PathLike[str]) -> Path:
 
 
 def _files(places: Sequence[Path]) -> list[RecordFile]:
-    """Return the records at some places: the first, there or not, and all others that are there.
+    """Return the records at some places: the first in any case, and all others that exist.
 
-    A link to a file is no other record.
+    A link to a file is not counted as another record.
     """
     files: list[RecordFile] = []
     known = set[Any]()
@@ -277,7 +277,7 @@ def _files(places: Sequence[Path]) -> list[RecordFile]:
 def _refuse_lost(
     seen: Sequence[Sighting], files: Sequence[RecordFile], chosen: RecordFile | None
 ) -> None:
-    """LedgerError where no file tells of what was seen, or one leads to a record not among them."""
+    """Raise LedgerError if no file contains what was seen, or a file leads to an unknown record."""
     for one in seen:
         if not any(file.tells_of(one) for file in files):
             raise LedgerError(
@@ -292,9 +292,9 @@ def _refuse_lost(
 
 
 def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
-    """Return the record of which all others are copies of an earlier day; None without any.
+    """Return the record of which all others are older copies; None without any record.
 
-    If there is none, it is the `first`, or LedgerError.
+    If there is no such record, it is the `first`, or LedgerError.
     """
     longest = max(files, key=lambda file: file.sighting.lines, default=None)
     for file in files:
@@ -309,7 +309,7 @@ def _longest(files: Sequence[RecordFile], *, first: bool) -> RecordFile | None:
 
 
 def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
-    """Return the name of the votes, and where they lie if they are on disk."""
+    """Return the name of the votes, and their path if they are on disk."""
     if not isinstance(votes, str | os.PathLike) or os.fspath(votes) == "-":
         return None, None
     name = os.fspath(votes)
@@ -326,9 +326,10 @@ def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
 
 
 def state_folder() -> Path:
-    """Return the folder of the user's own for what pate keeps.
+    """Return the user's own folder for files that pate keeps.
 
-    `$PATE_HOME`; else `pate` in `$XDG_STATE_HOME`, in `~/.local/state`, or in `%LOCALAPPDATA%`.
+    It is `$PATE_HOME`; else `pate` in `$XDG_STATE_HOME`, in `~/.local/state`, or in
+    `%LOCALAPPDATA%`.
 
     Raises:
         UsageError: there is no home folder.
@@ -343,9 +344,9 @@ def state_folder() -> Path:
 
 
 def keys_of_votes(path: Path) -> tuple[str, ...]:
-    """Return fingerprints of a file of votes, or of every file in a folder: size and some blocks.
+    """Return fingerprints of a file of votes, or of every file in a folder, from size and blocks.
 
-    Small files are read whole. Nothing where they cannot be read.
+    Small files are read as a whole. The result is empty if the files cannot be read.
     """
     try:
         members = [path] if path.is_file() else sorted(path.iterdir())[:_MOST_MEMBERS]
@@ -355,12 +356,12 @@ def keys_of_votes(path: Path) -> tuple[str, ...]:
 
 
 def key_of_record(path: Path) -> str:
-    """Return the name under which a record is known by its own place."""
+    """Return the key of a record that follows from its path."""
     return hashlib.sha256(b"record " + os.fsencode(os.path.realpath(path))).hexdigest()
 
 
 def recall(keys: Iterable[str]) -> Iterator[Sighting]:
-    """Yield how records were last seen, under keys of votes or of the records."""
+    """Yield how records were last seen, by keys of votes or of records."""
     with contextlib.suppress(UsageError):
         folder = state_folder() / "seen"
         for key in keys:
@@ -371,7 +372,7 @@ def recall(keys: Iterable[str]) -> Iterator[Sighting]:
 
 
 def remember(keys: Iterable[str], seen: Sighting) -> None:
-    """Keep under these keys how a record was seen, in the place of what was known."""
+    """Store under these keys how a record was seen, in place of older notes."""
     with contextlib.suppress(OSError, UsageError):
         folder = state_folder() / "seen"
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -383,7 +384,7 @@ def remember(keys: Iterable[str], seen: Sighting) -> None:
 
 
 def _fingerprint(path: Path) -> str:
-    """Return a hash of the size of a file, its first and its last block, and some between."""
+    """Return a hash of the size of a file, its first and last block, and some blocks between."""
     size = path.stat().st_size
     step = max(_BLOCK, (size - _BLOCK) // (_BLOCKS - 1))
     digest = hashlib.sha256(b"votes %d " % size)
@@ -395,9 +396,9 @@ def _fingerprint(path: Path) -> str:
 
 
 class Entry:
-    """One run on its way into a record; without a record nothing is kept.
+    """The entry of one run in a record; without a record nothing is kept.
 
-    Whatever ends the run before its outcome is noted leaves it pending, which counts in full.
+    If the run ends in any way before its outcome is noted, it stays pending and counts in full.
     """
 
     def __init__(
@@ -409,23 +410,23 @@ class Entry:
         beside: SpendRecord | None = None,
         refuse: Callable[[SpendRecord], None] = lambda record: None,
     ) -> None:
-        """Refuse what would exceed the budget, if there is one.
+        """Refuse a run that would exceed the budget, if there is one.
 
-        A run of the same id is the same one, started again.
+        A run with the id of an earlier one is the same run, started again.
 
         Args:
-            place: where the record is kept.
-            run: what is to be entered; None where only others are.
+            place: the place of the record.
+            run: the run to enter; None if only other runs are entered.
             budget: the most that all runs of the record may cost together.
-            beside: what is known of other runs, which the record is to tell of, too.
-            refuse: raises what speaks against the run, as things stand in the record.
+            beside: other known runs, which the record must also contain.
+            refuse: raises an error if the record speaks against the run.
 
         Raises:
             UnreachableError: earlier runs and this one together cost more than `budget`.
-            UsageError: a budget, and no record that could tell what is spent of it; an output in
-                the place of the record.
-            LedgerError: runs in the record protect others than this one does, or it goes on in
-                another.
+            UsageError: there is a budget and no record that could tell what is spent; or an output
+                has the place of the record.
+            LedgerError: runs in the record protect other neighbours than this one, or the record
+                was taken over by another.
         """
         if budget is not None and place.file is None:
             raise UsageError(
@@ -438,14 +439,14 @@ class Entry:
         self._check()
 
     def enter(self) -> None:
-        """Enter the run, for good: from now on the record tells of it, on disk.
+        """Enter the run permanently: from now on the record on disk contains it.
 
-        If the same run has come further before, as far as its outcome, that stands. What earlier
-        records of the votes tell of is entered, too; then they take no further run.
+        If the same run was entered before and has an outcome, this outcome stands. Runs of earlier
+        records of the votes are entered, too; these records then accept no further run.
 
         Raises:
             UnreachableError: others have spent too much meanwhile.
-            OutputError: the record cannot be written; the run is drawn from nowhere.
+            OutputError: the record cannot be written; the run has drawn nothing.
         """
         file, earlier = self._place.file, self._place.earlier
         if file is None:
@@ -459,7 +460,7 @@ class Entry:
                     self._fresh = self._run is not None and new[-1].id == self._run.id
                     total = total_of(self.record.runs)
                     last = replace(new[-1], total_epsilon=total.epsilon, total_delta=total.delta)
-                    # A session that is kept elsewhere goes on there; it is paid for in full.
+                    # A session of another record continues there; it is charged in full here.
                     file.enter(*(replace(run, session=None) for run in new[:-1]), last)
                 for other in earlier:
                     other.go_on_in(file)
@@ -470,10 +471,10 @@ class Entry:
 
     @contextlib.contextmanager
     def standing(self, *, until_read: bool) -> Iterator[None]:
-        """Add to whatever ends the block, in a note, that the run counts.
+        """Add a note that the run counts to any error that ends the block.
 
-        `until_read`: a file that turns out to hold no votes strikes it out again, as nothing has
-        been made of them that anybody could know of.
+        `until_read`: if the file turns out to hold no votes, the run is struck out again, because
+        nobody can have learnt anything from them.
         """
         try:
             yield
@@ -483,12 +484,12 @@ class Entry:
             raise
 
     def settle(self, outcome: Outcome, *, answers: int | None = None) -> Spent | None:
-        """Note the outcome, and return what all runs cost together; None without a record.
+        """Note the outcome, and return the total cost of all runs; None without a record.
 
-        How a run ended stands as it was noted first, perhaps before it was resumed.
+        The first outcome that was noted stands, even if the run is resumed.
 
         Raises:
-            OutputError: the record cannot be written, and the run is pending in it.
+            OutputError: the record cannot be written, and the run stays pending in it.
         """
         file = self._place.file
         self._run = self._run and replace(self._run, outcome=outcome, answers=answers)
@@ -503,12 +504,12 @@ class Entry:
 
     @property
     def record(self) -> SpendRecord:
-        """All runs of the record as it was last read, and what is told beside it; this one, too."""
+        """All runs of the record as it was last read, the other known runs, and this one."""
         own = () if self._run is None else (self._run,)
         return self._place.record | self._beside | SpendRecord(own)
 
     def _check(self) -> None:
-        """Raise what speaks against the run, as things stand in the record."""
+        """Raise an error if the record now speaks against the run."""
         file, own = self._place.file, self._run
         if file is not None:
             file.refuse_run()
@@ -524,7 +525,7 @@ class Entry:
         file, run = self._place.file, self._run
         if file is None or run is None:
             return False
-        # What failed may have been a change of the record, which took place or did not.
+        # The change of the record that failed may have taken place nevertheless.
         with contextlib.suppress(OSError, OutputError, LedgerError):
             run = SpendRecord.read(file.path).known(run.id)
         if run is not None:
@@ -532,13 +533,13 @@ class Entry:
         return run is not None
 
     def _withdrawn(self) -> bool:
-        """Strike the run out if nobody went on with it; True where it counts nowhere."""
+        """Strike the run out if no other process continued it; return True if it counts nowhere."""
         file, own = self._place.file, self._run
         if file is None or own is None or not self._fresh:
             return file is None
         with contextlib.suppress(OSError, OutputError, LedgerError), held([file]):
             known = file.record.known(own.id)
-            # Another process may have gone on with the same run, and come to its end.
+            # Another process may have continued the same run and finished it.
             if known is not None and known.outcome is Outcome.PENDING:
                 file.strike(known)
                 return True

@@ -1,25 +1,25 @@
 """The data-independent guarantee of a report, for other accountants.
 
-Whoever composes mechanisms holds `report.json`, and its public parameters say all that is needed:
-so `rdp_curve` and `dp_event` take a report, and the command line has an option beside `--report`
-rather than a verb or a second look at votes. There are two forms:
+Whoever composes mechanisms has `report.json`, whose public parameters are enough. So `rdp_curve`
+and `dp_event` take a report. On the command line this is an option of `explain`, not a verb, and
+needs no votes. There are two forms:
 
-- A *Rényi curve*, as others state theirs (`disclosure.external`). It is the supremum over all votes
-  at each order, the one `data_independent` rests on where its method is `renyi`. Where that says
-  `gaussian-dp` or `pure-dp`, another route is sharper for these labels alone, and converting the
-  curve gives more than the report's ε.
+- A *Rényi curve*, like the curves that others state (`disclosure.external`). It is the supremum
+  over all votes at each order. If the method of `data_independent` is `renyi`, it rests on this
+  curve. If the method is `gaussian-dp` or `pure-dp`, that route is sharper for these labels alone,
+  and the converted curve gives more than the report's ε.
 - An *event* of Google's dp-accounting: the Gaussian route, one step of size μ (THEORY.md, 9.3),
   which an accountant with privacy loss distributions converts without loss.
 
-**Whose neighbours an event means.** Under `REPLACE_ONE`, `PLDAccountant` doubles the sensitivity of
-a `GaussianDpEvent`, as replacing a record is there to add one and remove one. Our μ is of a teacher
-that changes its votes already, whether one of its records came, went or was replaced. So the votes'
-Gaussians, exported as they are, would be charged twice over: 5.607 in place of 2.529 for the
-paper's MNIST parameters. The event here cannot be: with the Gaussian comes a mixture of Gaussians
-without any shift, which costs nothing and is refused under `REPLACE_ONE`. What is composed with it
-must mean the accountant's relation.
+**The neighbours of an event.** Under `REPLACE_ONE`, `PLDAccountant` doubles the sensitivity of a
+`GaussianDpEvent`, because there a replaced record is one added and one removed. Our μ is already
+that of a teacher that changes its votes, whether one of its records was added, removed or replaced.
+So plain Gaussians would be charged twice: 5.607 instead of 2.529 for the paper's MNIST parameters.
+The event here cannot be charged twice: beside the Gaussian it has a mixture of Gaussians without
+any shift, which costs nothing and is refused under `REPLACE_ONE`. Other events in the composition
+must have the accountant's relation.
 
-What a tested target, a composition or a fixed seed yields has no such guarantee and is refused.
+Tested targets, compositions and runs with a seed have no such guarantee and are refused.
 """
 
 from __future__ import annotations
@@ -53,29 +53,30 @@ _ORDERS: Final = (
 
 
 def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> Stated:
-    """The Rényi-DP cost of what was released, order by order, for an accountant of your own.
+    """Return the RDP cost of a release, order by order, for another accountant.
 
-    Use it where other mechanisms run on the same records and their costs are added up elsewhere, or
-    by `release` of other votes. It follows from public parameters, holds for all votes and may be
-    published; `to_json` is its file.
+    Use it if other mechanisms run on the same records and their costs are added elsewhere, or by
+    `release` for other votes. The curve follows from public parameters, holds for all votes and may
+    be published; `to_json` writes it as a file.
 
         >>> price = pate.quote("sample_votes/demo.parquet", max_queries=300)
         >>> pate.rdp_curve(price, orders=[2, 8]).rdp
         (0.099318, 0.417627)
 
     Args:
-        report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
-        orders: ascending orders > 1; some thirty from 1.1 to 512 if left out. Those at which a
-            sanitized value costs infinitely much are left out.
+            report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
+            orders: ascending orders > 1; about thirty from 1.1 to 512 if left out. Orders at which
+                a sanitized value has infinite cost are left out.
 
-    Returns:
-        Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to six
-        digits, for one teacher whose votes change in any way: whether a record of it is replaced,
-        added or removed. Of several rounds they hold if all were fixed beforehand.
+        Returns:
+            Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to
+            six digits. They hold for one teacher whose votes change in any way, whether one of its
+            records is replaced, added or removed. For several rounds they hold if all were fixed
+            beforehand.
 
-    Raises:
-        UsageError: nothing is promised whatever the votes, or it is no Rényi-DP that is.
-        ReportError: no report, or a damaged one.
+        Raises:
+            UsageError: the report promises nothing for all votes, or its promise is no Rényi-DP.
+            ReportError: there is no report, or it is damaged.
     """
     cost, covered = _released(report)
     wanted = check_orders(_ORDERS if orders is None else orders)
@@ -85,7 +86,7 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
     known = np.isfinite(rdp)
     if not known.any():
         raise UsageError("the sanitized epsilon has no Renyi cost at these orders; give lower ones")
-    # A bound at a larger order is one at a smaller; searches leave bounds of their own sharpness.
+    # A bound at a larger order also holds at a smaller one, and may be the sharper of the two.
     rdp = np.minimum.accumulate(rdp[known][::-1])[::-1]
     return Stated(
         Adjacency.REPLACE_ONE,
@@ -97,10 +98,10 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
 
 
 def dp_event(report: Described) -> Any:
-    """The labels of a report as one event of Google's dp-accounting, for its `PLDAccountant`.
+    """Return the labels of a report as one event of Google's dp-accounting, for `PLDAccountant`.
 
-    Use it where other mechanisms on the same records are composed with that library, which has to
-    be installed: pip install 'pate-cli[accounting]'. For its `RdpAccountant` take `rdp_curve`.
+    Use it if other mechanisms on the same records are composed with this library, which must be
+    installed: pip install 'pate-cli[accounting]'. For its `RdpAccountant` use `rdp_curve`.
 
         >>> price = pate.quote("sample_votes/demo.parquet", "gnmax", max_queries=300)
         >>> type(pate.dp_event(price)).__name__
@@ -142,10 +143,10 @@ def dp_event(report: Described) -> Any:
 
 
 def _released(report: Described) -> tuple[Cost, str]:
-    """Return the cost of what is released, and what that covers.
+    """Return the cost of the release, and a text on what it covers.
 
     Raises:
-        UsageError, ReportError: as for `rdp_curve`.
+        UsageError, ReportError: see `rdp_curve`.
     """
     read = read_report(report) if isinstance(report, str | PathLike) else report
     if isinstance(read, Quote):

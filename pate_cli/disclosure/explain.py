@@ -1,8 +1,8 @@
-"""A report in plain words: what is promised, to whom, on what it rests, what was not checked.
+"""A report in plain words: the promise, who is protected, the premises, and what is unchecked.
 
-Every sentence is made of numbers that were checked first (`disclosure.verification`). A report that
-does not hold gets one sentence that says so, and none of its own. A terminal, a notebook and a page
-of HTML show the same sentences.
+Every sentence is made from numbers that were checked first (`disclosure.verification`). A report
+that does not hold gets one sentence that says so, and none of its own sentences. A terminal, a
+notebook and an HTML page show the same sentences.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ class Section:
 
 @dataclass(frozen=True, repr=False)
 class Explanation(Result):
-    """The words of a report, in titled sections; as public as the report.
+    """A report in words, in titled sections; it is as public as the report.
 
-    `pate.explain` returns one. Print its sections, or save it as a page (.html), which somebody can
+    `pate.explain` returns one. Print its sections, or save it as a page (.html) that people can
     read, print and sign.
 
     Attributes:
         sections: titles with their sentences, in order.
-        promised: whether the report promises anything; if not, its page has nothing to sign.
+        promised: whether the report promises anything; if not, its page has no line to sign.
     """
 
     sections: tuple[Section, ...]
@@ -79,7 +79,7 @@ class Explanation(Result):
 
     @property
     def releasable(self) -> bool:
-        """True: it is made of a public report alone."""
+        """True, because it is made from a public report alone."""
         return True
 
     def to_dict(self) -> dict[str, Any]:
@@ -102,9 +102,10 @@ class Explanation(Result):
                 yield Line(text, hangs=True)
 
     def to_html(self) -> str:
-        """Return the page: one file without a script, and with lines to sign a promise on.
+        """Return the page: one file without scripts, with lines to sign if there is a promise.
 
-        It stands by itself, light and dark, on a phone and on paper; no text becomes markup.
+        It needs no other file, has light and dark colours, and fits a phone and paper; all texts
+        are escaped.
         """
         page = resources.files("pate_cli.disclosure").joinpath("page.html")
         return Template(page.read_text(encoding="utf-8")).substitute(
@@ -126,7 +127,7 @@ class Explanation(Result):
         return PAGE if _is_page(path) else super()._replaces(path)
 
     def headline(self) -> str:
-        """Return the promise, or that there is none."""
+        """Return the promise, or the sentence that there is none."""
         return self.sections[0].texts[0]
 
 
@@ -145,8 +146,9 @@ def explanation_of(report: Report, checks: Sequence[Check]) -> Explanation:
     """Return a report in words.
 
     Args:
-        report: written by anybody.
-        checks: what `checks_of` found of it. If one failed, nothing is said in the report's words.
+        report: a report of any author.
+        checks: the result of `checks_of`. If a check failed, none of the report's sentences is
+            used.
     """
     failed = [each.name for each in checks if each.outcome == FAILED and each.name != PROMISE]
     promised = report.claimed and not failed
@@ -219,7 +221,7 @@ def _done(report: Report) -> Iterator[str]:
 
 
 def _round(done: Settings, rows: str, who: str) -> str:
-    """Return what was asked, of how many votes and with what noise."""
+    """Return the sentence on what was asked, on how many votes and with which noise."""
     mechanism, prior, rule = done.mechanism, done.prior, done.rule
     noise = ", ".join(
         f"{name} {value:.12g}"

@@ -1,16 +1,16 @@
-"""Costs that others state of their mechanisms on the same records; all of it is public.
+"""Costs that others state for their mechanisms on the same records; all of them are public.
 
 A statement is a Rényi curve, `orders` and `rdp`, or an `epsilon` and a `delta`, with the
-`adjacency` it holds for. Whatever trained on the records, DP-SGD say, enters one total with the
-votes.
+`adjacency` for which it holds. So the cost of any other training on the records, for example by
+DP-SGD, adds to the total of the votes.
 
-Costs are turned into those for one record replaced, which is what moves one teacher's votes. A cost
-for one record added or removed, or replaced by a special one, is charged twice over, since a
-replacement is two such steps: an (ε, δ) becomes (2ε, (1 + e^ε)δ), a curve what
-`accounting.conversion` proves of two steps.
+Costs are converted to costs for one replaced record, because a replaced record changes one
+teacher's votes. If the statement is about one record that is added, removed or blanked, a
+replacement is charged as two such steps: an (ε, δ) becomes (2ε, (1 + e^ε)δ), and a curve becomes
+the bound of `accounting.conversion` for two steps.
 
-An (ε, δ) enters as the Rényi divergence of randomised response at ε, which is at most ε at every
-order, and its δ is added to the total's (accounting/THEORY.md, section 17).
+An (ε, δ) counts as the Rényi divergence of randomised response at ε, which is at most ε at every
+order. Its δ is added to the total's δ (THEORY.md, section 17).
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ _REFUSED: Final = Refusal(
 class Stated:
     """The cost of another mechanism on the same records, as its owner states it.
 
-    For `release`, which adds it to one total. Where the Rényi curve is known, of DP-SGD say, state
-    that: an (ε, δ) made of it adds up to more as a rule.
+    Give it to `release`, which adds it to one total. If the Rényi curve is known, for example of
+    DP-SGD, state the curve: an (ε, δ) made from it usually adds up to more.
 
         >>> given = {"order": 8, "release": "none", "seed": 1}
         >>> labelled = pate.aggregate("sample_votes/demo.parquet", max_queries=100, **given)
@@ -72,18 +72,18 @@ class Stated:
         1.7801
 
     Attributes:
-        adjacency: which sets of records the numbers compare: `replace-one`, `add-or-remove-one` or
-            `replace-special`.
-        name: what it is called beside others, as a rule that of its file.
-        covers: what it is, in its owner's words; they go into the report.
-        least_delta: no δ below it is to be made of its curve, in [0, 1).
-        orders: of a curve, Rényi orders > 1, ascending, [orders].
-        rdp: of a curve, the cost at each, [orders], nats.
-        epsilon, delta: of a pair, ε ≥ 0 in nats and 0 ≤ δ < 1.
+            adjacency: which sets of records the numbers compare: `replace-one`, `add-or-remove-one`
+                or `replace-special`.
+            name: its name beside other statements, usually that of its file.
+            covers: its description in its owner's words, which the report quotes.
+            least_delta: the smallest δ for which its curve may be used, in [0, 1).
+            orders: for a curve, Rényi orders > 1, ascending, [orders].
+            rdp: for a curve, the cost at each order, [orders], nats.
+            epsilon, delta: for a pair, ε ≥ 0 in nats and 0 ≤ δ < 1.
 
-    Raises:
-        LedgerError: neither a curve nor a pair, or both.
-        ParameterError: a number out of range, or a pair that says nothing of a replacement.
+        Raises:
+            LedgerError: there is neither a curve nor a pair, or both.
+            ParameterError: a number is out of range, or the pair gives no bound for a replacement.
     """
 
     adjacency: Adjacency
@@ -113,19 +113,19 @@ class Stated:
 
     @property
     def twice(self) -> bool:
-        """True where replacing a record is two steps of its adjacency."""
+        """Whether a replaced record is two steps of its adjacency."""
         return self.adjacency is not Adjacency.REPLACE_ONE
 
     @cached_property
     def curve(self) -> RdpCurve | None:
-        """The curve for its own adjacency; None of a pair."""
+        """The curve for its own adjacency; None for a pair."""
         if self.orders is None or self.rdp is None:
             return None
         return RdpCurve(np.array(self.orders), np.array(self.rdp))
 
     @property
     def pair(self) -> tuple[float, float]:
-        """(ε, δ) for one record replaced; of a curve (∞, 0)."""
+        """(ε, δ) for one replaced record; for a curve (∞, 0)."""
         epsilon, delta = self.epsilon, self.delta
         if epsilon is None or delta is None:
             return math.inf, 0.0
@@ -136,15 +136,17 @@ class Stated:
 
     @property
     def highest(self) -> float:
-        """The order beyond which nothing is known; about half of a curve's where steps are two."""
+        """The largest order with a bound; about half of the curve's if a replacement is two
+        steps.
+        """
         if self.curve is None:
             return math.inf
         return self.curve.highest_of_two if self.twice else self.curve.highest
 
     def rdp_at(self, orders: Floats) -> Floats:
-        """Return the RDP cost for one record replaced, but for δ of a pair, [orders], nats.
+        """Return the RDP cost for one replaced record without the δ of a pair, [orders], nats.
 
-        Between its orders a curve is joined by its lower hull; beyond the highest it is infinite.
+        Between its orders a curve is its lower hull; beyond the largest order the cost is infinite.
         """
         if self.curve is not None:
             return self.curve.of_two(orders) if self.twice else self.curve.at(orders)
@@ -155,24 +157,24 @@ class Stated:
 
     @property
     def digest(self) -> str:
-        """32 hexadecimal digits that follow from what is stated, whatever it is called."""
+        """32 hexadecimal digits that follow from the statement without its name."""
         plain = json.dumps(encoded(replace(self, name=None)), sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:32]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what a file of it holds."""
+        """Return the content of its file."""
         return {**_FILE, **encoded(self)}
 
     def to_json(self) -> str:
-        """Return the file, which `read` reads; public."""
+        """Return the text of the file that `read` reads; public."""
         return json.dumps(self.to_dict(), indent=2, allow_nan=False) + "\n"
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Self:
-        """Return what a JSON file states.
+        """Return the statement in a JSON file.
 
         Raises:
-            LedgerError: no such file, or one that states no cost that could be charged.
+            LedgerError: there is no such file, or it states no cost that could be charged.
         """
         with reading(path, "an external cost") as file:
             data = parsed(file.read(_LARGEST_FILE + 1), _REFUSED, most=_LARGEST_FILE)
@@ -188,19 +190,20 @@ class Stated:
 
 
 Other: TypeAlias = Stated | str | PathLike[str]
-"""What another mechanism costs, or a file that states it."""
+"""The cost of another mechanism, or a file that states it."""
 
 
 def stated_rdp(parts: Iterable[Stated], orders: Floats) -> Floats:
-    """Return the RDP cost of all parts, but for δ's of pairs, [orders], nats.
+    """Return the RDP cost of all parts without the δ's of pairs, [orders], nats.
 
-    Mechanisms with independent noise add up at every order; it is infinite beyond the highest.
+    Costs of mechanisms with independent noise add up at every order; beyond the largest order the
+    sum is infinite.
     """
     return sum((part.rdp_at(orders) for part in parts), np.zeros(len(orders)))
 
 
 def refuse_short(given: Iterable[Stated], order: float) -> None:
-    """LedgerError for a curve that ends before the order at which it is to be charged."""
+    """Raise LedgerError for a curve that ends before the order at which it is charged."""
     for part in given:
         if not math.isfinite(part.rdp_at(np.array([order]))[0]):
             raise LedgerError(

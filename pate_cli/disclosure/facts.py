@@ -1,7 +1,7 @@
 """`report_of` computes a report from its facts, and `quote_of` a quote; nothing else writes one.
 
-So whoever holds a report can have it computed again from the facts that it states, and compare
-every other field; `verify` does. A quote says beforehand what the report of a run would say.
+So whoever has a report can compute it again from its facts and compare every other field, as
+`verify` does. A quote is what the report of a run would say, before the run.
 """
 
 from __future__ import annotations
@@ -47,22 +47,24 @@ def run_facts(done: Round, **came: Any) -> ReportFacts:
     """Return the facts of one run by itself.
 
     Args:
-        done: what it was told, and what was answered.
-        **came: other fields of `ReportFacts`: `passed` of a test, `sanitized` of a draw.
+        done: the settings of the run, and the number of answers. **came: other fields of
+            `ReportFacts`: `passed` after a test, `sanitized` after a draw.
     """
     return ReportFacts(rounds=(stated(done),), **came)
 
 
 def stated(done: Round) -> Round:
-    """Return a round as reports have it: without its name, or a plan that drew nothing."""
+    """Return a round as reports contain it: without its name, and without a plan that draws
+    nothing.
+    """
     return Round.of(done.published, answers=done.answers)
 
 
 def run_of(facts: ReportFacts) -> Run:
-    """Return the run that a report is of, as a record has it: of one round, or a draw from ledgers.
+    """Return the run of a report, as a record contains it: one round, or a draw from ledgers.
 
     Raises:
-        ReportError: it is of several rounds, and nothing was drawn of them.
+        ReportError: the report is of several rounds, and nothing was drawn from them.
     """
     plan = facts.sanitizer
     came: dict[str, Any]
@@ -85,12 +87,12 @@ def group_guarantees(
 ) -> tuple[GroupGuarantee, ...]:
     """Return the ε of every group of teachers: the headline, or its own worst case if smaller.
 
-    A record of group g moves at most K_g votes: what was spent is priced again for so many, the
-    draws and external parts in full (accounting/THEORY.md, section 15).
+    A record of group g changes at most K_g votes. So the cost of the labels is computed again for
+    K_g votes; draws and external parts count in full (THEORY.md, section 15).
 
     Args:
-        groups: of the teachers.
-        cost: of everything; None where the headline is not a worst case.
+        groups: the groups of the teachers.
+        cost: the cost of everything; None if the headline is not a worst case.
         epsilon, delta: the headline.
     """
     own = dict.fromkeys((group.votes_per_record for group in groups), epsilon)
@@ -103,11 +105,11 @@ def group_guarantees(
 
 
 def report_of(facts: ReportFacts) -> Report:
-    """Return the report that follows from facts, every number and sentence of it.
+    """Return the report that follows from facts, with every number and sentence.
 
     Raises:
         LedgerError: there is no round.
-        ReportError: facts that contradict each other.
+        ReportError: the facts contradict each other.
     """
     if not facts.rounds:
         raise LedgerError("there is no round whose cost could be told; give a ledger of a run")
@@ -154,7 +156,9 @@ def report_of(facts: ReportFacts) -> Report:
 
 
 def textbook_steps(rounds: Sequence[Settings]) -> list[Step]:
-    """Return all steps as a textbook composes them: of a session those it answers in any case."""
+    """Return all steps as a textbook composes them; of a session, the queries it answers
+    for sure.
+    """
     return [
         step
         for done in rounds
@@ -169,7 +173,9 @@ def _crosscheck(rounds: Sequence[Settings], delta: float) -> Textbook:
 
 
 def _unsettled(facts: ReportFacts) -> Iterator[str]:
-    """Yield the words for why nothing can be promised; sentences.ini has a gap-… of each."""
+    """Yield the reasons why nothing can be promised; sentences.ini has a sentence gap-… for
+    each.
+    """
     yield from (fact for fact in PublicFact if any(fact in done.read_off for done in facts.rounds))
     if not facts.recorded:
         yield "draws"
@@ -178,10 +184,10 @@ def _unsettled(facts: ReportFacts) -> Iterator[str]:
 
 
 def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
-    """Return the ε that a report opens with, and its kind.
+    """Return the headline ε of a report, and its kind.
 
-    It is the total of all runs, the target of labels that were tested, what their refusal costs,
-    or the smaller of the worst case and the sanitized ε.
+    It is the total of all runs, the target of labels that passed their test, the cost of a failed
+    test, or the smaller of the worst case and the sanitized ε.
     """
     target, plan, drawn = facts.target, facts.plan, facts.sanitized
     if facts.total and facts.spent is not None:
@@ -194,7 +200,7 @@ def _head(facts: ReportFacts, public: DataIndependent) -> tuple[float, str]:
 
 
 def _contradictions(facts: ReportFacts) -> Iterator[str]:
-    """Yield what no run and no release could state together."""
+    """Yield statements that no run and no release could make together."""
     rounds, spent = facts.rounds, facts.spent
     if facts.total:
         runs = () if spent is None else spent.runs
@@ -227,7 +233,7 @@ def _contradictions(facts: ReportFacts) -> Iterator[str]:
 
 
 def answer_faults(done: Round) -> Iterator[str]:
-    """Yield why labels that left are not all that a mechanism gives, where it answers all."""
+    """Yield a fault if a mechanism that answers all queries has answered fewer."""
     if done.aggregator.answers_all and done.answers != done.max_answers:
         name = done.aggregator.name
         yield f"{name} answers all of {done.max_answers} queries, not {done.answers}"
@@ -235,18 +241,18 @@ def answer_faults(done: Round) -> Iterator[str]:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Quote(Result):
-    """Worst case of a run, before anything is spent; public.
+    """The worst case of a run, before anything is spent; public.
 
     Attributes:
-        settings: what the run would be told; the file has their fields as its own.
-        epsilon: ε of everything that would be released, nats: the target where labels are tested.
-        delta, sound, queries, max_answers, groups, data_independent, crosscheck: as in `Report`.
-        threshold: T of a mechanism that derives it.
-        chances: how likely made-up ensembles of this shape would pass a release test: their mean,
-            and the worst and the best with what they are like; None where nothing is tested.
-        expected: answers, agreement with the plurality and pass probability of made-up teachers
-            who are right as often as the middle of the range; None where nothing is tested.
-        warnings: what to know before the run.
+        settings: the settings of the run; the file has their fields as its own.
+        epsilon: ε of everything that would be released, nats; the target if labels are tested.
+            delta, sound, queries, max_answers, groups, data_independent, crosscheck: see `Report`.
+        threshold: T, if the mechanism derives it.
+        chances: probabilities that made-up teachers of this shape pass the release test: the mean,
+            the worst and the best, with their descriptions; None without a test.
+        expected: answers, agreement with the plurality and pass probability for made-up teachers
+            who are right as often as the middle of the range; None without a test.
+        warnings: warnings before the run.
     """
 
     settings: Settings
@@ -273,17 +279,17 @@ class Quote(Result):
         return {"schema_version": SCHEMA_VERSION, "dry_run": True} | settings | found
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row: what is asked, and what it costs."""
+        """Return one row: the number of queries, and their cost."""
         names = ("queries", "max_answers", "epsilon")
         return {name: np.array([getattr(self, name)]) for name in names}
 
     @property
     def releasable(self) -> bool:
-        """True: it is made of public numbers alone."""
+        """True, because it is made from public numbers alone."""
         return True
 
     def said(self) -> Said:
-        """Return what would be asked, what it would cost and what may be expected, by title."""
+        """Return the queries, the cost and the forecast of the run, by title."""
         return [Pairs([*self._rows()])]
 
     def _rows(self) -> Iterator[tuple[str, str]]:
@@ -317,7 +323,9 @@ class Quote(Result):
 
 
 def quote_of(settings: Settings) -> Quote:
-    """Return what the report of a run would say if its labels passed and all were answered."""
+    """Return what the report of a run would say if its labels passed and all queries were
+    answered.
+    """
     done = Round.of(settings, answers=settings.max_answers)
     report = report_of(run_facts(done, passed=None if settings.tested is None else True))
     mechanism = settings.aggregator

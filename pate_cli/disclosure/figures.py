@@ -1,4 +1,4 @@
-"""Numbers in words: rounded up, and what an (ε, δ) is worth to somebody who guesses."""
+"""Numbers in words: rounded up, and explained by the success of somebody who guesses."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pate_cli.core.words import CEILING
 
 _EXACT: Final = Context(prec=40)
 _CENT: Final = Decimal("0.01")
-# Our own words for an ε up to so many nats: a matter of opinion, and said to be.
+# Our own words for ε up to these numbers of nats: an opinion, and the pages say so.
 _SCALE: Final = ((1.0, "strong"), (5.0, "usable"), (CEILING, "weak"), (math.inf, "hardly any"))
 
 
 def shown(value: float | None) -> str:
-    """Return a number in at most six significant digits; `–` for None, which nobody knows."""
+    """Return a number in at most six significant digits; `–` for None, an unknown number."""
     if value is None:
         return "–"
     return f"{significant_up(Decimal(repr(float(value)))):g}" if value < math.inf else "unbounded"
@@ -29,14 +29,14 @@ def nats(epsilon: float) -> str:
 
 
 def pair(epsilon: float, delta: float) -> str:
-    """Return an (ε, δ) as summaries and messages have it."""
+    """Return an (ε, δ) in the form that summaries and messages use."""
     return f"epsilon {nats(epsilon)} at delta {shown(delta)}"
 
 
 def in_a_thousand(epsilon: float, delta: float) -> str | None:
-    """Return 1000·(e^ε/1000 + δ): how often what happens 1 time in 1,000 happens at most.
+    """Return 1000·(e^ε/1000 + δ), the bound for an event that happens 1 time in 1,000.
 
-    None if that is 1,000 times or more.
+    None if the bound is 1,000 times or more.
     """
     if epsilon > CEILING:
         return None
@@ -45,16 +45,16 @@ def in_a_thousand(epsilon: float, delta: float) -> str | None:
 
 
 def best_guess(epsilon: float, delta: float) -> float:
-    """Return the largest chance to guess, from even odds, whether a training record was used.
+    """Return the largest probability of guessing, 50:50 beforehand, whether a record was used.
 
     (e^ε + δ)/(1 + e^ε): Kairouz, Oh and Viswanath (2015), Theorem 2.1.
 
     Args:
         epsilon: ε ≥ 0, nats; infinity allowed.
-        delta: δ ≥ 0; from 1 on nothing is promised.
+        delta: δ ≥ 0; with δ ≥ 1 nothing is promised.
 
     Raises:
-        ParameterError: a number out of range.
+        ParameterError: a number is out of range.
     """
     if not (epsilon >= 0.0 and delta >= 0.0):
         raise ParameterError(f"epsilon and delta must be at least 0, got {epsilon} and {delta}")
@@ -68,15 +68,15 @@ def scale_word(epsilon: float) -> str:
 
 
 def verdict(epsilon: float, delta: float, kind: str = "worst-case") -> str:
-    """Return what an (ε, δ) is worth: a word that is our opinion, and a bound that is none.
+    """Return the meaning of an (ε, δ): a word, which is our opinion, and a bound, which is not.
 
     Args:
         epsilon: ε ≥ 0, nats; infinity allowed.
         delta: δ ≥ 0.
-        kind: where ε comes from, as `Report.epsilon_kind` says. A refusal bounds whoever sees it.
-            A sanitized bound speaks of what is released together with an ε no larger, of chance a:
-            a guess is then right with chance (e^ε a + δ)/(1 + e^ε) at most, by the statement
-            released-epsilon with either file first.
+        kind: the kind of ε, as in `Report.epsilon_kind`. A refusal is bounded for whoever sees it.
+            A sanitized bound is about releases whose ε is no larger than this one. If such a
+            release has probability a, a guess is right with it with probability at most (e^ε a +
+            δ)/(1 + e^ε), by the statement released-epsilon with either file first.
     """
     percent = math.ceil(1e3 * best_guess(epsilon, delta) * (1.0 + 1e-15)) / 10.0
     right = f"at most {percent:.1f}%" if percent < 100.0 else "up to 100%"

@@ -1,7 +1,7 @@
 """The guarantee in words: who is protected, what is promised, and which readings of ε are true.
 
-All sentences of a report follow from its facts and numbers, both when it is written and when it is
-read: nobody can put other words to the same numbers. They stand in sentences.ini.
+All sentences of a report follow from its facts and numbers, when it is written and when it is read.
+So nobody can put other sentences beside the same numbers. The sentences are in sentences.ini.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _SENTENCES: Final = {
     for name, text in texts.items()
 }
 _OVERRULED: Final = 0.9
-# Good settings may leave three unanimous queries of four without an answer, but not nearly all.
+# Good settings may answer only one unanimous query in four, but not almost none.
 _ANSWERED: Final = 0.1
 
 
 def sentence(name: str, **told: Any) -> str:
-    """Return the sentence of this name in sentences.ini, with what is told in its braces."""
+    """Return the sentence with this name in sentences.ini, its braces filled with values."""
     return _SENTENCES[name].format(**told)
 
 
@@ -40,11 +40,11 @@ def sentence(name: str, **told: Any) -> str:
 
 
 def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
-    """Return who is protected: in what two neighbouring vote files differ.
+    """Return who is protected: how two neighbouring vote files may differ.
 
     Args:
         rounds: one or more rounds of the same teachers.
-        external: whether external parts are in the total; they protect single records.
+        external: whether the total includes external parts, which protect single records.
     """
     first, public = rounds[0], ["the queries"]
     if any(each.label_set is not None for each in rounds):
@@ -74,13 +74,13 @@ def teachers_reached(facts: ReportFacts) -> int:
     first = facts.rounds[0]
     if first.groups:
         return max(group.teachers_per_record for group in first.groups)
-    # Votes that move together are those of one teacher.
+    # Votes that move together are votes of one teacher.
     mechanism = first.aggregator
     return 1 if mechanism.votes_together else mechanism.teachers_per_record
 
 
 def by_record(facts: ReportFacts) -> bool:
-    """Return whether one training record is protected, and not all that one teacher has seen."""
+    """Return whether single training records are protected, and not all data of one teacher."""
     return bool(facts.external) or teachers_reached(facts) > 1
 
 
@@ -101,7 +101,7 @@ def worded(report: Report) -> Report:
 
 
 def covers(facts: ReportFacts) -> str:
-    """Return all that the headline ε accounts for."""
+    """Return everything that the headline ε accounts for."""
     if facts.passed is not None:
         return sentence("covers-passed" if facts.passed else "covers-refused")
     own = int(facts.plan is not None)
@@ -115,17 +115,17 @@ def covers(facts: ReportFacts) -> str:
 
 
 def premise_of(facts: ReportFacts) -> str:
-    """Return what the worst case of a report rests on, to end a sentence with; "" if on nothing.
+    """Return the premise of the worst case of a report, to end a sentence with; "" without one.
 
-    With several parts, a later one may have been shaped by the labels of an earlier one.
+    If there are several parts, the labels of an earlier part may have shaped a later one.
     """
     return f", {sentence('fixed')}" if len(facts.rounds) + len(facts.external) > 1 else ""
 
 
 def promise(report: Report) -> str:
-    """Return the headline (ε, δ) of a report with what it is, and what it rests on."""
+    """Return the headline (ε, δ) of a report with its kind and its premise."""
     kind, said = report.epsilon_kind, pair(report.epsilon, report.delta)
-    if report.passed is not None:  # a target as it was stated
+    if report.passed is not None:  # a target, in the digits in which it was stated
         said = f"epsilon {shown(report.epsilon)} at delta {shown(report.delta)}"
     if not report.claimed:
         return sentence("kind-none", said=said)
@@ -134,7 +134,7 @@ def promise(report: Report) -> str:
 
 
 def everything(report: Report) -> tuple[float, float, str]:
-    """Return (ε, δ) and the kind of ε: of all runs together where that is claimed, or of this."""
+    """Return (ε, δ) and the kind of ε: the total of all runs if it is claimed, or this report's."""
     spent = report.spent
     if spent is not None and spent.count > 1 and report.claims(TOTAL):
         return spent.epsilon, spent.delta, TOTAL
@@ -162,7 +162,7 @@ def _summary(report: Report) -> str:
 
 
 def _statements(report: Report) -> Iterator[Statement]:
-    """Yield the readings of the numbers, and which of them hold."""
+    """Yield the statements about the numbers, and whether each of them holds."""
     tested, spent = report.passed is not None, report.spent
     names = {
         "all-votes": True,
@@ -199,15 +199,15 @@ def summary_of(
     records: Sequence[str] = (),
     rows: int | None = None,
 ) -> Pairs:
-    """Return what was released, what it is worth, and what to do with the files.
+    """Return what was released, the meaning of ε, and what to do with the files.
 
     Args:
-        report: what was released.
-        publish: files to publish, as a person named them.
+        report: the report of the release.
+        publish: files to publish, as the user named them.
         secret: files to keep secret.
-        check: files that `pate verify` takes.
-        records: files that tell of all runs.
-        rows: how many rows the votes have, if that is known.
+        check: the files for `pate verify`.
+        records: files that contain all runs.
+        rows: the number of rows of the votes, if it is known.
     """
     found = [*_released(report, rows)]
     found.append(("publish" if report.claimed else "written", ", ".join(publish)))
@@ -222,7 +222,7 @@ def summary_of(
 
 
 def not_asked(report: Report, rows: int) -> str | None:
-    """Say how many of the rows of the votes were not asked; None where all were."""
+    """Return how many of the rows of the votes were not asked; None if all were asked."""
     left = rows - report.queries
     if left <= 0:
         return None
@@ -255,7 +255,7 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
 
 
 def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
-    """Yield what ε presupposes of priors, if there are any, for a summary."""
+    """Yield the premises about priors, if there are any, for a summary."""
     priors = [done.prior for done in rounds if done.prior is not None]
     weights = {prior.weight for prior in priors}
     if priors:
@@ -269,7 +269,7 @@ def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    """Yield what a reader should know: gaps, labels that are useless, an ε or δ that is none."""
+    """Yield warnings for the reader: gaps, useless labels, and numbers that promise nothing."""
     yield from (sentence(f"gap-{word}") for word in report.unsettled)
     if report.plan is not None and report.analysis == "paper":
         yield sentence("paper")
@@ -280,13 +280,13 @@ def _warnings(report: Report) -> Iterator[str]:
 
 
 def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
-    """Yield warnings about settings that make labels useless or δ no promise; all are public.
+    """Yield warnings about settings that make labels useless or δ too large; all are public.
 
-    A query on which all votes agree is the best there is. Labels count as noise if even its label
-    is nearer to a guess among the classes than to certainty, and as guesses of the prior if
-    teachers who all agree are unlikely to overrule it.
+    A query on which all votes agree is the best possible query. Labels count as noise if even the
+    label of such a query is closer to a random guess than to certainty. Labels count as guesses of
+    the prior if even teachers who all agree are unlikely to overrule it.
     """
-    # Where teachers count differently, `teachers` are votes.
+    # If teachers count differently, `teachers` is a number of votes.
     votes, classes, weight = mechanism.teachers, mechanism.classes, mechanism.prior_weight
     every = f"{mechanism.most_votes} votes" + (f" ({weight} of the prior)" if weight else "")
     answered, right = mechanism.unanimous()
@@ -298,7 +298,7 @@ def cautions(mechanism: Mechanism, delta: float) -> Iterator[str]:
     if not certain:
         yield sentence("noise", votes=every, right=right, guess=1.0 / classes)
     confirmed, overruled = mechanism.overruled() if weight else (1.0, 1.0)
-    # The teachers' own noise is told above.
+    # The warning about the teachers' own noise comes first.
     silenced, outvoted = reached and confirmed < _ANSWERED, certain and overruled < _OVERRULED
     if weight > votes or silenced or outvoted:
         chances = {"confirmed": confirmed, "overruled": overruled}

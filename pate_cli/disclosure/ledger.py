@@ -1,8 +1,8 @@
-"""The ledger: what runs have spent on the votes they saw; and the only door out of it.
+"""The ledger: the cost of runs on the votes that they saw, and the only way out of it.
 
-The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, and publishing
-them would itself cost privacy. `sanitized_epsilon` is the only way from a ledger to a number fit
-for publishing. Ledgers of rounds add up: `+` is commutative and associative.
+The ledger is SECRET. Its Rényi costs and sensitivities are functions of the votes, so publishing
+them would cost privacy. `sanitized_epsilon` is the only way from a ledger to a number that may be
+published. Ledgers of rounds are added by `+`, which is commutative and associative.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ _LEDGER: Final = Form("pate-ledger", "ledger", version=1)
 
 @dataclass(frozen=True, kw_only=True)
 class Round(Settings):
-    """Settings of one run, and what came of it; public but for its name, which a ledger keeps.
+    """Settings of one run, and the number of its answers; public except for the name.
 
     Attributes:
         answers: how many labels were released.
-        id: random name of the run, so that no run is charged twice or forgotten; in reports empty.
+        id: random name of the run, so that no run is charged twice or forgotten; empty in reports.
     """
 
     answers: int
@@ -54,10 +54,10 @@ class Round(Settings):
 class Ledger(Result):
     """Costs of one or several rounds of labels on these votes, kept to be composed. SECRET.
 
-    Keep it where there is to be another round on the same teachers, or where ε is published later:
-    `aggregate(..., keep_ledger=True)`, or `release="none"`, returns it, and `release` turns one or
-    several into one report. It holds Rényi costs and local sensitivities per order, and the public
-    facts of every round. Rounds to be added up need the same `order`.
+    Keep it if there will be another round on the same teachers, or if ε is published later.
+    `aggregate(..., keep_ledger=True)` and `release="none"` return it, and `release` turns one or
+    several ledgers into one report. It contains Rényi costs and local sensitivities per order, and
+    the public facts of every round. Rounds can be added only if they have the same `order`.
 
         >>> given = {"order": 8, "release": "none"}
         >>> first = pate.aggregate("sample_votes/demo.parquet", max_queries=100, seed=1, **given)
@@ -69,12 +69,13 @@ class Ledger(Result):
         <Ledger: 1 round(s), tight analysis at order 8; SECRET>
 
     Attributes:
-        rounds: one entry a run, sorted by id; all of one analysis, one δ and alike neighbours.
+        rounds: one entry per run, sorted by id; all have one analysis, one δ and the same
+            neighbours.
         orders: Rényi orders, [orders].
         rdp: total cost at each order, [orders], nats.
-        ceiling: a bound on LS_d for every d that no vote can change, [orders], nats.
-        sensitivity: LS_d of that cost at each order and distance d < D0, [orders, D0], nats.
-        records: files of the records that the rounds are in.
+        ceiling: a data-independent bound on LS_d for every d, [orders], nats.
+        sensitivity: LS_d of the total cost at each order and distance d < D0, [orders, D0], nats.
+        records: files of the records that contain the rounds.
     """
 
     rounds: tuple[Round, ...]
@@ -99,23 +100,24 @@ class Ledger(Result):
 
     @property
     def analysis(self) -> str:
-        """How the rounds are charged: `tight` or `paper`."""
+        """The analysis that gave the costs: `tight` or `paper`."""
         return self.rounds[0].analysis
 
     @property
     def delta(self) -> float:
-        """δ that the rounds were run for, in (0, 1)."""
+        """δ of the rounds, in (0, 1)."""
         return self.rounds[0].delta
 
     def __add__(self, other: Ledger) -> Ledger:
         """Return the ledger of both: costs and sensitivities add at each order.
 
-        With charges that depend on the votes and rounds chosen on earlier labels the sum is an
-        ex-post bound at one order fixed beforehand (accounting/THEORY.md, section 4), not RDP.
+        The charges depend on the votes, and later rounds may be chosen after seeing earlier labels.
+        So the sum is an ex-post bound at one order that was fixed beforehand (THEORY.md, section
+        4), and no RDP cost.
 
         Raises:
-            LedgerError: different analyses, deltas, orders, teachers per record or groups, or a
-                round in both.
+            LedgerError: analyses, deltas, orders, teachers per record or groups differ, or a round
+                is in both.
         """
         if not np.array_equal(self.orders, other.orders):
             mine, theirs = self.orders.tolist(), other.orders.tolist()
@@ -134,18 +136,20 @@ class Ledger(Result):
         )
 
     def _extended(self, distances: int) -> Floats:
-        """Return sensitivities at more distances; past its own, a ledger knows its ceiling."""
+        """Return sensitivities at more distances; beyond its own, a ledger knows only its
+        ceiling.
+        """
         missing = distances - self.sensitivity.shape[1]
         return np.hstack([self.sensitivity, np.repeat(self.ceiling[:, None], missing, axis=1)])
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """Every sanitized value that the rounds themselves published."""
+        """Return every sanitized value that the rounds themselves published."""
         plans = (done.sanitizer for done in self.rounds)
         return tuple(draw for plan in plans if plan is not None for draw in plan.draws)
 
     def row(self, order: float) -> int:
-        """Return the index of an order in the ledger.
+        """Return the place of an order in the ledger.
 
         Raises:
             LedgerError: the order was not charged.
@@ -165,32 +169,34 @@ class Ledger(Result):
         return _LEDGER.text(self)
 
     def columns(self) -> dict[str, Floats]:
-        """Return a row an order: its RDP cost, and the bound on its sensitivity, nats."""
+        """Return one row per order: its RDP cost, and the bound on its sensitivity, nats."""
         return {"order": self.orders, "rdp": self.rdp, "ceiling": self.ceiling}
 
     def headline(self) -> str:
-        """Return how many rounds there are, and at which orders they are charged."""
+        """Return the number of rounds, and the orders at which they are charged."""
         held = ", ".join(f"{order:g}" for order in self.orders)
         return f"{len(self.rounds)} round(s), {self.analysis} analysis at order {held}"
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> Ledger:
-        """Return the ledger in a file; LedgerError, naming the file, where there is none."""
+        """Return the ledger in a file; LedgerError, with the file's name, if there is none."""
         with reading(path, "one of the ledgers") as file:
             return cls.from_json(file.read(LARGEST + 1))
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Ledger:
-        """Return the ledger that the text of a file states.
+        """Return the ledger in the text of a file.
 
         Raises:
-            LedgerError: truncated, foreign, damaged, or of another version of the schema.
+            LedgerError: the text is truncated, damaged, no ledger, or of another schema version.
         """
         return _LEDGER.read(cls, text)
 
 
 def check_alike(rounds: Sequence[Round]) -> None:
-    """LedgerError where rounds differ in their analysis or δ, or in what one record may train."""
+    """Raise LedgerError if rounds differ in analysis, δ, or the teachers that a record may
+    train.
+    """
     for what in ("analysis", "delta"):
         held = sorted({getattr(done, what) for done in rounds})
         if len(held) > 1:
@@ -201,8 +207,8 @@ def check_alike(rounds: Sequence[Round]) -> None:
 
 
 def check_neighbours(runs: Iterable[Settings]) -> None:
-    """LedgerError where some runs protect others than the rest do: they have no total."""
-    # What one record costs at k teachers says nothing of what it costs at another k.
+    """Raise LedgerError if some runs protect other neighbours than the rest: they have no total."""
+    # The cost of one record at k teachers says nothing about its cost at another k.
     if len({run.protected for run in runs}) > 1:
         raise LedgerError(
             "runs charged for other `teachers_per_record` or `groups` have no common neighbours. "
@@ -218,22 +224,22 @@ def sanitized_epsilon(
     earlier: Sequence[ReleasePlan] = (),
     external: Sequence[Stated] = (),
 ) -> float:
-    """Spend the sanitizing noise once; return the ε that may be published, rounded up, nats.
+    """Draw the sanitizing noise once; return the ε that may be published, rounded up, nats.
 
-    It is f + SS_β·(κ + σN) at the plan's order (accounting.sensitivity), converted to ε. Call it
-    once for every draw that is charged: whoever draws twice and keeps one publishes more than was
-    paid for.
+    The value is f + SS_β·(κ + σN) at the plan's order (accounting.sensitivity), converted to ε.
+    Call it once for every draw that is charged: whoever draws twice and keeps one value publishes
+    more than the charge covers.
 
     Args:
-        ledger: what was spent, over all rounds.
-        plan: fixed before any vote was seen, and never from the ledger's own numbers.
-        noise: the source of the one draw.
-        earlier: draws that were made from these rounds before; their cost is added.
-        external: other mechanisms on the same records. Their cost is public: it is added after the
-            draw, whose noise hides the votes' alone.
+        ledger: the costs, over all rounds.
+        plan: fixed before any vote was read, and never chosen from the ledger's own numbers.
+        noise: the source of the draw.
+        earlier: earlier draws from these rounds; their cost is added.
+        external: other mechanisms on the same records. Their cost is public, so it is added after
+            the draw, whose noise hides only the votes.
 
     Raises:
-        LedgerError: the plan's order was not charged.
+        LedgerError: the ledger has no cost at the plan's order.
     """
     row, order = ledger.row(plan.order), np.array([plan.order])
     smooth = smooth_sensitivity(

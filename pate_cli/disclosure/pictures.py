@@ -1,10 +1,10 @@
-"""Pictures, for those who installed the extra `plot`: what votes cost, and what may be expected.
+"""Pictures, for users who installed the extra `plot`: the cost of votes, and forecasts.
 
-Each `draw_…` takes a result and, if wanted, matplotlib Axes, and returns the Axes. A picture drawn
-from private votes is SECRET and says so in its title. Colours are Okabe and Ito's, which
+Each `draw_…` takes a result and, if wanted, matplotlib Axes, and returns the Axes. A picture of
+private votes is SECRET and says so in its title. The colours are Okabe and Ito's, which
 colour-blind readers can tell apart; line styles, markers and shades differ as well, so that a print
-in grey will do. The same picture is the same file: fonts are matplotlib's own, and no date goes
-into it.
+in grey is readable. Equal pictures are equal files: fonts are matplotlib's own, and files contain
+no date.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _STYLE: Final = {
     "svg.hashsalt": "pate",
 }
 _PALE, _BLUE, _GREEN, _VERMILION, _BLACK = "#BFDDEE", "#0072B2", "#009E73", "#D55E00", "#000000"
-# What would tell when, and by what, a picture was drawn.
+# The metadata that would tell when, and by which program, a picture was drawn.
 _STAMPS: Final[Mapping[str, Mapping[str, None]]] = {
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     "png": {"Software": None},
@@ -51,10 +51,10 @@ _Given = ParamSpec("_Given")
 
 
 def _matplotlib() -> Any:
-    """The matplotlib module; it is an extra, so that the tool itself stays small.
+    """Return the matplotlib module, which is optional so that pate itself stays small.
 
     Raises:
-        UsageError: it is not installed.
+        UsageError: matplotlib is not installed.
     """
     try:
         importlib.import_module("matplotlib.figure")
@@ -66,10 +66,10 @@ def _matplotlib() -> Any:
 
 
 def check_plot(path: str | os.PathLike[str]) -> str:
-    """Return `pdf`, `png` or `svg` by the suffix; asked before any work, lest it be in vain.
+    """Return `pdf`, `png` or `svg` by the suffix; called before any work, which could be in vain.
 
     Raises:
-        UsageError: another suffix, or matplotlib is not installed.
+        UsageError: the suffix is another one, or matplotlib is not installed.
     """
     suffix = PurePath(path).suffix.lower()[1:]
     if suffix not in _STAMPS:
@@ -82,7 +82,7 @@ def encode_picture(axes: Any, path: str | os.PathLike[str]) -> bytes:
     """Return the figure of Axes in the format that the suffix of `path` names, without a date.
 
     Raises:
-        UsageError: another suffix, or matplotlib is not installed.
+        UsageError: the suffix is another one, or matplotlib is not installed.
     """
     picture = check_plot(path)
     sink = io.BytesIO()
@@ -92,7 +92,7 @@ def encode_picture(axes: Any, path: str | os.PathLike[str]) -> bytes:
 
 
 def styled(draw: Callable[_Given, Any]) -> Callable[_Given, Any]:
-    """Decorate a function that draws, so that it does so in the style of all pictures."""
+    """Decorate a function that draws, so that it uses the style of all pictures."""
 
     @functools.wraps(draw)
     def drawing(*args: _Given.args, **kwargs: _Given.kwargs) -> Any:
@@ -103,12 +103,12 @@ def styled(draw: Callable[_Given, Any]) -> Callable[_Given, Any]:
 
 
 def new_axes(title: str, *, secret: bool = False, below: int = 1) -> list[Any]:
-    """Return new Axes below each other, which share the abscissa, without pyplot's global state.
+    """Return new Axes below each other with one common abscissa, without pyplot's global state.
 
     Args:
-        title: of the first ones.
-        secret: whether private votes are shown, which the title then says as well.
-        below: how many.
+        title: the title of the first Axes.
+        secret: whether the picture shows private votes, which the title then says.
+        below: how many Axes.
     """
     figure = _matplotlib().figure.Figure(figsize=(8.0, 5.0), layout="constrained")
     axes = figure.subplots(below, 1, sharex=below > 1, squeeze=False).ravel().tolist()
@@ -117,7 +117,7 @@ def new_axes(title: str, *, secret: bool = False, below: int = 1) -> list[Any]:
 
 
 def _beside(axes: Any, label: str) -> Any:
-    """New Axes over others, with a scale of their own on the right."""
+    """Return new Axes over others, with their own scale on the right."""
     right = axes.twinx()
     right.grid(visible=False)
     right.set_ylabel(label)
@@ -125,14 +125,14 @@ def _beside(axes: Any, label: str) -> Any:
 
 
 def with_legend(*several: Any, columns: int = 3) -> Any:
-    """Return the first of some Axes, with a legend of all below, where it hides nothing."""
+    """Return the first of some Axes, with a legend of all of them below, where it hides nothing."""
     handles = [each for axes in several for each in axes.get_legend_handles_labels()[0]]
     several[0].figure.legend(handles=handles, loc="outside lower center", ncols=columns)
     return several[0]
 
 
 def _logarithmic(axis: Any) -> None:
-    """Give an axis a logarithmic scale with ticks at 1, 2 and 5, written as people write them."""
+    """Give an axis a logarithmic scale with ticks at 1, 2 and 5, as plain numbers."""
     ticker = importlib.import_module("matplotlib.ticker")
     axis.axes.set(**{f"{axis.axis_name}scale": "log"})
     axis.set_major_locator(ticker.LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -142,9 +142,9 @@ def _logarithmic(axis: Any) -> None:
 
 @styled
 def draw_cost(found: Any, axes: Any = None) -> Any:
-    """Draw queries by plurality: how many, how many answered, and what one costs. SECRET.
+    """Draw queries by plurality: how many, how many answered, and the cost of one. SECRET.
 
-    This is Figure 5 of the ICLR 2018 paper for the votes at hand; `found` is a VoteCost.
+    This is Figure 5 of the ICLR 2018 paper for these votes; `found` is a VoteCost.
     """
     axes = axes or new_axes(f"{found.mechanism['name']}: which queries cost what", secret=True)[0]
     right = _beside(axes, f"mean Rényi cost at order {found.order:g} (nats)")
@@ -167,10 +167,9 @@ def draw_cost(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_sensitivity(found: Any, axes: Any = None) -> Any:
-    """Draw local sensitivity by distance, and the discounted curve whose top is SS_β. SECRET.
+    """Draw local sensitivity by distance, and the discounted curve whose maximum is SS_β. SECRET.
 
-    Where it is known the cost at most within each distance stands beside it; `found` is a
-    Sensitivity.
+    If it is known, the largest cost within each distance is drawn, too; `found` is a Sensitivity.
     """
     name, order = found.mechanism["name"], found.plan.order
     axes = axes or new_axes(f"{name}: smooth sensitivity at order {order:g}", secret=True)[0]
@@ -192,7 +191,7 @@ def draw_sensitivity(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_report(found: Any, axes: Any = None) -> Any:
-    """Draw the ε that a Report states, its worst case and the textbook's, a bar each; public."""
+    """Draw the ε that a Report states, its worst case and the textbook's, one bar each; public."""
     title = f"{found.answers} of {found.queries} {found.rows} answered"
     if not found.claimed:
         title += "; nothing is promised"
@@ -213,11 +212,11 @@ def draw_report(found: Any, axes: Any = None) -> Any:
 
 @styled
 def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes: Any = None) -> Any:
-    """Draw the cost of each run of a record, and what all up to it cost together; public.
+    """Draw the cost of each run of a record, and the total cost up to this run; public.
 
     Args:
         rows: `time`, `epsilon` and `total_epsilon` of every run, in order.
-        budget: a line at it, where there is one.
+        budget: where to draw a line, if there is a budget.
         axes: where to draw; new ones if left out.
     """
     axes = axes or new_axes("What all runs cost together")[0]
@@ -241,11 +240,11 @@ def draw_spent(rows: Sequence[Mapping[str, Any]], *, budget: float | None, axes:
 def draw_plan(
     found: Any, points: Sequence[tuple[int, float, Sequence[float]]], axes: Any = None
 ) -> Any:
-    """Draw answers against ε, for the teachers of a plan and for other numbers of them; public.
+    """Draw answers against ε, for the teachers of a plan and for other numbers of teachers; public.
 
     Args:
-        found: the Plan, which is marked. A band covers its levels of agreement, and lines show the
-            middle one.
+        found: the Plan, whose point is marked. A band shows its levels of agreement, and lines show
+            the middle level.
         points: teachers, ε, and expected answers at each level of agreement.
         axes: where to draw; new ones if left out.
     """

@@ -1,16 +1,17 @@
-"""The record: every run that published something about these teachers' votes, and what it cost.
+"""The record: every run that published something about these teachers' votes, and its cost.
 
-A run is entered before its votes are looked at, as pending, which counts in full; its outcome is
-noted before it is told, and nothing is ever struck out that could follow from the votes. So whoever
-holds the record can say what all runs cost together (`disclosure.runs`).
+A run enters the record before its votes are used, as pending, which counts in full. Its outcome is
+noted before anybody learns it. No entry that could follow from the votes is ever removed. So
+whoever holds the record knows the total cost of all runs (`disclosure.runs`).
 
-On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` how it
-ended, `ask` queries of a session with what came out, `strike` a run whose file turned out to hold
-no votes, before anything was made of them, and `goes_on_in`, the name of another record that took
-over all runs. Runs and sessions write by the same calls.
+On disk it is a journal (`files.journal`). Its lines are events: `enter` a run, `settle` its
+outcome, `ask` queries of a session with their answers, `strike` a run whose file turned out to hold
+no votes, and `goes_on_in`, the name of another record that took over all runs. Runs and sessions
+write by the same functions.
 
-It holds nothing of the votes: settings, outcomes and costs for all votes are public, and so is the
-record. It names files and times, which its holder may not care to show; reports leave names out.
+The record contains nothing of the votes: settings, outcomes and worst-case costs are public, and so
+is the record. It names files and times, which its holder may prefer not to show; reports leave
+these names out.
 """
 
 from __future__ import annotations
@@ -35,9 +36,9 @@ KIND: Final = "pate-spend-record"
 
 @dataclass(frozen=True)
 class SpendRecord:
-    """All that was published about the votes of some teachers: one account, in order.
+    """All runs that published something about the votes of some teachers, in order.
 
-    Keep it with the votes. `aggregate(record=...)` and `release` enter what they publish, and
+    Keep it with the votes. `aggregate(record=...)` and `release` enter their runs, and
     `SpendRecord.read` reads it.
 
         >>> given = {"layout": "counts", "record": "year.spent.json"}
@@ -55,25 +56,27 @@ class SpendRecord:
             raise LedgerError("a run stands in the record twice")
 
     def missing_in(self, other: SpendRecord) -> tuple[Run, ...]:
-        """Return the runs that another record does not know, by any of their names."""
+        """Return the runs that another record does not contain under any of their names."""
         known = {name for run in other.runs for name in run.names}
         return tuple(run for run in self.runs if known.isdisjoint(run.names))
 
     def known(self, name: str) -> Run | None:
-        """Return the run of this id; None where the record does not know it."""
+        """Return the run with this id; None if the record does not contain it."""
         return next((run for run in self.runs if run.id == name), None)
 
     def touching(self, ledger: Ledger) -> tuple[Run, ...]:
-        """Return the releases that drew from rounds of this ledger, without the rounds' own."""
+        """Return the releases that drew from rounds of this ledger, without the rounds' own
+        draws.
+        """
         mine = {done.id for done in ledger.rounds}
         return tuple(run for run in self.runs if mine & set(run.drawn_from))
 
     @classmethod
     def of(cls, ledger: Ledger) -> SpendRecord:
-        """Return the runs that a ledger tells of: its rounds, each with what it drew."""
+        """Return the runs of a ledger: its rounds, each with its draw."""
 
         def run(done: Round) -> Run:
-            # The name of a round is its ledger's alone, and this one may be published.
+            # Only the ledger may contain the name of a round, and this record may be published.
             name = hashlib.sha256(f"run {done.id}".encode()).hexdigest()[:32]
             told = {"answers": done.answers, "round": done.id}
             settings, outcome = Settings.of(done), Outcome.LABELLED
@@ -82,7 +85,7 @@ class SpendRecord:
         return cls(tuple(map(run, ledger.rounds)))
 
     def __or__(self, other: SpendRecord) -> SpendRecord:
-        """Return the runs of either, each once, and as ended if either tells how it ended."""
+        """Return the runs of either record, each once, with its outcome if one of them has it."""
         both = (*other.runs, *self.runs)
         ended = {run.id: run for run in both if run.outcome is not Outcome.PENDING}
         mine = (ended.get(run.id, run) for run in self.runs)
@@ -90,22 +93,22 @@ class SpendRecord:
 
     @classmethod
     def read(cls, path: str | PathLike[str]) -> SpendRecord:
-        """Read the record in a file, empty where there is no such file.
+        """Read the record in a file; empty if there is no such file.
 
         Raises:
-            LedgerError: damaged, foreign, or no regular file.
+            LedgerError: the file is damaged, no record, or no regular file.
         """
         return RecordFile(path).record
 
 
 @dataclass(frozen=True)
 class Sighting:
-    """A record as it was last seen.
+    """The state of a record when it was last seen.
 
     Attributes:
         record: its file, an absolute path.
-        lines: how many events it told of.
-        chain: the hash of all of them.
+        lines: its number of events.
+        chain: the hash of all events.
     """
 
     record: str
@@ -117,14 +120,14 @@ class RecordFile:
     """The record in one file, as far as this process has read it.
 
     Attributes:
-        name: what messages call the file.
-        path: where it is, behind links.
-        goes_on_in: the name of the record that took over its runs; None where it takes runs itself.
-        keys: under which the user finds it again, beside those of its path. SECRET.
+        name: the name of the file in messages.
+        path: the path of the file, with links resolved.
+        goes_on_in: the name of the record that took over its runs; None if it accepts runs itself.
+        keys: keys by which the user finds it again, besides those of its path. SECRET.
     """
 
     def __init__(self, path: str | PathLike[str]) -> None:
-        """Read the file, if it is there; LedgerError where it is damaged or something else."""
+        """Read the file if it exists; LedgerError if it is damaged or no record."""
         self._journal = Journal(path, KIND)
         self.name, self.path = self._journal.name, self._journal.path
         self.goes_on_in: str | None = None
@@ -136,21 +139,21 @@ class RecordFile:
 
     @property
     def empty(self) -> bool:
-        """True where the record has not begun."""
+        """Whether the record has not begun."""
         return not self._journal.lines
 
     @property
     def sighting(self) -> Sighting:
-        """Length and hash of the record, by which one that was lost or rolled back is noticed."""
+        """Length and hash of the record, by which a loss or a rollback is noticed."""
         return Sighting(str(self.path), len(self._journal.lines), self._journal.chain)
 
     def tells_of(self, seen: Sighting) -> bool:
-        """Return whether it tells of all that it, or one that it is a copy of, told of before."""
+        """Return whether it contains all lines that it, or its original, had when it was seen."""
         return not seen.lines or self._journal.chain_at(seen.lines) == seen.chain
 
     @property
     def record(self) -> SpendRecord:
-        """All runs, sessions with what was asked in them."""
+        """All runs; sessions include the queries that were asked."""
         return SpendRecord(tuple(map(self._so_far, self._runs.values())))
 
     def _so_far(self, run: Run) -> Run:
@@ -161,11 +164,13 @@ class RecordFile:
         return replace(told, outcome=Outcome.LABELLED)
 
     def asked(self, session: Run) -> list[dict[str, Any]]:
-        """Return what was asked in a session, in order: `label`, `id` and `prior` of each query."""
+        """Return the queries of a session in order, each with `label`, `id` and `prior`."""
         return self._asked.get(session.id, [])
 
     def refuse_run(self) -> None:
-        """LedgerError where another record took over, so that no run is entered here any more."""
+        """Raise LedgerError if another record took over, so that this one accepts no
+        further run.
+        """
         if self.goes_on_in is not None:
             raise LedgerError(
                 f"the runs of {self.name} go on in {self.goes_on_in}; name that record with "
@@ -173,16 +178,16 @@ class RecordFile:
             )
 
     def catch_up(self) -> None:
-        """Read what others appended, and see that it is on disk; under the lock.
+        """Read the lines that others appended, and make sure they are on disk; under the lock.
 
         Raises:
-            LedgerError: what was read before is gone, or what follows is damaged.
+            LedgerError: lines that were read before are gone, or new lines are damaged.
         """
         self._journal.catch_up()
         self._follow()
 
     def enter(self, *runs: Run) -> None:
-        """Append runs that the record does not know; under the lock.
+        """Append runs that the record does not contain; under the lock.
 
         Raises:
             OutputError: they cannot be written, and none was entered.
@@ -190,7 +195,7 @@ class RecordFile:
         self._append(*({"enter": encoded(run)} for run in runs))
 
     def settle(self, run: Run) -> None:
-        """Append how a run ended, unless that is known; under the lock."""
+        """Append the outcome of a run, unless it is known; under the lock."""
         known = self._runs.get(run.id)
         if known is not None and known.outcome is Outcome.PENDING:
             ended = {"outcome": run.outcome.value, "answers": run.answers}
@@ -206,11 +211,12 @@ class RecordFile:
         self._append({"goes_on_in": other.path.name})
 
     def ask(self, session: Run, asks: Sequence[Mapping[str, Any]]) -> None:
-        """Append queries of a session with what came out, before it is told; under the lock.
+        """Append queries of a session with their labels, before the labels are returned; under the
+        lock.
 
         Args:
             session: the run.
-            asks: `label`, `id` and `prior` of each.
+            asks: `label`, `id` and `prior` of each query.
 
         Raises:
             OutputError: they cannot be written.
@@ -222,12 +228,12 @@ class RecordFile:
         self._follow()
 
     def _follow(self) -> None:
-        """Follow the events that were read since."""
+        """Apply the events that were read since the last call."""
         lines = self._journal.lines
         while self._read < len(lines):
             try:
                 self._take(lines[self._read])
-            except (KeyError, ValueError, TypeError):  # of a run that is not there, or no event
+            except (KeyError, ValueError, TypeError):  # the run is unknown, or it is no event
                 raise LedgerError(
                     f"{self.name} is damaged: line {self._read + 2} tells of nothing that a record "
                     "has; restore it from a copy"
@@ -257,10 +263,10 @@ class RecordFile:
 
 
 def asked_so_far(settings: Settings, asks: Sequence[Mapping[str, Any]]) -> Round:
-    """Return the settings of a session with all that was asked in it, and how much was answered.
+    """Return the settings of a session with all queries so far, and the number of answers.
 
     Args:
-        settings: as the session was opened, before its first query.
+        settings: the settings of the session before its first query.
         asks: `label`, `id` and `prior` of each query so far, in order.
     """
     prior, asked = settings.prior, len(asks)

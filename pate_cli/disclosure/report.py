@@ -1,8 +1,8 @@
 """The public report: facts of a release, and the promise that is computed from them.
 
-Every field is a public parameter, the released labels' number, a data-independent ε, or a value
-that `release` sanitized. A report holds no reference to a ledger. Its fields are those of its file,
-which `read_report` reads back by their annotations.
+Every field is a public parameter, the number of released labels, a data-independent ε, or a value
+that `release` sanitized. A report contains no reference to a ledger. Its fields are the fields of
+its file, which `read_report` reads by their annotations.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from pate_cli.votes.facts import Group
 
 KIND: Final = "pate-report"
 SCHEMA_VERSION: Final = 1
-"""Raised with every change of a field or of a sentence: it says whose words a report's are."""
+"""Raised with every change of a field or a sentence, because reports quote these sentences."""
 CHECKED: Final = "checked"
-"""Name of the metadata of a fact that says how it is checked; what has none is computed."""
+"""Name of the metadata of a fact that says how it is checked; other fields are computed."""
 _LARGEST: Final = 1 << 26  # bytes
 _OURS: Final = "give the file that --report wrote"
 _OTHERS: Final = {
@@ -63,13 +63,13 @@ _OTHERS: Final = {
 
 
 class Checked(enum.StrEnum):
-    """Kinds of check: how a reader can tell that a field of a report is true, as `verify` says it.
+    """Kinds of check: how a reader can tell that a field of a report is true.
 
     Attributes:
-        COMPUTED: it follows from the facts (`disclosure.facts.report_of`).
-        LABELS: the file of labels tells, by its hash, its rows and the settings it carries.
-        RECORD: only the record tells, which the holder of the votes keeps.
-        RELEASE_TEST: it came out of a random draw whose chance follows from the votes.
+        COMPUTED: the field follows from the facts (`disclosure.facts.report_of`).
+        LABELS: the file of labels shows it, by its hash, its rows and its settings.
+        RECORD: only the record shows it, which the holder of the votes keeps.
+        RELEASE_TEST: it is the result of a random draw whose probability follows from the votes.
         SANITIZING: it was drawn around a number that describes the votes.
         EXTERNAL: others state it.
         FREE: nothing follows from it.
@@ -85,7 +85,7 @@ class Checked(enum.StrEnum):
 
 
 def _by(how: Checked) -> dict[str, Any]:
-    """Return the metadata of a fact that is checked so, and left out of files at its default."""
+    """Return the metadata of a fact that is checked in this way, and left out at its default."""
     return {CHECKED: how} | SPARING
 
 
@@ -109,10 +109,10 @@ class DataIndependent:
 
 @dataclass(frozen=True)
 class LabelFile:
-    """The file that a report belongs to; its name may be private.
+    """The file of labels that a report belongs to; its name may be private, and is left out.
 
     Attributes:
-        format: of the file.
+        format: the format of the file.
         bytes: its size.
         sha256: its hash.
     """
@@ -137,7 +137,7 @@ class GroupGuarantee(Group):
 
 @dataclass(frozen=True)
 class Statement:
-    """One reading of the published numbers, and whether this report supports it."""
+    """One statement about the published numbers, and whether it holds for this report."""
 
     id: str
     holds: bool
@@ -149,23 +149,23 @@ class ReportFacts:
     """Facts that a report states; `disclosure.facts.report_of` computes the rest.
 
     Attributes:
-        rounds: settings of the runs whose costs are composed, and their answers.
+        rounds: settings of the runs whose costs are composed, and the numbers of their answers.
         passed: whether labels passed the release test of their target; None without a test.
-        total: true of a report on all runs in `spent` and no run by itself.
-        sanitizer: how an ε was drawn from ledgers; None where it was not. A run that drew one says
-            so in its round.
-        sanitized: the ε that was drawn, nats, rounded up; None where none is published.
+        total: whether the report is about all runs in `spent`, and not about a single run.
+        sanitizer: how an ε was drawn from ledgers; None if none was. If a run drew an ε, its round
+            says so.
+        sanitized: the ε that was drawn, nats, rounded up; None if none is published.
         seeded: whether the draw from ledgers came from a seed; nothing is promised then.
-        earlier_draws: sanitized values that earlier releases drew of these rounds; ε includes them,
-            as it does those that the rounds drew themselves.
+        earlier_draws: sanitized values that earlier releases drew from these rounds; ε includes
+            their cost, and the cost of draws of the rounds themselves.
         external: other mechanisms on the same records; ε and δ include them, `labels_epsilon` does
             not.
-        recorded: whether `earlier_draws` is known to be all; nothing is promised if not.
-        spent: all runs that the record tells of, this one among them, and what they cost together;
-            None where earlier runs are not tracked.
-        label_names: what the classes are called, class 0 first, where they have names.
-        labels: the file of labels that the report was written with, None where there was none.
-        run, time: name of the run, and when it began (UTC); None where no verb made the report.
+        recorded: whether `earlier_draws` is known to be complete; nothing is promised if not.
+        spent: all runs of the record, this one among them, and their total cost; None if earlier
+            runs are not tracked.
+        label_names: the names of the classes, class 0 first, if they have names.
+        labels: the file of labels of the report, None if there is none.
+        run, time: name of the run, and when it began (UTC); None if no verb made the report.
         tool: the version of pate that wrote the report.
     """
 
@@ -187,7 +187,7 @@ class ReportFacts:
 
     @property
     def plan(self) -> ReleasePlan | None:
-        """How the sanitized ε was drawn; None where none is published."""
+        """How the sanitized ε was drawn; None if none is published."""
         if self.sanitized is None or self.sanitizer is not None:
             return self.sanitizer
         return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
@@ -201,7 +201,7 @@ class ReportFacts:
 
     @property
     def target(self) -> TargetPlan | None:
-        """The (ε, δ) of a run by itself that was stated in advance; None without one."""
+        """The (ε, δ) of a single run that was stated in advance; None without one."""
         return self.rounds[0].target if len(self.rounds) == 1 and not self.total else None
 
     @property
@@ -211,7 +211,7 @@ class ReportFacts:
 
     @cached_property
     def cost(self) -> Cost:
-        """Worst-case cost of everything that is released, if there were no test."""
+        """Worst-case cost of everything that is released, as if there were no test."""
         if self.total and self.spent is not None:
             return functools.reduce(operator.add, (run.cost for run in self.spent.runs), Cost())
         cost = functools.reduce(operator.add, map(Cost.of_labels, self.rounds))
@@ -220,10 +220,10 @@ class ReportFacts:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class Report(ReportFacts, Result):
-    """Public report of labels: (ε, δ), the promise, and all that it was computed from.
+    """Public report of labels: (ε, δ), the promise, and everything that it was computed from.
 
-    `aggregate` and `release` return one; publish it beside the labels, and have others check it
-    with `verify` and read it with `explain`. Nothing else about a run is to be published.
+    `aggregate` and `release` return one. Publish it beside the labels; others can check it with
+    `verify` and read it with `explain`. Publish nothing else about a run.
 
         >>> done = pate.aggregate("sample_votes/demo.parquet", max_queries=300, seed=1)
         >>> done.report
@@ -234,29 +234,30 @@ class Report(ReportFacts, Result):
         False
         >>> done.report.save("report.json")
 
-    Its facts are fields as well (`ReportFacts`). What follows here is computed from them.
+    Its facts are fields, too (`ReportFacts`). The following fields are computed from the facts.
 
     Attributes:
-        private: whether noise was unpredictable; nothing is promised where it came from a seed.
-        sound: whether ε is a bound that can be defended. What the `paper` analysis draws never is;
-            nothing is where the number of classes or the list of queries was read off the votes.
+        private: whether noise was unpredictable; if it came from a seed, nothing is promised.
+        sound: whether ε is a valid bound. It is not if the `paper` analysis drew it, or if the
+            number of classes or the list of queries was read from the votes.
         epsilon, delta: the headline, nats, rounded up to 4 decimals.
-        epsilon_kind: where ε comes from: `target` (labels that passed its release test), `refusal`
+        epsilon_kind: the kind of ε: `target` (labels that passed its release test), `refusal`
             (labels that failed it), `worst-case`, `upper` (sanitized), or `total` of all runs in
             `spent`.
         mechanism: its name and public parameters.
-        queries, answers, max_answers: rows asked, labels released, and the public cap on these;
-            where a query has several labels, of pairs of a query and a label.
+        queries, answers, max_answers: rows asked, labels released, and the public cap on labels; if
+            a query has several labels, rows are pairs of a query and a label.
         summary: the headline in a sentence.
         adjacency: who is protected.
-        covers: what ε accounts for.
-        statements: readings of the numbers, each with whether it holds.
+        covers: everything that ε accounts for.
+        statements: statements about the numbers, each with whether it holds.
         data_independent: the worst case.
         crosscheck: figures of textbook accountants for the labels alone; None in a total.
-        groups: of teachers that count differently, each with its ε; none is above the headline.
-        unsettled: facts that were read off the votes (`classes`, `queries`), `draws` where earlier
-            ones may not be charged, `inputs` that do not verify: with any, nothing is promised.
-        warnings: what a reader should know.
+        groups: groups of teachers that count differently, each with its ε, at most the headline.
+        unsettled: facts that were read from the votes (`classes`, `queries`), `draws` if earlier
+            draws may not be charged, `inputs` that do not verify. With any entry nothing is
+            promised.
+        warnings: warnings for the reader.
     """
 
     private: bool
@@ -280,23 +281,23 @@ class Report(ReportFacts, Result):
 
     @property
     def facts(self) -> ReportFacts:
-        """The facts that the report states, without what is computed from them."""
+        """The facts that the report states, without the fields that are computed from them."""
         return ReportFacts(**{each.name: getattr(self, each.name) for each in fields(ReportFacts)})
 
     @property
     def label_set(self) -> LabelSet | None:
-        """The labels of a query, where it has several in every round."""
+        """The labels of a query, if it has several in every round."""
         found = {done.label_set for done in self.rounds}
         return found.pop() if len(found) == 1 else None
 
     @property
     def analysis(self) -> str:
-        """How costs were computed: `tight` or `paper` of Renyi mechanisms, `composition`."""
+        """The analysis that gave the costs: `tight`, `paper`, or `composition`."""
         return self.rounds[0].analysis
 
     @property
     def rows(self) -> str:
-        """Word for the rows that `queries` counts."""
+        """The word for the rows that `queries` counts."""
         return rows_of(self.label_set)
 
     @property
@@ -305,17 +306,17 @@ class Report(ReportFacts, Result):
         return self.private and self.sound
 
     def claims(self, statement: str) -> bool:
-        """Return whether the statement of this id holds."""
+        """Return whether the statement with this id holds."""
         return any(reading.holds for reading in self.statements if reading.id == statement)
 
     def with_labels(self, path: str | os.PathLike[str]) -> Report:
-        """Return the report of the labels in a file, by their hash.
+        """Return the report with the hash of the labels in a file.
 
         Args:
-            path: on disk, or an address of a store; its suffix tells the format.
+            path: a file on disk, or an address of a store; its suffix gives the format.
 
         Raises:
-            VoteError: it cannot be read.
+            VoteError: the file cannot be read.
             UsageError: the suffix names no format.
         """
         kind, digest = LabelFormat.from_path(public_name(os.fspath(path))), digest_of(path)
@@ -328,7 +329,7 @@ class Report(ReportFacts, Result):
         return head | dict(sorted(encoded(self).items(), key=lambda item: item[0] in stated))
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return the readings of the numbers, one a row: id, holds, text."""
+        """Return the statements about the numbers, one per row: id, holds, text."""
         return {
             name: np.array([getattr(reading, name) for reading in self.statements])
             for name in ("id", "holds", "text")
@@ -352,7 +353,7 @@ class Report(ReportFacts, Result):
             axes: where to draw; new ones if left out. Needs the extra `plot`.
 
         Returns:
-            The Axes, with a bar a figure.
+            The Axes, with one bar per figure.
         """
         from pate_cli.disclosure.pictures import draw_report
 
@@ -360,16 +361,16 @@ class Report(ReportFacts, Result):
 
     @property
     def releasable(self) -> bool:
-        """True where the report may be published: noise from a seed promises nothing."""
+        """Whether the report may be published: noise from a seed promises nothing."""
         return self.private
 
     @property
     def secret(self) -> bool:
-        """False: no report is secret, whatever it is worth."""
+        """False: no report is secret, even one that promises nothing."""
         return False
 
     def headline(self) -> str:
-        """ε, δ, how many answers they pay for, and whether that is charged anywhere."""
+        """Return ε, δ, the number of answers, and whether no record charges them."""
         charged = "" if self.spent is not None or not self.private else "; in no record"
         return (
             f"{pair(self.epsilon, self.delta)}, "
@@ -395,10 +396,10 @@ def report_schema() -> dict[str, Any]:
 
 
 class RefusedError(PateError):
-    """Raised where a `target_epsilon` was missed: no labels, and a report of what that cost.
+    """Raised if labels fail the release test of a `target_epsilon`; it carries the public report.
 
-    Catch it around `aggregate(target_epsilon=...)`. The refusal is an outcome of the run and spends
-    privacy, too: publish its `report`, and count it.
+    Catch it around `aggregate(target_epsilon=...)`. A failed test is an outcome of the run and
+    costs privacy, too: publish its `report`, and count its cost.
 
         >>> votes = [[40, 38, 22]] * 30
         >>> given = {"layout": "counts", "max_queries": 30, "sigma2": 16, "seed": 1}
@@ -418,11 +419,11 @@ class RefusedError(PateError):
 
 
 def read_report(path: str | PathLike[str]) -> Report:
-    """Return the report in a file, by path or address, or with "-" on standard input.
+    """Return the report in a file, by path or address; "-" is standard input.
 
     Raises:
-        ReportError: it cannot be read, or as for `parse_report`; the message names the file.
-        UsageError: it is an output of the command, too.
+        ReportError: the file cannot be read, or see `parse_report`; the message names the file.
+        UsageError: the file is also an output of the command.
     """
     if path == "-":
         return parse_report(_from_pipe(), "standard input")
@@ -432,10 +433,10 @@ def read_report(path: str | PathLike[str]) -> Report:
 
 
 def report_in(given: Report | bytes | str | PathLike[str]) -> Report:
-    """Return a report that is given as it is, by its content, or by its file.
+    """Return a report that is given as an object, as text, or as a file.
 
     Raises:
-        ReportError: no report, or one against the schema.
+        ReportError: it is no report, or does not follow the schema.
     """
     if isinstance(given, Report):
         return given
@@ -450,15 +451,14 @@ def _from_pipe() -> bytes:
 
 
 def parse_report(text: str | bytes, name: str = "the report") -> Report:
-    """Return the report that a JSON text is.
+    """Return the report in a JSON text.
 
     Args:
-        text: its content.
-        name: of the file, for messages.
+        text: the content of the file.
+        name: the name of the file in messages.
 
     Raises:
-        ReportError: no JSON, of another kind, of a version that is not read, or not as the fields
-            of a report must be.
+        ReportError: the text is no JSON, of another kind or version, or its fields are wrong.
     """
     head = text[:100] if isinstance(text, str) else text[:100].decode(errors="replace")
     for kind, told in _OTHERS.items():  # lines of a record are no JSON together

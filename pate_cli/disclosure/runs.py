@@ -1,16 +1,15 @@
-"""Runs as a record and reports tell of them, what they cost together, and what a budget admits.
+"""Runs as records and reports describe them, their total cost, and budgets.
 
-All of it is public and holds nothing of the votes. What a run costs follows from the rest; it is
-stated all the same, for whoever reads a record, and `verify` computes it again.
+All of it is public and contains nothing of the votes. The cost of a run follows from its other
+fields. It is stated nevertheless, for readers of a record, and `verify` computes it again.
 
-What runs cost together has two figures, which rest on different things (accounting/THEORY.md,
-section 20):
+Several runs have two totals with different premises (THEORY.md, section 20):
 
-- *Chosen beforehand*: `total_of` presupposes that which runs there were and their settings did not
-  follow from what earlier ones released. It is `Cost.together` of all runs. A game with randomised
-  response takes it to 1.4 times its δ, so it admits nothing.
+- *Chosen beforehand*: `total_of` assumes that neither the choice of runs nor their settings
+  followed from earlier results. It is `Cost.together` of all runs. If runs are chosen after seeing
+  results, a game with randomised response has 1.4 times the stated δ, so no budget uses this total.
 - *However chosen*: plain sums of every run's own (ε, δ), or the Rényi filter of a budget. They
-  presuppose nothing (section 20.2), so they alone admit a run and say what is left of a budget.
+  assume nothing (section 20.2), so budgets use them to admit runs and to show what is left.
 """
 
 from __future__ import annotations
@@ -41,8 +40,10 @@ _DIGITS: Final = 12
 
 
 class RunKind(enum.StrEnum):
-    """How a run is charged: labels by their worst case, as a tested target, by a composition, or by
-    the rule of a session; a draw from a ledger; what others state.
+    """How a run is charged.
+
+    The kinds are: labels by their worst case, as a tested target, by a composition, or by the rule
+    of a session; a draw from a ledger; a cost that others state.
     """
 
     WORST_CASE = "worst-case"
@@ -54,7 +55,7 @@ class RunKind(enum.StrEnum):
 
 
 class Outcome(enum.StrEnum):
-    """How a run ended; one that never ended counts in full."""
+    """How a run ended; a run that never ended counts in full."""
 
     PENDING = "pending"
     LABELLED = "labelled"
@@ -67,20 +68,20 @@ class Outcome(enum.StrEnum):
 class Budget:
     """The most that all runs of a record may cost together, however they are chosen.
 
-    It admits a run by one of two rules:
+    It admits runs by one of two rules:
 
-    - plain sums: the ε's of all runs add up to at most ε, their δ's to at most δ;
+    - plain sums: the ε's of all runs add up to at most ε, and their δ's to at most δ;
     - a Rényi filter: the costs of all runs at one order, which is fixed with the budget, add up to
-      at most what that order turns into (ε, δ/2); the other half of δ is for runs that have an
-      (ε, δ) and no curve.
+      at most the cost that this order converts to (ε, δ/2). The other half of δ is for runs that
+      have an (ε, δ) and no curve.
 
-    A run that is under way counts in full. A refusal of a tested target counts as what it cost in
-    the sums, and in full in a filter.
+    A run in progress counts in full. A failed tested target counts its actual cost in the sums, and
+    its full cost in a filter.
 
     Attributes:
         epsilon: nats, above 0.
-        delta: of all runs together, in (0, 1).
-        order: Rényi order λ > 1 of the filter that admits runs; None admits by plain sums.
+        delta: the largest δ of all runs together, in (0, 1).
+        order: Rényi order λ > 1 of the filter; None for plain sums.
     """
 
     epsilon: float
@@ -97,11 +98,11 @@ class Budget:
     def of(
         cls, epsilon: float | None, *, delta: float | None = None, order: float | None = None
     ) -> Self | None:
-        """Return the budget that the three keywords state; None where they state none.
+        """Return the budget that the three keywords state; None if they state none.
 
         Raises:
-            UsageError: a δ or an order of a budget that has no ε.
-            ParameterError: a number out of range.
+            UsageError: a δ or an order is given without ε.
+            ParameterError: a number is out of range.
         """
         if epsilon is not None:
             return cls(float(epsilon), BUDGET_DELTA if delta is None else float(delta), order)
@@ -111,13 +112,13 @@ class Budget:
         return None
 
     def spent(self, runs: Sequence[Run]) -> list[tuple[float, float]]:
-        """Return the (ε, δ) of no run, of the first, of the first two and so on, by its rule.
+        """Return the totals by its rule: (ε, δ) of no run, of the first run, of the first two, ...
 
-        A filter turns a Rényi cost of 0 into an ε and half of its δ as well.
+        A filter converts even a Rényi cost of 0 to some ε and to half of its δ.
 
         Raises:
-            UnreachableError: half of the budget's δ is too small beside what the noise of
-                floating-point numbers adds over all runs; or a run has no Rényi cost at the order.
+            UnreachableError: half of the budget's δ is too small for the floating-point noise of
+                all runs, or a run has no Rényi cost at the order.
         """
         if self.order is None:
             return plain_sums(runs)
@@ -143,10 +144,11 @@ class Budget:
         ]
 
     def left(self, spent: tuple[float, float]) -> tuple[float, float]:
-        """Return the (ε, δ) that are left where so much is spent, each at least 0, rounded down.
+        """Return the (ε, δ) that are left of the budget after `spent`, each at least 0, rounded
+        down.
 
-        A run of so much is admitted. What is left does not grow with any further run; it does when
-        a run that was under way ends for less than it might have cost.
+        A run of this cost is admitted. The rest never grows with another run. It grows if a run in
+        progress ends and costs less than it might have cost.
         """
         rounding = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
         epsilon, delta = (
@@ -158,15 +160,15 @@ class Budget:
     def refuse(
         self, earlier: Sequence[Run], fresh: Sequence[Run], *, record: str = "the record"
     ) -> None:
-        """Refuse runs that it has no room for.
+        """Refuse runs that would exceed the budget.
 
         Args:
             earlier: the runs of the record, in order.
-            fresh: what is to be entered.
-            record: what it is called, in the message.
+            fresh: the runs to be entered.
+            record: the name of the record in the message.
 
         Raises:
-            UnreachableError: all of them together would cost more than the budget.
+            UnreachableError: all runs together would cost more than the budget.
             UsageError: earlier runs were admitted by another rule, or before a filter was chosen.
         """
         others = [run.budget for run in earlier if run.budget is not None]
@@ -195,25 +197,25 @@ class Budget:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """One run, or one cost that others stated; `Run.of` says what it costs.
+    """One run, or one cost that others stated; `Run.of` computes its cost.
 
     Attributes:
-        id: of a run as its report has it, random; of an external part its digest.
+        id: the random name of the run, as in its report; for an external part, its digest.
         outcome: how it ended.
-        time: when it began, UTC; None where nobody noted it.
-        epsilon, delta: what it costs by itself in full whatever the votes, nats.
-        settings: of labels, what the run was told.
-        answers: labels released; None where there are none, or not yet.
-        round: name of the round, by which a ledger of it is known; not in reports.
-        session: digest of what it was opened with, where queries come one by one; not in reports.
-        draw: of a release from ledgers, how the sanitized value was drawn that it published.
+        time: when it began, UTC; None if nobody noted it.
+        epsilon, delta: its full worst-case cost by itself, nats.
+        settings: for labels, the settings of the run.
+        answers: labels released; None if there are none, or not yet.
+        round: name of the round, by which its ledger is known; not in reports.
+        session: digest of the options of a session; not in reports.
+        draw: for a release from ledgers, how its sanitized value was drawn.
         drawn_from: names of the rounds that it was drawn from; not in reports.
-        external: of an external part, all that is stated.
-        votes: what the holder calls the votes; not in reports.
-        budget: the one that admitted it.
-        promised: False where it promises nothing for a reason that its settings do not tell: a
-            draw by a seed, or an input that does not verify.
-        total_epsilon, total_delta: of all runs up to this one, when it was noted.
+        external: for an external part, its statement.
+        votes: the holder's name for the votes; not in reports.
+        budget: the budget that admitted it.
+        promised: False if it promises nothing for a reason that its settings do not show: a draw by
+            a seed, or an input that does not verify.
+        total_epsilon, total_delta: the total of all runs up to this one, when it was noted.
     """
 
     id: str
@@ -244,30 +246,30 @@ class Run:
 
     @classmethod
     def of(cls, *, settings: Settings | None = None, **told: Any) -> Run:
-        """Return a run with what it costs in full, which follows from all else.
+        """Return a run with its full cost, which follows from its other fields.
 
         Args:
-            settings: of labels, what the run was told.
-            **told: other fields of a run without `epsilon`; `delta` only of a draw, or of a curve
-                that others state, which is converted there.
+            settings: for labels, the settings of the run. **told: other fields of a run except
+                `epsilon`; `delta` only for a draw, or for a curve that others state, which is
+                converted at this δ.
 
         Raises:
-            UnreachableError: a δ below what a composition amounts to.
+            UnreachableError: δ is smaller than the δ's of a composition.
         """
         fresh: dict[str, Any] = {"outcome": Outcome.PENDING, "epsilon": 0.0, "delta": 0.0}
         return cls(settings=settings and settings.published, **fresh | told).priced
 
     @property
     def priced(self) -> Run:
-        """This run with the (ε, δ) that its cost comes to."""
+        """This run with the (ε, δ) of its cost."""
         cost = self.cost
-        if self.external is not None and not cost.pairs:  # to all its digits
+        if self.external is not None and not cost.pairs:  # with all digits
             return replace(self, epsilon=cost.of_curves.epsilon)
         return replace(self, epsilon=cost.own.epsilon, delta=cost.own.delta)
 
     @property
     def kind(self) -> RunKind:
-        """How it is charged."""
+        """The kind of run, which says how it is charged."""
         settings = self.settings
         if settings is None:
             return RunKind.EXTERNAL if self.draw is None else RunKind.RELEASE
@@ -280,7 +282,7 @@ class Run:
 
     @cached_property
     def cost(self) -> Cost:
-        """Everything that the run spends; a tested target in full and as it came out."""
+        """The cost of everything in the run; a tested target has its full and its actual ε."""
         settings, stated = self.settings, self.external
         if stated is not None:
             if stated.curve is None:
@@ -289,7 +291,7 @@ class Run:
         if settings is None:
             return Cost() if self.draw is None else Cost(self.draw.delta, draws=self.draw.draws)
         cost = Cost.of(settings)
-        if settings.rule is not None:  # a session is proved as a whole
+        if settings.rule is not None:  # the proof covers the session as a whole
             return Cost(pairs=(Pair(cost.own.epsilon, cost.own.delta, "session"),))
         if settings.tested is not None:
             (pair,) = cost.pairs
@@ -298,7 +300,7 @@ class Run:
 
     @property
     def counted(self) -> float:
-        """ε that it counts for by itself, nats: a refusal what that costs."""
+        """The ε that it counts for by itself, nats; a failed test counts its actual cost."""
         tested = None if self.settings is None else self.settings.tested
         if tested is None:
             return self.epsilon
@@ -306,36 +308,36 @@ class Run:
 
     @property
     def claimed(self) -> bool:
-        """False where nothing is promised: noise from a seed, facts read off the votes."""
+        """False if nothing is promised: noise from a seed, facts read from the votes."""
         return self.promised and (self.settings is None or self.settings.claimed)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """By which it is known: its own, and of rows that of their round."""
+        """Its names: its own id, and the name of its round."""
         return (self.id, self.round) if self.round else (self.id,)
 
     @property
     def done(self) -> Round | None:
-        """Its rows with how many were answered; None where it has none."""
+        """Its rows with the number of answers; None if it has no rows."""
         if self.settings is None:
             return None
         return Round.of(self.settings, id=self.round or self.id, answers=self.answers or 0)
 
     @property
     def public(self) -> Run:
-        """The run as reports have it: without names that its holder gave, or that ledgers know."""
+        """The run as reports contain it: without names from its holder or from ledgers."""
         return replace(self, round="", session=None, drawn_from=(), votes=None)
 
 
 @dataclass(frozen=True)
 class Spent(Figure):
-    """All runs that a record tells of, and what they cost together.
+    """All runs of a record, and their total cost.
 
-    Its ε and δ are of runs chosen beforehand.
+    ε and δ are for runs chosen beforehand.
 
     Attributes:
-        sum_epsilon, sum_delta: of the runs however they were chosen.
-        runs: in order, without what is their holder's alone.
+        sum_epsilon, sum_delta: plain sums, for runs however chosen.
+        runs: the runs in order, without the fields that only their holder may see.
     """
 
     sum_epsilon: float = field(default=0.0, metadata=SPARING)
@@ -344,23 +346,23 @@ class Spent(Figure):
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Spent:
-        """Return what is published of runs; errors as of `total_of`."""
+        """Return what is published about runs; errors as in `total_of`."""
         found, told = total_of(runs), tuple(run.public for run in runs)
         sums = plain_sums(runs)[-1]
         return cls(found.epsilon, found.delta, found.method, found.order, *sums, told)
 
     @property
     def count(self) -> int:
-        """How many runs it is of."""
+        """The number of runs."""
         return len(self.runs)
 
 
 def total_of(runs: Sequence[Run]) -> Figure:
-    """Return what runs cost together if they were chosen beforehand; one by itself.
+    """Return the total cost of runs if they were chosen beforehand; a single run by itself.
 
     Raises:
-        LedgerError: no run, or a draw from rounds whose cost nobody told of.
-        ParameterError: a δ of 1 or more.
+        LedgerError: there is no run, or a draw from rounds whose cost is unknown.
+        ParameterError: δ is 1 or more.
     """
     if not runs:
         raise LedgerError("no run is recorded, so there is no total cost")
@@ -370,7 +372,7 @@ def total_of(runs: Sequence[Run]) -> Figure:
 
 
 def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
-    """Return what runs cost if every test had passed: everything, and the labels without draws."""
+    """Return the cost as if every test had passed: of everything, and of labels without draws."""
     ends = {Outcome.REFUSED: Outcome.LABELLED}
     full = [replace(run, outcome=ends.get(run.outcome, run.outcome)) for run in runs]
     labels = [
@@ -382,7 +384,9 @@ def in_full(runs: Sequence[Run]) -> tuple[Figure, Figure]:
 
 
 def plain_sums(runs: Sequence[Run]) -> list[tuple[float, float]]:
-    """Return the (ε, δ) of no run, of the first, of the first two and so on, however chosen."""
+    """Return plain sums, however runs were chosen: of no run, of the first run, of the
+    first two, …
+    """
     epsilons = accumulate((_sum([run.counted]) for run in runs), initial=Decimal(0))
     deltas = accumulate((_sum([run.delta]) for run in runs), initial=Decimal(0))
     return [(float(e), significant_up(d)) for e, d in zip(epsilons, deltas, strict=True)]
@@ -400,5 +404,5 @@ def _cost_of(runs: Sequence[Run]) -> Cost:
 
 
 def _sum(numbers: Iterable[float]) -> Decimal:
-    """Return the sum of numbers as people add them: .1 and .2 make .3."""
+    """Return the sum of decimal numbers as they are written: .1 and .2 make .3."""
     return sum((Decimal(repr(number)) for number in numbers), Decimal(0))

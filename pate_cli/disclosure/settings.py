@@ -1,9 +1,8 @@
-"""Settings of a run: what it was told, all of it public and fixed before the first vote.
+"""Settings of a run: its options and the shape of its votes, fixed before the first vote; public.
 
-They are the hinge between a run and what is said of it. `Cost.of(settings)` prices a run,
-a record, a ledger and a report contain them. A file of labels carries them where its format has
-room, and `verify` compares the two. How an ε is to be sanitized, and when a session stops asking,
-belong to them.
+Settings connect a run with everything that describes it. `Cost.of(settings)` is the cost of a run.
+Records, ledgers and reports contain settings. A file of labels contains them if its format can, and
+`verify` compares them. The settings include how an ε is sanitized, and when a session stops asking.
 """
 
 from __future__ import annotations
@@ -29,30 +28,29 @@ from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
 from pate_cli.votes.facts import Group, PriorFacts
 
-# δ' = δ/10 goes to the chance that the released bound is too low; κ grows so slowly with 1/δ'
-# that the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
+# δ' = δ/10 is the probability that the released bound is too low. κ grows so slowly with 1/δ' that
+# the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
 _FAILURE_SHARE = 0.1
 _SHA256: Final = re.compile(r"[0-9a-f]{64}")
 
 
 def failure_delta(delta: float) -> float:
-    """δ': the part of δ spent on the chance that a released upper bound is too low."""
-    # Printed, and used as it is printed: 1e-06, not 1.0000000000000002e-06.
+    """Return δ', the part of δ for the probability that a released upper bound is too low."""
+    # Rounded so that the printed number is the one in use: 1e-06, not 1.0000000000000002e-06.
     return float(f"{_FAILURE_SHARE * delta:.12g}")
 
 
 @dataclass(frozen=True)
 class ReleasePlan:
-    """Public parameters of a sanitized release; its cost at any order follows from them.
+    """Public parameters of a sanitized release; they determine its cost at any order.
 
-    The theory stands in accounting.sensitivity.
+    The theory is in accounting.sensitivity.
 
     Attributes:
         kind: `upper` adds κ = σ·Φ⁻¹(1 − δ') smooth sensitivities, so that the published value is
-            below the true one with probability δ' only; `none` publishes no data-dependent value
-            at all.
+            below the true one only with probability δ'; `none` publishes no data-dependent value.
         delta: δ of the whole guarantee, δ' included.
-        order: Rényi order λ > 1 at which the release is made.
+        order: Rényi order λ > 1 of the release.
         beta: smoothness β > 0 per vote.
         sigma: standard deviation of the noise in units of the smooth sensitivity, > 0.
     """
@@ -80,7 +78,9 @@ class ReleasePlan:
 
     @property
     def delta_shift(self) -> float:
-        """δ': the chance that a released upper bound is below the true value; 0 without a draw."""
+        """δ': the probability that a released upper bound is below the true value; 0
+        without a draw.
+        """
         return failure_delta(self.delta) if self.publishes_draw else 0.0
 
     @property
@@ -90,37 +90,39 @@ class ReleasePlan:
 
     @property
     def draws(self) -> tuple[ReleasePlan, ...]:
-        """The plan itself where it publishes a draw, which is charged; else nothing."""
+        """The plan itself if it publishes a draw, which is charged; else nothing."""
         return (self,) if self.publishes_draw else ()
 
     @property
     def highest(self) -> float:
-        """The order from which on the draw costs infinitely much."""
+        """The order from which on the draw has infinite cost."""
         return largest_order(self.beta)
 
     def rdp(self, order: float) -> float:
-        """ε_κ(λ): what the draw costs at an order, nats; ParameterError where it is infinite."""
+        """Return ε_κ(λ), the cost of the draw at an order, nats; ParameterError if it is
+        infinite.
+        """
         return gnss_rdp(beta=self.beta, sigma=self.sigma, order=order, shift=self.shift)
 
     @property
     def release_rdp(self) -> float:
-        """ε_κ(λ): what the draw itself costs, nats."""
+        """ε_κ(λ): the cost of the draw itself, nats."""
         return self.rdp(self.order)
 
     @property
     def overhead(self) -> float:
-        """ε of the draw and of the conversion, nats: added to the RDP cost of the labels."""
+        """ε of the draw and of the conversion, nats, which adds to the RDP cost of the labels."""
         return self.release_rdp + self.conversion(self.delta - self.delta_shift)
 
     def conversion(self, delta: float) -> float:
-        """Return the ε that converting RDP at the order of the plan adds at δ, nats."""
+        """Return the ε that the conversion of RDP at the plan's order adds at δ, nats."""
         return order_cost(self.order, delta=delta)
 
     def value(self, rdp: float, smooth: float, deviate: float = 0.0) -> float:
-        """The ε that is published: f + SS·(κ + σN) + overhead, at N = `deviate`, nats.
+        """Return the published ε, f + SS·(κ + σN) + overhead, at N = `deviate`, nats.
 
-        SS is taken for more where the noise would be so narrow that round-off tells beside it: the
-        greater of SS and a constant is as smooth as SS (accounting/THEORY.md, 12.4).
+        If the noise would be so narrow that rounding shows beside it, a larger SS is used: the
+        maximum of SS and a constant is as smooth as SS (THEORY.md, 12.4).
         """
         wide = max(smooth, NARROWEST / self.sigma)
         return rdp + wide * (self.shift + self.sigma * deviate) + self.overhead
@@ -128,12 +130,12 @@ class ReleasePlan:
 
 @dataclass(frozen=True)
 class StopRule:
-    """How many queries a session may ask, and what it costs however they are chosen; public.
+    """How many queries a session may ask, and their cost, however they are chosen; public.
 
     Attributes:
-        epsilon, delta: of all that the session says, whatever the votes, nats.
+        epsilon, delta: the worst-case cost of all answers of the session, nats.
         asks: N ≥ 1, how many queries may be asked in any case.
-        beyond: up to where more may be, if few are answered; None where no more may.
+        beyond: the rule for more queries if few are answered; None if no more may be asked.
     """
 
     epsilon: float
@@ -147,46 +149,46 @@ class StopRule:
         check_whole("asks", self.asks)
 
     def left(self, asked: int, answers: int) -> int:
-        """How many more may be asked whatever comes out, ≥ 0."""
+        """Return how many more queries may be asked for sure, ≥ 0."""
         beyond = 0 if self.beyond is None else self.beyond.further(asked, answers)
         return max(self.asks - asked, beyond, 0)
 
     def allows(self, asked: int, answers: int) -> bool:
-        """Whether a session may have come so far."""
+        """Return whether the rule allows a session to reach these counts."""
         if asked <= self.asks:
             return True
         return self.beyond is not None and self.beyond.allows(asked, answers)
 
     @property
     def most(self) -> int:
-        """How many may be asked if none is answered."""
+        """How many queries may be asked if none is answered."""
         return max(self.asks, 0 if self.beyond is None else self.beyond.most)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """Settings of one run on votes: all that it is told, and all that its cost follows from.
+    """Settings of one run on votes: everything that its cost follows from.
 
     Attributes:
-        mechanism: its public parameters, its name among them, as `Mechanism.parameters` has them.
-        queries: k1, how many rows are asked; of a session so far.
-        max_answers: k2, the public cap on answers (k1 where there is none).
+        mechanism: its public parameters and its name, from `Mechanism.parameters`.
+        queries: k1, how many rows are asked; for a session, so far.
+        max_answers: k2, the public cap on answers (k1 without a cap).
         delta: δ of the run, in (0, 1).
-        private: False where the noise came from a seed.
+        private: False if the noise came from a seed.
         analysis: `tight`, `paper` or `composition`.
         target: the (ε, δ) stated in advance, if there is one.
-        sanitizer: at which order and how smooth costs are kept of the votes, and whether an ε is
-            drawn of them; None where nothing is kept.
-        read_off: facts that should be public and were read off the votes.
-        groups: of the teachers, where they count differently.
-        label_set: the labels of a query, where it has several; the rows, caps and answers are then
-            of pairs of a query and a label.
-        prior: the public prior that votes, too; None where it has no vote.
-        rule: of a session, whose rows come one by one, when asking stops.
+        sanitizer: the order and the smoothness of the costs that are kept, and whether an ε is
+            drawn; None if nothing is kept.
+        read_off: facts that should be public but were read from the votes.
+        groups: the groups of the teachers, if they count differently.
+        label_set: the labels of a query, if it has several; rows, caps and answers are then pairs
+            of a query and a label.
+        prior: the public prior that votes, too; None if it has no votes.
+        rule: for a session, when asking stops.
 
     Raises:
         LedgerError: no mechanism has these parameters.
-        ParameterError: numbers that contradict each other, or what the mechanism is charged for.
+        ParameterError: numbers contradict each other, or the cost of the mechanism.
     """
 
     mechanism: Mapping[str, Any]
@@ -210,7 +212,7 @@ class Settings:
             raise ParameterError(fault)
 
     def _faults(self, mechanism: Mechanism) -> Iterator[str]:
-        """Yield what contradicts itself, or what the mechanism is charged for."""
+        """Yield contradictions of the settings, also with the cost of the mechanism."""
         queries, prior = self.queries, self.prior
         plain = all(isinstance(each, str | float | int) for each in self.mechanism.values())
         if not plain or mechanism.parameters() != dict(self.mechanism):
@@ -247,19 +249,19 @@ class Settings:
 
     @classmethod
     def of(cls, settings: Settings, **beside: Any) -> Self:
-        """Return settings as this class has them, with other or further fields beside them."""
+        """Return settings as an object of this class, with other or further fields."""
         return cls(
             **{each.name: getattr(settings, each.name) for each in fields(Settings)} | beside
         )
 
     @cached_property
     def aggregator(self) -> Mechanism:
-        """The mechanism that has these parameters."""
+        """The mechanism with these parameters."""
         return mechanism_from_parameters(self.mechanism)
 
     @property
     def charged(self) -> tuple[int, int]:
-        """Queries and answers that are paid for; of a session those it may give in any case."""
+        """Queries and answers that are charged; for a session, those it may give in any case."""
         rule = self.rule
         return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
 
@@ -272,24 +274,27 @@ class Settings:
 
     @property
     def protected(self) -> tuple[Any, ...]:
-        """Votes that one record moves; runs that differ in it have no common neighbours."""
+        """The votes that one record changes; runs that differ in this have no common neighbours."""
         mechanism = self.aggregator
         return (mechanism.teachers_per_record, mechanism.votes_together, self.groups)
 
     @property
     def tested(self) -> TargetPlan | None:
-        """The target, where labels leave only if they pass its test; None without a test."""
+        """The target, if labels are released only if they pass its test; None without a test."""
         return None if self.target is None or not self.target.test_orders else self.target
 
     @property
     def claimed(self) -> bool:
-        """Whether anything may be claimed: the noise was private and nothing was read off votes."""
+        """Whether anything may be claimed: the noise was private and nothing was read from
+        the votes.
+        """
         return self.private and not self.read_off
 
     def texts(self) -> dict[str, str]:
-        """Return the settings as a file of labels carries them, by name: texts, and JSON of others.
+        """Return the settings as a file of labels contains them, by name: texts, and JSON for the
+        rest.
 
-        The parameters of the mechanism stand beside the other settings.
+        The parameters of the mechanism are beside the other settings.
         """
         found = encoded(self.published)
         return {

@@ -1,7 +1,7 @@
-"""How many queries a session may ask: a rule fixed before its first; public, good for all votes.
+"""How many queries a session may ask: a rule that is fixed before the first query; public.
 
-What a rule promises is proved for queries that are chosen by earlier answers
-(accounting.stopping); `Cost.of` says what it costs.
+The rule holds for all votes. accounting.stopping proves it for queries that are chosen after seeing
+earlier answers, and `Cost.of` computes its cost.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.settings import StopRule
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
 
-# Less beyond is not worth keeping ε at that of the queries that are asked in any case.
+# If fewer than this share of queries can be added, the rule adds none.
 _WORTH: Final = 0.6
 _ROUND_OFF: Final = 1e-9
 _FIRST: Final = 64
-"""Where the number of queries is looked for."""
+"""The number at which the search for the number of queries begins."""
 
 
 def rule_fault(rule: StopRule, mechanism: Mechanism) -> str | None:
-    """Return why a rule costs more than it says with a mechanism; None where it does not."""
+    """Return why a rule costs more than it states with this mechanism; None if it does not."""
     cost, beyond = _cost(mechanism, rule.delta, rule.asks), rule.beyond
     if cost > rule.epsilon + _ROUND_OFF:
         return f"{rule.asks} queries cost epsilon {nats(cost)}"
@@ -53,17 +53,17 @@ def rule_fault(rule: StopRule, mechanism: Mechanism) -> str | None:
 def stop_rule(
     mechanism: Mechanism, *, epsilon: float | None, delta: float, asks: int | None = None
 ) -> StopRule:
-    """Return the rule of a session: as many queries as a target pays for, or as were said.
+    """Return the rule of a session: as many queries as a target allows, or the given number.
 
     Args:
-        mechanism: what is asked.
-        epsilon: the target, nats; None where `asks` alone is said.
+        mechanism: the mechanism of the session.
+        epsilon: the target, nats; None if only `asks` is given.
         delta: δ in (0, 1).
-        asks: the most queries that are asked in any case; None where the target alone is said.
+        asks: the largest number of queries in any case; None if only the target is given.
 
     Raises:
-        UsageError: neither is said.
-        UnreachableError: not one query is paid for.
+        UsageError: neither is given.
+        UnreachableError: the target does not allow a single query.
     """
     if epsilon is None and asks is None:
         raise UsageError("say `target_epsilon` or `max_queries`: nothing else would end a session")
@@ -87,9 +87,9 @@ def stop_rule(
 
 
 def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> StopRule:
-    """Return more where few queries are answered: at the ε of the rule, or the target for far more.
+    """Return a rule with more queries if few are answered, at the rule's ε or at the target.
 
-    Where nothing is worth it, the rule stays as it is.
+    If no such rule is worthwhile, the rule is returned unchanged.
     """
     order = Cost.of_rows(mechanism, rule.asks, rule.asks, rule.delta).own.order
     moments = None if order is None else mechanism.query_moments(order)
@@ -109,7 +109,7 @@ def _with_more(mechanism: ScoredMechanism, rule: StopRule, *, target: float) -> 
 
 
 def _cost(mechanism: Mechanism, delta: float, queries: int) -> float:
-    """Return the ε of so many queries in any case, as it is said; infinite for too small a δ."""
+    """Return the ε of this many queries in any case; infinite if δ is too small."""
     try:
         epsilon = Cost.of_rows(mechanism, queries, queries, delta).own.epsilon
     except UnreachableError:
@@ -118,12 +118,12 @@ def _cost(mechanism: Mechanism, delta: float, queries: int) -> float:
 
 
 def _too_coarse(mechanism: Mechanism, queries: int, delta: float, epsilon: float) -> bool:
-    """Return whether the noise of so many queries adds more to δ than is allowed for."""
+    """Return whether the noise of this many queries adds more to δ than is allowed."""
     return delta < mechanism.smallest_delta(queries, epsilon=epsilon + 1.0)
 
 
 def _most_within(cost: Callable[[int], float], target: float, most: int) -> int:
-    """Return the most queries, up to `most`, that cost no more than the target, by halving."""
+    """Return the largest number of queries, up to `most`, within the target, by bisection."""
     low, high = 0, _FIRST
     while high <= most and cost(high) <= target:
         low, high = high, 2 * high

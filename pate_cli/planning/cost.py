@@ -1,14 +1,14 @@
 """Costs of given votes: by step, by order, by query, and under a target. SECRET.
 
-The tight cost of a query is one Rényi divergence, that of all its steps together; "threshold" is
-what a test costs alone and "argmax" the rest. The published analysis may stand in for it. Votes are
-read twice: for their cost at every order, and for the cost of each query at the best order.
+The tight cost of a query is one Rényi divergence of all its steps together. "threshold" is the cost
+of the test alone, and "argmax" is the rest. The published analysis may be used instead. Votes are
+read twice: for the total cost at every order, and for the cost of each query at the best order.
 
-Mechanisms are compared on the same votes at a matched number of expected answers.
+Mechanisms are compared on the same votes at an equal number of expected answers.
 
-How a target fares on given votes is told beside it: the probability of passing, the least target,
-the most rows. The votes are there, so nothing is forecast: the probability is the one with which
-the release test of a run over these rows draws.
+For a target, the result includes the pass probability, the smallest target and the largest number
+of rows. These are computed from the votes and are no forecast: a run over these rows would pass its
+release test with exactly this probability.
 """
 
 from __future__ import annotations
@@ -42,29 +42,30 @@ from pate_cli.votes.vote_file import VoteBatch
 TIGHT_ORDERS: Final = np.array(
     [1.5, 2, 2.5, 3, 3.5, *range(4, 17), *range(18, 33, 2), 36, 40, 48, 64, 96, 128, 256], float
 )
-"""Orders at which the tight cost is shown unless others are asked for."""
+"""Orders at which the tight cost is shown, unless the caller gives others."""
 
 MOMENT_ORDERS: Final = tuple(float(order) for order in range(2, 10))
 """The 2017 paper computes the moments l = 1 … 8; moment l is Rényi order l + 1."""
 
 SAID: Final = ("silent", "agrees", "disagrees")
-"""What a public prior says of a query, beside the teachers, by the number of `Queries.said`."""
+"""What a public prior says about a query, compared with the teachers; see `Queries.said`."""
 
 _QUANTILES = (0.0, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 1.0)
 _BINS, _TINY = 20, float(np.finfo(float).tiny)
 LIKELY: Final = 0.977
-"""A chance of passing that counts as likely: two standard deviations, one-sided."""
+"""A pass probability that counts as likely: two standard deviations, one-sided."""
 
 CHANCES: Final = (0.9, LIKELY, 0.999)
-"""Probabilities of passing for which the least target is told."""
+"""Pass probabilities for which the smallest target is shown."""
 
-# The refusals to be afforded depend on the threshold, and the threshold, barely, on them.
+# The number of refusals depends on the threshold, and the threshold slightly on this number.
 _ROUNDS = 6
 _COUNTED = "the prior votes, too, and agreement counts its votes"
 _ENDS = "the file ends before so many answers"
-# States whose costs are found at once.
+# The number of states whose costs are computed at once.
 _AT_ONCE = 50_000
-# Targets are sought within this factor of the last guess, to a relative precision, so many times.
+# The smallest target is sought within this factor of the last guess, to a relative precision, at
+# most this many times.
 _WIDEST, _PRECISION, _TRIES = 64.0, 1e-4, 3
 _STEP = 1.001
 
@@ -73,13 +74,13 @@ Columns: TypeAlias = dict[str, NDArray[Any]]
 
 @dataclass(frozen=True)
 class CostAnalysis:
-    """How queries are charged, and the ε of that: tight, or as it was published.
+    """A way to charge queries and to convert the cost to ε: tight, or as published.
 
     Attributes:
-        name: of the analysis.
-        steps: from a mechanism, histograms and orders to the cost of each query by step,
-            [orders, queries], nats.
-        epsilon: from the RDP cost, orders and δ to ε at each order, [orders], nats.
+        name: the name of the analysis.
+        steps: computes the cost of each query by step, [orders, queries], nats, from a mechanism,
+            histograms and orders.
+        epsilon: computes ε at each order, [orders], nats, from the RDP cost, orders and δ.
     """
 
     name: Analysis
@@ -98,13 +99,13 @@ def _tight_epsilon(rdp: Floats, orders: Floats, delta: float) -> Floats:
 
 
 TIGHT: Final = CostAnalysis(Analysis.TIGHT, _tight_steps, _tight_epsilon)
-"""The analysis that is sharp and sound: Rényi divergences and the sharp conversion."""
+"""The sharp and sound analysis: Rényi divergences and the sharp conversion."""
 
 
 def _sum_of_steps(
     analysis: CostAnalysis, orders: Floats, mechanism: ScoredMechanism, batch: VoteBatch
 ) -> dict[str, Floats]:
-    """Cost of a batch by step, summed over queries, [orders] each, nats."""
+    """Return the cost of a batch by step, summed over queries, [orders] each, nats."""
     steps = analysis.steps(mechanism, batch.counts, orders)
     return {step: costs.sum(axis=1) for step, costs in steps.items()}
 
@@ -112,7 +113,7 @@ def _sum_of_steps(
 def _queries_of(
     analysis: CostAnalysis, order: float, mechanism: ScoredMechanism, batch: VoteBatch
 ) -> Columns:
-    """The queries of a batch at one order, as columns."""
+    """Return the queries of a batch at one order, as columns."""
     steps = analysis.steps(mechanism, batch.counts, np.array([order]))
     said = np.zeros(len(batch.counts), dtype=np.int64)
     if batch.alone is not None and batch.guesses is not None:
@@ -135,8 +136,8 @@ def queries_at(
 
     Returns:
         Columns, [queries] each: `query_id`; `plurality`, the largest count of votes;
-        `answer_probability`; `cost_…` of each step and `cost` of all, nats; and `said`, what a
-        prior says, by its place in `SAID`.
+        `answer_probability`; `cost_…` of each step and the total `cost`, nats; and `said`, what a
+        prior says, as a place in `SAID`.
     """
     parts = list(votes.over(mechanism, functools.partial(_queries_of, analysis, order)))
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -154,11 +155,11 @@ class VoteCost(Result):
         orders: Rényi orders, [orders].
         steps: sums over queries by step of the mechanism, [orders] each, nats.
         by_orders: ε at each order, [orders], nats.
-        queries: every query at the best order, as `queries_at` has them.
-        worst_case: the ε of the labels alone that holds whatever the votes.
-        target: how a target fares, if one was stated.
+        queries: every query at the best order, from `queries_at`.
+        worst_case: the worst-case ε of the labels alone.
+        target: the results for a target, if one was stated.
         prior: whether a prior votes, too.
-        unmatched: which votes are texts and no names; None where votes are no texts.
+        unmatched: votes in words that match no name; None if votes are not texts.
     """
 
     analysis: Analysis
@@ -186,33 +187,35 @@ class VoteCost(Result):
 
     @property
     def epsilon(self) -> float:
-        """Return ε for these votes, nats: under the tight analysis never above the worst case.
+        """Return ε for these votes, nats; under the tight analysis it is at most the worst case.
 
-        The ε of the published analysis is repeated as it is.
+        The ε of the published analysis is returned as published.
         """
         given = float(self.by_orders.min())
         return self.worst_case.least(given) if self.analysis is Analysis.TIGHT else given
 
     @property
     def order_at_edge(self) -> bool:
-        """Return whether the best of several orders is the first or last: more may do better."""
+        """Return whether the best order is the first or last of several; more orders may be
+        better.
+        """
         best, last = int(np.argmin(self.by_orders)), self.orders.size - 1
         return last > 0 and best in (0, last) and self.epsilon == float(self.by_orders[best])
 
     @property
     def expected_answers(self) -> float:
-        """Return how many of the queries are answered on average."""
+        """Return the expected number of answers."""
         return float(self.queries["answer_probability"].sum())
 
     def quantiles(self) -> dict[str, float]:
-        """Return quantiles of the cost of a query by their level, linear between queries, nats."""
+        """Return quantiles of the cost of a query by level, linear between queries, nats."""
         values = np.quantile(self.queries["cost"], _QUANTILES).tolist()
         return {f"{level:g}": value for level, value in zip(_QUANTILES, values, strict=True)}
 
     def histogram(self) -> list[dict[str, Any]]:
-        """Return bins of queries by plurality: how many, how often answered, and their cost.
+        """Return bins of queries by plurality: their number, answers and cost.
 
-        Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
+        This is Figure 5 of the ICLR 2018 paper in numbers; empty bins are left out.
         """
         most = self.mechanism["teachers"] + self.mechanism.get("prior_weight", 0)
         edges = each_once(np.linspace(0, most, _BINS + 1).round().astype(np.int64))
@@ -229,11 +232,15 @@ class VoteCost(Result):
         ]
 
     def by_prior(self) -> dict[str, dict[str, float]]:
-        """Return queries, expected answers and share of the cost, by what a prior says of them."""
+        """Return queries, expected answers and share of the cost, by what the prior says
+        about them.
+        """
         return {name: self._part(self.queries["said"] == said) for said, name in enumerate(SAID)}
 
     def _part(self, mine: NDArray[np.bool_]) -> dict[str, float]:
-        """How many queries these are, how often they are answered, and their share of the cost."""
+        """Return the number of these queries, their expected answers, and their share of
+        the cost.
+        """
         cost = self.queries["cost"]
         return {
             "queries": int(mine.sum()),
@@ -283,7 +290,7 @@ class VoteCost(Result):
         return words.of_cost(self.to_dict())
 
     def plot(self, axes: Any = None) -> Any:
-        """Draw which queries cost what on matplotlib Axes, and return them. SECRET.
+        """Draw the cost of queries on matplotlib Axes, and return the Axes. SECRET.
 
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.
@@ -293,7 +300,7 @@ class VoteCost(Result):
         return draw_cost(self, axes)
 
     def headline(self) -> str:
-        """Return ε and for how many answers it is."""
+        """Return ε and the expected number of answers."""
         return (
             f"epsilon {self.epsilon:.4f} at delta {self.delta:g} for "
             f"{self.expected_answers:.1f} expected answers"
@@ -311,7 +318,7 @@ def measure_cost(
     target: TargetOnVotes | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
-    """Price votes at some orders in total, and every query at the best of them. SECRET.
+    """Compute the cost of votes at some orders, and of every query at the best of them. SECRET.
 
     Args:
         votes: the rows that are asked.
@@ -320,7 +327,7 @@ def measure_cost(
         delta: δ in (0, 1).
         max_answers: k2, the public cap on answers; none if left out.
         analysis: how queries are charged.
-        target, unmatched: to be told beside it.
+        target, unmatched: further results to include.
     """
     orders, delta = check_orders(orders), check_delta(delta)
     cap = votes.queries if max_answers is None else max_answers
@@ -347,17 +354,17 @@ def measure_cost(
 
 @dataclass(frozen=True)
 class TargetOnVotes:
-    """How a target fares. SECRET.
+    """The results for a target on given votes. SECRET.
 
     Attributes:
-        plan: the target and what is fixed with it.
+        plan: the target and everything that is fixed with it.
         bound: how the cost of the votes is bounded.
-        queries: rows that a run asks.
-        pass_probability: of these rows.
-        smallest_epsilon: by pass probability the least target, η in proportion; nats.
+        queries: the number of rows that a run asks.
+        pass_probability: the pass probability of these rows.
+        smallest_epsilon: the smallest target by pass probability, with η in proportion; nats.
         passing_queries: how many of the first rows pass with probability `LIKELY`; at most
             `looked_at`.
-        looked_at: rows that were looked at.
+        looked_at: the number of rows that were examined.
         orders: Rényi orders of the test.
     """
 
@@ -393,19 +400,19 @@ def measure_target(
     queries: int,
     max_answers: int,
 ) -> TargetOnVotes:
-    """Return how a target fares on votes of which the first so many are asked. SECRET.
+    """Return the results for a target on the first `queries` rows of votes. SECRET.
 
     Args:
-        votes: over at least the queries that are asked.
+        votes: at least the rows that are asked.
         mechanism: the aggregator.
         plan: the target.
         queries, max_answers: k1 and k2 of the run.
 
     Raises:
-        UnreachableError: a target so far off that no other within reason would do.
+        UnreachableError: the target is so far off that no similar target would pass.
     """
     bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
-    # Higher orders go with smaller targets.
+    # Smaller targets need higher orders.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
     states = states_for(bound, mechanism, highest_order=highest)
     looked, places = Tally.with_places(
@@ -420,7 +427,7 @@ def measure_target(
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
     def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
-        """Costs of the first rows by order and distance, and the orders of a target."""
+        """Return costs of the first rows by order and distance, and the orders of a target."""
         orders = coin_orders(bound, mechanism, at.orders)
         ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
         times = np.bincount(places[:rows], minlength=looked.weights.size)
@@ -432,7 +439,8 @@ def measure_target(
 
     def smallest(wanted: float) -> float:
         found = min(plan.epsilon, always)
-        # The orders follow from the target: bisect with those of the last guess until it stays.
+        # The orders depend on the target: bisect with the last guess's orders until the result
+        # stays.
         for _ in range(_TRIES):
             near = costs(plan.at(found), queries)
             found = least(
@@ -463,18 +471,19 @@ def measure_target(
 
 @dataclass(frozen=True)
 class Comparison:
-    """One mechanism at the matched number of answers.
+    """One mechanism at the common number of answers.
 
     Attributes:
         mechanism: its name.
-        queries: rows that had to be asked, from the first on.
-        expected_answers: of these rows; below the matched number where the file ends first.
+        queries: the number of rows that had to be asked, from the first on.
+        expected_answers: expected answers of these rows; fewer than the common number if the file
+            ends first.
         agreement: expected share of the answers that equal the plurality.
-        epsilon: ε for these votes (tight analysis, best order), None where there is none.
-        order: the order of that ε.
-        data_independent: ε whatever the votes, with the matched number, rounded up, as public cap
-            on answers; below that of a run over the same queries without a cap.
-        note: what a reader should know.
+        epsilon: ε for these votes (tight analysis, best order), None if there is none.
+        order: the order of this ε.
+        data_independent: worst-case ε, with the common number, rounded up, as public cap on
+            answers. It is below the worst case of a run over the same queries without a cap.
+        note: a remark for the reader.
     """
 
     mechanism: str
@@ -489,14 +498,14 @@ class Comparison:
 
 @dataclass(frozen=True, repr=False)
 class Compared(Result):
-    """Mechanisms at a matched number of expected answers. SECRET."""
+    """Mechanisms at a common number of expected answers. SECRET."""
 
     rows: tuple[Comparison, ...]
     matched_answers: float
     delta: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return one entry a mechanism; JSON-ready."""
+        """Return one entry per mechanism; JSON-ready."""
         return {
             "schema_version": 1,
             "releasable": False,
@@ -507,7 +516,7 @@ class Compared(Result):
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row a mechanism; NaN where there is no ε for these votes."""
+        """Return one row per mechanism; NaN if there is no ε for these votes."""
         rows = [asdict(row) for row in self.rows]
         return {
             name: np.array([np.nan if row[name] is None else row[name] for row in rows])
@@ -519,19 +528,19 @@ class Compared(Result):
         return words.of_comparison(self.to_dict())
 
     def headline(self) -> str:
-        """Return how many mechanisms there are, and what was matched."""
+        """Return the number of mechanisms, and the common number of expected answers."""
         return f"{len(self.rows)} mechanisms at {self.matched_answers:.1f} expected answers"
 
 
 def compare_at(
     votes: AskedRows, build: Callable[[int], Mechanism], *, answers: float, delta: float
 ) -> Comparison:
-    """Ask a mechanism row by row until it is expected to have answered so often.
+    """Ask a mechanism row by row until the expected answers reach a number.
 
     Args:
-        votes: over the queries.
-        build: makes the mechanism for a number of refusals to be afforded, if it counts them.
-        answers: the number of answers to be matched.
+        votes: the rows of the queries.
+        build: makes the mechanism for a number of refusals, if it counts refusals.
+        answers: the common number of answers.
         delta: δ in (0, 1).
     """
     mechanism = build(1)
@@ -569,13 +578,13 @@ def compare_at(
 
 
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
-    """Return what is known of each query, a row [queries] each.
+    """Return numbers for each query, one row [queries] each.
 
-    The rows are the chance of an answer, the chance of an answer that is the plurality, and the
-    costs at the orders, in nats.
+    The rows are the probability of an answer, the probability of an answer that is the plurality,
+    and the costs at the orders, in nats.
     """
     answer = mechanism.answer_chance(counts)
-    if not isinstance(mechanism, ScoredMechanism):  # whose answers are the plurality
+    if not isinstance(mechanism, ScoredMechanism):  # all its answers are the plurality
         return np.stack([answer, answer])
     agreeing = answer * (1.0 - mechanism.loss_chance(counts))
     return np.vstack([answer, agreeing, mechanism.rdp(mechanism.score(counts), TIGHT_ORDERS)])
@@ -584,7 +593,7 @@ def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:
 def _asked(
     votes: AskedRows, mechanism: Mechanism, wanted: float
 ) -> tuple[int, float, float, Floats]:
-    """Rows asked until so many answers are expected, and the sums over them of what is seen."""
+    """Return how many rows give the wanted expected answers, and the sums of `_seen` over them."""
     asked, sums = 0, np.zeros(1)
     for seen in votes.over(mechanism, OnCounts(_seen)):
         missing = wanted - sums[0] - 1e-9

@@ -1,4 +1,6 @@
-"""A goal of a search, the settings that are found for it, and how a kind of release serves it."""
+"""The goal of a search, the settings that are found for it, and the cost of each kind of
+release.
+"""
 
 from __future__ import annotations
 
@@ -32,24 +34,24 @@ from pate_cli.planning.rule import TestedTarget, served_by
 from pate_cli.planning.search import Candidate, Tuning, least
 from pate_cli.planning.vote_model import VoteModel
 
-# While a search is coarse: how many rows of a file are looked at, evenly spaced.
+# Rows of a file, evenly spaced, that a coarse search looks at.
 _COARSE = 10_000
 DRAWN: Final = ("order", "beta", "sigma_release")
-"""Parameters of a sanitized release, as `aggregate` has them."""
+"""Parameters of a sanitized release, by their names in `aggregate`."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """The most expected answers under an ε, or the least ε for so many expected answers.
+    """The most expected answers under an ε, or the smallest ε for a number of expected answers.
 
     Attributes:
-        release: how the ε of the labels comes to be publishable.
-        epsilon: what the ε may be at most, > 0, nats; None where the least one is sought.
-        answers: how many expected answers are wanted, > 0; None where the most are sought.
-        min_agreement: least expected share of answers that equal the plurality of the teachers,
+        release: how the ε of the labels is published.
+        epsilon: the largest allowed ε, > 0, nats; None to find the smallest.
+        answers: the wanted number of expected answers, > 0; None to find the most.
+        min_agreement: smallest expected share of answers that equal the plurality of the teachers,
             in [0, 1].
         delta: δ in (0, 1).
-        bound: how a tested run bounds what its votes cost.
+        bound: how a tested run bounds the cost of its votes.
     """
 
     release: ReleaseKind
@@ -75,18 +77,18 @@ class Goal:
             raise UsageError("`bound` goes with `release` target")
 
     def merit(self, epsilon: Floats, answers: Floats, agreement: Floats) -> Floats:
-        """Return how well settings serve, [...]: larger is better, in logarithms.
+        """Return how well settings serve the goal, [...]: larger is better, in logarithms.
 
         Args:
-            epsilon: what the labels cost, nats.
-            answers: how many are expected.
-            agreement: which share of them equals the plurality.
+            epsilon: the cost of the labels, nats.
+            answers: the expected number of answers.
+            agreement: the share of answers that equals the plurality.
         """
         served = np.log(answers + 1e-3) if self.answers is None else -np.log(epsilon)
         return served + served_by(agreement, self.min_agreement)
 
     def met_by(self, found: Found) -> bool:
-        """Return whether settings keep within ε, give the answers, and agree as often as asked."""
+        """Return whether settings keep within ε, give enough answers, and agree often enough."""
         forecast, wanted = found.forecast, 0.0 if self.answers is None else self.answers
         return (
             float(forecast.expected_answers[0]) >= max(wanted * (1.0 - 1e-9), 1e-3)
@@ -97,14 +99,14 @@ class Goal:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Settings at the costs that a run of them is charged. SECRET if the votes are.
+    """Settings with the cost that a run with them is charged. SECRET if the votes are.
 
     Attributes:
-        goal: what they are for.
-        forecast: what the run may be expected to give.
+        goal: the goal of the search.
+        forecast: the forecast of the run.
         max_answers: a public cap on answers; None without one.
-        drawn: λ, β and σ_SS of a sanitized release; None where nothing is drawn.
-        target: the target that is stated; None where there is none.
+        drawn: λ, β and σ_SS of a sanitized release; None if nothing is drawn.
+        target: the stated target; None if there is none.
     """
 
     goal: Goal
@@ -122,11 +124,13 @@ class Found:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Return what is larger for better settings; those that meet the goal come first."""
+        """Return a key that is larger for better settings; settings that meet the goal come
+        first.
+        """
         return self.goal.met_by(self), self.merit
 
     def to_dict(self) -> dict[str, Any]:
-        """Return settings and what they are expected to give, in plain numbers."""
+        """Return settings and their forecast, in plain numbers."""
         told, settings, drawn, target = self.forecast, self.settings, self.drawn, self.target
         release = (None,) * 3 if drawn is None else (drawn.order, drawn.beta, drawn.sigma)
         return {
@@ -151,71 +155,71 @@ class Found:
 
 
 class Pricing(ABC):
-    """How settings serve one goal on a file: quickly for many, and as a run has it for a few.
+    """How settings serve one goal on a file: quickly for many settings, exactly for a few.
 
     SECRET if the votes are.
 
     Attributes:
         votes: all rows of the file, without a prior's votes.
-        few: rows that are looked at while a search is coarse.
+        few: the rows that a coarse search looks at.
         available: how many rows these stand for.
-        goal: what is sought.
+        goal: the goal of the search.
     """
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Take the votes and the goal; nothing is looked at yet."""
+        """Take the votes and the goal, and compute nothing yet."""
         self.votes, self.few, self.available = votes, votes.thinned(_COARSE), votes.rows
         self.goal = goal
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates for settings, at quick costs.
+        """Return candidates for settings, with quick costs.
 
         Args:
-            settings: to look at.
+            settings: the settings to evaluate.
             near: about the best number of rows, if it is known.
         """
 
     @abstractmethod
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate at the costs of a run; None where no number of rows serves the goal.
+        """Return a candidate with the costs of a run; None if no number of rows serves the goal.
 
         Args:
             candidate: settings that looked good.
-            last: whether to take more care, because nothing follows.
+            last: whether to be more careful, because this is the last step.
         """
 
     @abstractmethod
     def learn(self, best: Found) -> None:
-        """Look closer from now on at what matters for the best settings so far."""
+        """Improve later quick costs, from what matters for the best settings so far."""
 
 
-# Exact costs are found for so many times the rows of a candidate, and its rows sought among these.
+# Exact costs are computed for this multiple of a candidate's rows, among which rows are chosen.
 _MORE_ROWS = 1.4
 _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
-# So many rows of a file, evenly spaced, are looked at while a search is coarse.
+# Rows of a file, evenly spaced, that a coarse search looks at.
 _ROWS = 4000
-# Rows for a number of answers, in units of those that give it if they are always released.
+# Rows tried for a number of answers, in units of the rows that give it if labels always pass.
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
-# Targets among which the first is sought, and those among which the least may be.
+# Targets for the first look, and the range and precision of the smallest target.
 _FIRST, _RANGE, _PRECISION = np.geomspace(0.05, 13.0, 25).tolist(), (1e-3, 1e3), 1e-4
-# What a merit is to be where the best of the starts give, in units of what is wanted.
+# The merit of the best start, in units of the wanted number.
 _OF_STARTS = 2.0 / 1.6
 
 
 class TestedVotes(Pricing):
     """Tested targets on a file of votes; SECRET if the votes are.
 
-    The most answers under a target are found by a `TestedTarget`. For the least target that gives
-    so many answers on average it looks at a target that is nearly the least: settings that give the
-    most answers there need about the least target, too. That is then found for the best of them,
-    and the next round looks there. Whatever exact costs show to be wrong with quick ones corrects
-    the next looks.
+    A `TestedTarget` finds the most answers under a target. To find the smallest target for a number
+    of answers, the search looks at a target that is nearly the smallest: settings with the most
+    answers there also need about the smallest target. Then the smallest target for the best
+    settings is found, and the next round looks at it. Exact costs correct the quick costs of later
+    looks.
     """
 
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Nothing is looked at yet."""
+        """Take the votes and the goal, and compute nothing yet."""
         super().__init__(votes, goal)
         self._above: dict[bool, Floats] = {}
         self._looks: TestedTarget | None = None
@@ -223,7 +227,7 @@ class TestedVotes(Pricing):
         self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
 
     def _look_at(self, rows: int) -> None:
-        """Look at so many of the first rows from now on."""
+        """Look at this many of the first rows from now on."""
         self.available, self._looks = min(rows, self.available), None
         self.few = self.votes.some(slice(self.available)).thinned(_ROWS)
 
@@ -233,7 +237,7 @@ class TestedVotes(Pricing):
         return TargetPlan.of(epsilon, delta=goal.delta, bound=goal.bound)
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates at quick costs, which earlier exact ones have corrected."""
+        """Return candidates at quick costs, which earlier exact costs have corrected."""
         if self._epsilon is None:
             wanted = np.log(_OF_STARTS * (self.goal.answers or 0.0))
             for self._epsilon in _FIRST:
@@ -247,7 +251,7 @@ class TestedVotes(Pricing):
         return TestedTarget(*shape, above=self._above)
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate at the costs of a run, with the rows that are best for it."""
+        """Return a candidate at the costs of a run, with its best number of rows."""
         del last
         settings, goal, target = candidate.settings, self.goal, self._target
         votes = self.votes.with_prior_weight(settings.prior_weight)
@@ -272,9 +276,10 @@ class TestedVotes(Pricing):
         return Found(goal, told, target=target)
 
     def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
-        """Expected answers of the first rows, next to nothing where too few agree, [rows].
+        """Return expected answers of the first rows, almost 0 if too few agree, [rows].
 
-        If none of them are enough, those that agree too seldom tell what floor to look with.
+        If no number of rows has enough such answers, rows with too little agreement count in full;
+        they then show with which floor to look.
         """
         chance, right = votes.chances(votes.mechanism(settings))
         answered, agreeing = np.cumsum(chance), np.cumsum(chance * right)
@@ -293,7 +298,7 @@ class TestedVotes(Pricing):
 def _best_rows(
     costs: QueryCosts, target: TargetPlan, answers: Floats, near: int
 ) -> tuple[int, float]:
-    """The rows of a file with the most expected answers, and their probability to pass."""
+    """Return the rows of a file with the most expected answers, and their pass probability."""
     rows = np.ceil(near * _EXACT_ROWS).astype(np.int64)
     for _ in range(2):
         rows = np.unique(np.clip(rows, 1, costs.available))
@@ -311,7 +316,9 @@ def _least_target(
     answers: Floats,
     wanted: float,
 ) -> tuple[TargetPlan, int]:
-    """The least target at which rows of a file give the answers that are wanted, and these rows."""
+    """Return the smallest target at which rows of a file give the wanted answers, and these
+    rows.
+    """
     sure = int(np.argmax(answers >= wanted)) + 1
     always = worst_case_epsilon(mechanism, rows=sure, delta=target.delta)
     rows: Ints = np.unique((sure * _FOR_ANSWERS).astype(np.int64))
@@ -333,17 +340,17 @@ def _least_target(
 
 
 _ORDERS = 1.0 + np.geomspace(0.1, 512.0, 80)
-# Orders either side of the best at quick costs that are priced exactly.
+# Orders on either side of the best quick order for which exact costs are computed.
 _AROUND = 3
-# Numbers of rows that are tried, pluralities among which a row costs most, and caps by how many
-# standard deviations they are above the mean.
+# Numbers of rows that are tried, pluralities among which a row is most expensive, and caps in
+# standard deviations above the mean.
 _TRIED_ROWS, _PLURALITIES, _CAP_STEPS = 60, 41, np.linspace(-4.0, 6.0, 201)
 _SHRINK, _OUT_OF_REACH = 0.999, -9.0
 
 
 @dataclass(frozen=True, eq=False)
 class _Costs:
-    """Costs of rows and answers whatever the votes, at some orders, [orders] each, nats."""
+    """Worst-case costs of rows and answers at some orders, [orders] each, nats."""
 
     conversion: Floats
     test: Floats
@@ -351,12 +358,12 @@ class _Costs:
     whole: Floats
 
     def epsilons(self, rows: Ints, caps: Floats) -> Floats:
-        """ε of so many rows with so many answers at each order, [rows, orders]."""
+        """Return ε of these numbers of rows and answers at each order, [rows, orders]."""
         rdp = np.multiply.outer(rows, self.test) + np.multiply.outer(caps, self.answer)
         return np.minimum(rdp, np.multiply.outer(rows, self.whole)) + self.conversion
 
     def caps(self, rows: Ints, epsilon: float) -> Floats:
-        """The most answers under ε, below 1 where even one is too many, [rows]."""
+        """Return the most answers under ε, below 1 if even one is too many, [rows]."""
         room = epsilon - self.conversion - np.multiply.outer(rows, self.test)
         caps = np.floor((room / self.answer).max(axis=-1) + 1e-9)
         whole = (np.multiply.outer(rows, self.whole) + self.conversion).min(axis=-1)
@@ -366,23 +373,23 @@ class _Costs:
 class CappedVotes(Pricing):
     """Settings for a worst case, on a file of votes; SECRET if the votes are.
 
-    k1 rows of which k2 may be answered cost k1·w1(λ) + k2·w2(λ) at order λ, or k1·w12(λ), where w1
+    k1 rows of which k2 may be answered cost k1·w1(λ) + k2·w2(λ) at order λ, or k1·w12(λ). Here w1
     is the cost of a test, w2 of an answer and w12 of a whole row, each for the worst votes. How
-    many rows get an answer depends on the votes. So for given votes numbers of rows are tried, each
-    with the largest cap that ε allows, or with the least that gives so many answers on average over
-    the noise.
+    many rows get an answer depends on the votes. So for given votes several numbers of rows are
+    tried, each with the largest cap that ε allows, or with the smallest cap that gives enough
+    expected answers.
     """
 
     _above = 1.0
-    """How far the cost of a whole row is above the quick one, where there is a test."""
+    """The ratio of the exact and the quick cost of a whole row, if there is a test."""
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Return candidates at quick costs, whose rows and caps need no start."""
+        """Return candidates at quick costs; their rows and caps need no start."""
         del near
         return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 
     def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate with the rows and the cap that are best at exact costs."""
+        """Return a candidate with the best rows and the best cap at exact costs."""
         del last
         settings, goal = candidate.settings, self.goal
         best, cap = self._best(self.votes, settings, self._exact(settings))
@@ -398,15 +405,15 @@ class CappedVotes(Pricing):
         return None
 
     def learn(self, best: Found) -> None:
-        """Learn nothing more: `price` has seen how far costs are above the quick ones."""
+        """Learn nothing more: `price` has already compared exact and quick costs."""
 
     def _best(self, votes: VoteModel, settings: Tuning, costs: _Costs) -> tuple[Candidate, int]:
-        """The settings with their best number of rows, and the best cap on answers.
+        """Return the settings with their best number of rows, and the best cap on answers.
 
         Args:
-            votes: those that are looked at, which stand for all.
+            votes: the rows to look at, which stand for all rows.
             settings: threshold, noise and weight of the prior.
-            costs: of the settings.
+            costs: the costs of the settings.
         """
         goal, votes = self.goal, votes.with_prior_weight(settings.prior_weight)
         mechanism = votes.mechanism(settings)
@@ -434,9 +441,9 @@ class CappedVotes(Pricing):
         return found, int(cap)
 
     def _quick(self, settings: Tuning) -> _Costs:
-        """The costs where a vote moves every coin by little: by its Fisher information.
+        """Return approximate costs by Fisher information, which is right if a vote moves little.
 
-        A fair coin costs λ/(πσ1²) for a test and 2λ/(πσ2²) for an answer, others less.
+        A fair coin costs λ/(πσ1²) for a test and 2λ/(πσ2²) for an answer; other coins cost less.
         """
         most, answer = float(self.votes.teachers + settings.prior_weight), 2.0 / settings.sigma2**2
         largest = np.linspace(most / 2.0, most, _PLURALITIES)
@@ -450,7 +457,7 @@ class CappedVotes(Pricing):
         return _Costs(conversion, slope * test, slope * answer, slope * above * float(whole.max()))
 
     def _exact(self, settings: Tuning) -> _Costs:
-        """The costs that a run is charged, at the orders around the best one by quick costs."""
+        """Return the costs that a run is charged, at orders around the best quick order."""
         quick = self._quick(settings)
         best, cap = self._best(self.few, settings, quick)
         centre = int(np.argmin(quick.epsilons(np.array([best.rows]), np.array([float(cap)]))))
@@ -467,13 +474,13 @@ class CappedVotes(Pricing):
 
 
 def _fairness(z: Floats) -> Floats:
-    """The Fisher information of a coin Φ(z) in z, as a share of a fair one's."""
+    """Return the Fisher information of a coin Φ(z) in z, as a share of that of a fair coin."""
     log_density = -0.5 * z * z - 0.5 * math.log(2.0 * math.pi)
     return np.exp(2.0 * log_density - log_ndtr(z) - log_ndtr(-z)) * math.pi / 2.0
 
 
 def _least_caps(mean: Floats, sd: Floats, rows: Ints, answers: float) -> Floats:
-    """The fewest answers under which so many are expected, 0 where rows have fewer, [rows]."""
+    """Return the smallest caps with enough expected answers, 0 if rows have too few, [rows]."""
     near = np.ceil(answers) + np.arange(3.0) + np.zeros((rows.size, 1))
     caps = np.ceil(mean[:, None] + np.outer(sd, _CAP_STEPS))
     caps = np.clip(np.hstack([caps, near, rows[:, None]]), 1.0, rows[:, None])

@@ -1,9 +1,9 @@
-"""Plans of a run before there are votes: of teachers, ε and answers, the one left out.
+"""Plans of a run before there are votes: of teachers, ε and answers, the plan finds one.
 
-A goal is met where teachers whose agreement is in the middle of the range are expected to give as
-many answers, counted by the probability that the release test passes, and pass nine times in ten.
-Settings are those of the public rule and expectations the one forecast, so a plan and the run that
-it prints agree.
+A goal is met if teachers with agreement in the middle of the range are expected to give enough
+answers and pass the release test nine times in ten. (Answers are multiplied by the pass
+probability.) Settings come from the public rule, and the forecast is that of all verbs. So a plan
+agrees with the run whose command it prints.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ from pate_cli.planning.rule import (
 from pate_cli.planning.search import Tuning, keywords_of, least, line_of
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
-# Where the search for teachers and for ε begins, its range, and how close it comes.
+# Where the search for teachers and for ε begins, its range, and its precision.
 _START = {"teachers": 100.0, "epsilon": 2.0}
 _RANGE = {"teachers": (3.0, 100_000.0), "epsilon": (0.01, 50.0)}
 _PRECISION, _CORRECTION, _CORRECTIONS = 0.05, 1.03, 6
-# Answers of use equal the plurality so often; noise as a share of the votes that may leave them so.
+# Useful answers equal the plurality this often; and the range of noise, as a share of the votes.
 _SENSIBLE, _NOISE = 0.75, (0.01, 10.0)
-# Rows of the model for what a plan says; and how much more another mechanism must give to be named.
+# Rows of the model of a plan; and how much more another mechanism must give to be mentioned.
 _ROWS, _MORE = 1500, 1.05
-# Fewer answers train nothing.
+# Fewer answers than this train no model.
 _FEW = 10
 _OTHER: Final = {
     MechanismName.CONFIDENT: MechanismName.GNMAX,
@@ -54,20 +54,20 @@ _OTHER: Final = {
 
 @dataclass(frozen=True)
 class Question:
-    """Public facts about a run; of teachers, ε and answers one may be left out.
+    """Public facts about a run; one of teachers, ε and answers may be left out.
 
     Attributes:
-        classes: m ≥ 2, of each label.
-        teachers: τ ≥ 1, votes of a query; None to be found.
+        classes: m ≥ 2, the classes of each label.
+        teachers: τ ≥ 1, the votes of a query; None to be found.
         epsilon: target ε > 0, nats; None to be found.
-        answers: answers wanted, ≥ 1; None to be found. With all three given it is asked whether
-            they go together.
-        queries: how many queries there are to ask; None for as many as it takes.
-        labels: of a query; each is asked as a row of two classes.
+        answers: wanted answers, ≥ 1; None to be found. If all three are given, the plan says
+            whether they agree.
+        queries: how many queries there are to ask; None for as many as needed.
+        labels: the number of labels of a query; each is asked as a row of two classes.
         delta: δ in (0, 1).
         levels: how often a teacher is right on average, ascending; the whole range if left out.
-        weights: votes of each teacher; none where each has one.
-        teachers_per_record: k, the most votes of a row that one record moves.
+        weights: votes of each teacher; empty if each has one.
+        teachers_per_record: k, the most votes of a row that one record changes.
         prior_weight: votes of a public prior, or their share of the teachers; None without one.
         prior_accuracy: how often the prior is right, in [0, 1].
         mechanism: confident, or gnmax, which answers every row.
@@ -114,45 +114,45 @@ class Question:
 
     @property
     def unknown(self) -> str:
-        """Return what is to be found; answers where everything is given."""
+        """Return the name of the number to be found; answers if everything is given."""
         if self.teachers is None:
             return "teachers"
         return "epsilon" if self.epsilon is None else "answers"
 
     @property
     def rows(self) -> int:
-        """Return how many rows there are to ask: a row for each label of a query."""
+        """Return how many rows there are to ask: one for each label of a query."""
         queries = MOST_ROWS // self.labels if self.queries is None else self.queries
         return queries * self.labels
 
     @property
     def voters(self) -> str:
-        """Return how many teachers there are, in words."""
+        """Return the number of teachers, in words."""
         if self.weights:
             return f"{len(self.weights)} teachers of {self.teachers} votes"
         return f"{self.teachers} teachers"
 
     @property
     def target(self) -> TargetPlan:
-        """Return the target, once ε is known."""
+        """Return the target, if ε is known."""
         if self.epsilon is None:
             raise TypeError("the target is not known")
         return TargetPlan.of(self.epsilon, delta=self.delta)
 
     @property
     def shown(self) -> tuple[float, ...]:
-        """Return low, middle and high agreement, or as many of them as there are."""
+        """Return low, middle and high agreement, or fewer levels if there are fewer."""
         levels = self.levels or agreement_levels(None, self.classes)
         return tuple(dict.fromkeys((levels[0], levels[len(levels) // 2], levels[-1])))
 
     def with_value(self, value: float) -> Question:
-        """Return the question with what was left out, rounded up."""
+        """Return the question with the missing number, rounded up."""
         if self.unknown == "teachers":
             return replace(self, teachers=math.ceil(value - 1e-9))
         return replace(self, epsilon=math.ceil(value * 1000.0 - 1e-6) / 1000.0)
 
     def votes(self, *, rows: int = SEARCHED_ROWS) -> VoteModel:
-        """Return made-up ensembles of this shape, once the teachers are known."""
+        """Return made-up ensembles of this shape, if the number of teachers is known."""
         teachers, prior = self.teachers or 1, self.prior_weight
         return made_up(
             teachers=teachers,
@@ -166,12 +166,12 @@ class Question:
         ).with_prior_weight(0 if prior is None else round(prior.votes(teachers)))
 
     def rule(self, *, near: Tuning | None = None, quick: bool = False) -> Rule:
-        """Return what the public rule chooses, or what is best near some settings."""
+        """Return the choice of the public rule, or the best settings near given ones."""
         goal = public_goal(self.votes(), self.target, available=self.rows)
         return choose(goal, self.mechanism, start=near, quick=quick)
 
     def facts(self) -> dict[str, Any]:
-        """Return all in plain numbers, what was left out as None."""
+        """Return all facts in plain numbers; a number that was left out is None."""
         names = ("teachers", "classes", "labels", "queries", "answers")
         return {
             "mechanism": self.mechanism.value,
@@ -186,14 +186,14 @@ class Question:
 
 @dataclass(frozen=True, repr=False)
 class Plan(Result):
-    """A run before the first vote. Public: it looked at made-up teachers only.
+    """A run before the first vote. Public, because it looks at made-up teachers only.
 
     Attributes:
-        question: what was asked, with what was left out.
-        known: the same with what was found.
-        forecast: what made-up teachers give with the settings and rows of the public rule.
-        least_epsilon: about the least target that is of use, nats; see the function.
-        other: a line with the command of the other mechanism, where that gives more.
+        question: the question, with the number that was left out.
+        known: the same question with the number that was found.
+        forecast: the forecast for made-up teachers with the settings and rows of the public rule.
+        least_epsilon: about the smallest useful target, nats; see the function.
+        other: a line with the command of the other mechanism, if it gives more.
     """
 
     question: Question
@@ -204,12 +204,12 @@ class Plan(Result):
 
     @property
     def releasable(self) -> bool:
-        """Return True: a plan is made to be published."""
+        """Return True, because a plan is made to be published."""
         return True
 
     @property
     def by_agreement(self) -> list[dict[str, float]]:
-        """Return answers, agreement and pass probabilities at low, middle and high agreement."""
+        """Return answers, agreement and pass probability at low, middle and high agreement."""
         return [self.forecast.at(level) for level in self.known.shown]
 
     @property
@@ -229,14 +229,14 @@ class Plan(Result):
 
     @property
     def meets_goal(self) -> bool:
-        """Return whether the run is likely to pass and gives as many answers as are wanted."""
+        """Return whether the run is likely to pass and gives enough answers."""
         return self.likely and self.answers >= (self.question.answers or 0)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Return keywords of `aggregate`; groups and a prior, which are files, are not among them.
+        """Return keywords of `aggregate`, without groups and a prior, which are files.
 
-        They are those of a run that should not be started where `command` is None.
+        If `command` is None, these are the settings of a run that should not be started.
         """
         found, target = self.forecast, self.known.target
         return keywords_of(
@@ -256,12 +256,12 @@ class Plan(Result):
 
     @property
     def sensible(self) -> bool:
-        """Return whether answers are nearer to the plurality than guesses are."""
+        """Return whether answers are closer to the plurality than guesses are."""
         return self.middle["equal_to_plurality"] >= _SENSIBLE
 
     @property
     def frankly(self) -> str | None:
-        """Return a warning where a run should not be started or gives little; None elsewhere."""
+        """Return a warning if a run should not be started or gives few answers; else None."""
         known, got, wanted = self.known, math.floor(self.answers), self.question.answers
         least = f"the least target that is of use is about {self.least_epsilon:.3g}"
         if not self.likely:
@@ -321,11 +321,11 @@ class Plan(Result):
         return words.of_plan(self.to_dict())
 
     def plot(self, axes: Any = None, *, progress: Callable[[int], None] = lambda _: None) -> Any:
-        """Draw answers against epsilon on matplotlib Axes, and return them. Public.
+        """Draw answers against epsilon on matplotlib Axes, and return the Axes. Public.
 
         Args:
             axes: where to draw; new ones if left out. Needs the extra `plot`.
-            progress: called with how many of the `POINTS` of the picture were looked at.
+            progress: called with how many of the `POINTS` of the picture were computed.
         """
         from pate_cli.disclosure.pictures import draw_plan
 
@@ -341,7 +341,7 @@ class Plan(Result):
 
 
 def plan(question: Question) -> Plan:
-    """Return the plan for a question, with what was left out found by bisection.
+    """Return the plan for a question; bisection finds the number that was left out.
 
     Raises:
         UnreachableError: no number of teachers, or no ε, reaches the goal.
@@ -354,7 +354,7 @@ def plan(question: Question) -> Plan:
     for _ in range(_CORRECTIONS if value else 0):
         if found.meets_goal:
             break
-        # Quick costs decided so far; by the accountant's own it takes a little more.
+        # Quick costs decided so far; with the accountant's own costs a little more is needed.
         value *= _CORRECTION
         known = question.with_value(value)
         found = _planned(question, known)
@@ -368,7 +368,7 @@ def plan(question: Question) -> Plan:
 
 
 def _planned(question: Question, known: Question, rule: Rule | None = None) -> Plan:
-    """The plan with the settings and the whole queries of a rule."""
+    """Return the plan with the settings of a rule and with whole queries."""
     rule = rule or known.rule()
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
@@ -378,7 +378,7 @@ def _planned(question: Question, known: Question, rule: Rule | None = None) -> P
 
 
 def _needed(question: Question) -> float:
-    """The least number of teachers, or ε, whichever was left out, that gives the answers."""
+    """Return the smallest number of teachers, or ε, that gives enough answers."""
     name, wanted = question.unknown, question.answers or 1
     last: tuple[int, Tuning] | None = None
 
@@ -386,7 +386,8 @@ def _needed(question: Question) -> float:
         nonlocal last
         at = question.with_value(value)
         teachers = at.teachers or 1
-        # Settings that are good for one number of teachers are nearly so, in proportion, for more.
+        # Good settings for one number of teachers are nearly good, in proportion, for more
+        # teachers.
         near = None
         if last is not None and name == "teachers":
             near = last[1].scaled(teachers / last[0])
@@ -403,11 +404,12 @@ def _needed(question: Question) -> float:
 
 
 def least_epsilon(known: Question) -> float:
-    """Return about the least target for an answer that is the plurality three times in four, nats.
+    """Return about the smallest target at which one answer is the plurality three times in four,
+    nats.
 
-    At it one answer of gnmax costs no more whatever the votes, so that no test can fail. Below it
-    more noise is all that is left, and labels are hardly better than guesses. It falls with the
-    number of teachers and does not hang on that of queries.
+    At this target the worst case of one answer of gnmax is within ε, so that no test can fail. A
+    smaller target needs more noise, and labels are then hardly better than guesses. The target
+    falls with more teachers and does not depend on the number of queries.
     """
     votes = known.votes()
     weights = votes.row_weights[votes.middle].mean(axis=0)
@@ -428,7 +430,7 @@ def points(
 
     Args:
         found: the plan.
-        progress: called with how many points were looked at.
+        progress: called with the number of points that were computed.
     """
     known, near, shown = found.known, found.forecast.settings, []
     teachers, epsilon = known.teachers or 1, known.epsilon or 1.0
@@ -444,4 +446,4 @@ def points(
 
 
 POINTS: Final = 35
-"""How many points a picture has at most."""
+"""The largest number of points of a picture."""

@@ -1,10 +1,10 @@
 """The settings that a search may change, and the searches: by halving, and one pattern search.
 
-The pattern search serves every goal. From the best of several starts it looks at all settings one
-step away on one axis or on two, and a step further where the last step was good. It goes to the
-best of them, and halves its steps where none is better. A `look` says how good settings are, many
-at once; the search knows nothing about goals or privacy. After an interruption `best` still
-answers. Settings that were found are told as the `pate aggregate` line that runs them.
+All goals use this pattern search. From the best of several starts it looks at all settings that are
+one step away on one axis or on two, and one step further if the last step was good. It goes to the
+best of these settings, and halves its steps if none is better. A function `look` says how good
+settings are, many at once; the search knows nothing about goals or privacy. After an interruption
+`best` still works. The result is given as the `pate aggregate` line that runs the settings.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Tuning:
 
     @classmethod
     def of(cls, mechanism: Mechanism) -> Self | None:
-        """Return the settings of Confident or GNMax; None for mechanisms with others."""
+        """Return the settings of Confident or GNMax; None for other mechanisms."""
         if type(mechanism) not in (ConfidentGNMax, GNMax):
             return None
         given: dict[str, Any] = {
@@ -55,7 +55,7 @@ class Tuning:
 
     @classmethod
     def settled(cls, mechanism: Mechanism) -> Self:
-        """Return the settings of Confident or GNMax; TypeError for a mechanism with others."""
+        """Return the settings of Confident or GNMax; TypeError for other mechanisms."""
         found = cls.of(mechanism)
         if found is None:
             raise TypeError(f"{mechanism.name} has settings of its own")
@@ -68,7 +68,7 @@ class Tuning:
 
     @property
     def parameters(self) -> dict[str, float]:
-        """Return threshold, sigma1 and sigma2 by name, those that there are."""
+        """Return threshold, sigma1 and sigma2 by name, without those that are None."""
         values = {"threshold": self.threshold, "sigma1": self.sigma1, "sigma2": self.sigma2}
         return {name: value for name, value in values.items() if value is not None}
 
@@ -85,7 +85,7 @@ class Tuning:
         return self.times(**dict.fromkeys(self.parameters, by))
 
     def weighing(self, weight: int, *, follow: bool) -> Self:
-        """Return settings where the prior has another weight.
+        """Return settings with another weight of the prior.
 
         Args:
             weight: B, in votes.
@@ -103,7 +103,7 @@ class Tuning:
         Args:
             teachers: τ, votes of a query.
             classes: m.
-            shared: `teachers_per_record` and `votes_together`, where a record moves several votes.
+            shared: `teachers_per_record` and `votes_together`, if a record changes several votes.
         """
         given: dict[str, Any] = {**self.parameters, **shared, "prior_weight": self.prior_weight}
         kind = GNMax if self.threshold is None else ConfidentGNMax
@@ -113,16 +113,16 @@ class Tuning:
 def keywords_of(
     mechanism: ScoredMechanism, *, queries: int, delta: float, **more: Any
 ) -> dict[str, Any]:
-    """Return the keywords of `aggregate` that run a mechanism over so many queries.
+    """Return the keywords of `aggregate` that run a mechanism over this many queries.
 
-    Amounts below one vote are texts, because `aggregate` takes such numbers for shares. Groups and
-    a prior are files, and are not among them.
+    Amounts below one vote are texts, because `aggregate` would read such numbers as shares. Groups
+    and a prior are files, and are left out.
 
     Args:
         mechanism: Confident or GNMax.
         queries: `max_queries`.
         delta: δ.
-        more: further keywords, those of a target for example.
+        more: further keywords, for example of a target.
     """
     settings = Tuning.settled(mechanism)
     found: dict[str, Any] = {"mechanism": settings.mechanism_name.value}
@@ -141,7 +141,8 @@ def line_of(votes: str, words: Sequence[str], keywords: Mapping[str, Any]) -> st
     Args:
         votes: the file of votes.
         words: options that come first, such as `--prior PRIOR`.
-        keywords: numbers and words by name; numbers are read back as the very same ones.
+        keywords: numbers and words by name; numbers are printed so that reading gives them back
+            exactly.
     """
     line = ["pate", "aggregate", votes, *words]
     for name, value in keywords.items():
@@ -157,16 +158,16 @@ def least(
     within: tuple[float, float],
     precision: float,
 ) -> float:
-    """Return the least number from which on a condition holds, to a relative precision.
+    """Return the smallest number from which on a condition holds, to a relative precision.
 
     Args:
         holds: the condition.
-        start: where to begin; the search doubles or halves from there.
-        within: the range; its lower end is the answer where the condition holds even there.
+        start: the first number; the search doubles or halves from there.
+        within: the range; its lower end is the result if the condition holds even there.
         precision: relative.
 
     Raises:
-        UnreachableError: the condition does not hold at `high`.
+        UnreachableError: the condition does not hold at the upper end.
     """
     low, high = within
     above = min(max(start, low), high)
@@ -186,9 +187,9 @@ def least(
 
 
 def most_rows(passes: Callable[[int], bool], *, available: int) -> int:
-    """Return the most rows that pass, at most those available; 0 if none.
+    """Return the largest number of rows that pass, at most `available`; 0 if none.
 
-    It presupposes that once rows fail, more rows fail as well.
+    It assumes that if some rows fail, more rows also fail.
     """
     if not passes(1):
         return 0
@@ -203,9 +204,9 @@ def most_rows(passes: Callable[[int], bool], *, available: int) -> int:
 
 
 STEPS: Final = {"threshold": 1.15, "sigma1": 1.35, "sigma2": 1.2}
-"""The factor by which each parameter is changed at first."""
+"""The factor of the first step of each parameter."""
 
-# Starts, as shares of the votes: T, σ1, σ2 of a test, and σ2 alone.
+# Starts, as shares of the votes: T, σ1 and σ2 with a test, or σ2 alone.
 _Shares: TypeAlias = tuple[float | None, float | None, float]
 _TESTED: Final[tuple[_Shares, ...]] = (
     (0.4, 0.25, 0.15),
@@ -221,23 +222,23 @@ _TESTED: Final[tuple[_Shares, ...]] = (
     (0.4, 2.0, 0.6),
 )
 _UNTESTED: Final = (0.05, 0.1, 0.16, 0.24, 0.36, 0.7)
-# Weights of a prior at which to start, and the first step between weights, as shares of the votes.
+# First weights of a prior, and the first step between weights, as shares of the votes.
 _WEIGHTS, _WEIGHT_STEP, _WEIGHT = (0.0, 0.2, 0.5), 0.1, "prior_weight"
-# A prior casts so many times the votes at most: there its guesses are all that is heard.
+# A prior has at most this multiple of the votes; with more, only its guesses would count.
 _MOST_WEIGHT = 4
-# A step that gains less, in logarithms, is none.
+# A step must gain at least this, in logarithms.
 _LEAST_GAIN = 1e-5
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Settings that were looked at.
+    """Settings that were evaluated.
 
     Attributes:
-        settings: what was looked at.
+        settings: the settings.
         merit: how well they serve the goal; larger is better.
         rows: how many queries to ask.
-        holds: whether they meet the floors of the goal, which merit only makes dear to miss.
+        holds: whether they meet the floors of the goal, which merit only penalises.
     """
 
     settings: Tuning
@@ -247,15 +248,15 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Larger is better: first those that meet the floors."""
+        """Return a key that is larger for better candidates: first those that meet the floors."""
         return self.holds, self.merit
 
 
 Look: TypeAlias = Callable[[Sequence[Tuning], int | None], list[Candidate]]
-"""Says how good settings are; where good rows are known nearby it need not look at others."""
+"""Says how good settings are; with a known number of rows nearby it may try only those."""
 
 Move: TypeAlias = dict[str, float]
-"""By how many steps each parameter is changed."""
+"""The number of steps for each parameter."""
 
 
 class Search:
@@ -263,7 +264,7 @@ class Search:
 
     Attributes:
         seen: every candidate by its settings.
-        ends: where climbs ended.
+        ends: the last candidates of the climbs.
     """
 
     def __init__(
@@ -277,16 +278,16 @@ class Search:
         margin: float = 1.1,
         progress: Callable[[int], None] = lambda _done: None,
     ) -> None:
-        """Make a search that has looked at nothing yet.
+        """Make a search that has evaluated nothing yet.
 
         Args:
             look: says how good settings are.
             votes: how many votes a query has, without those of a prior.
             given: parameters that stay as they are.
-            weights: whether the weight of a prior is searched, too.
-            pairs: whether two axes are changed at once as well.
+            weights: whether to search the weight of a prior, too.
+            pairs: whether to change two axes at once as well.
             margin: the largest T, in units of the most votes that a query can have.
-            progress: called with how many settings were looked at.
+            progress: called with the number of settings that were evaluated.
         """
         self._look, self._votes, self._given = look, votes, dict(given or {})
         self._weights = weights and _WEIGHT not in self._given
@@ -296,11 +297,11 @@ class Search:
 
     @property
     def best(self) -> Candidate:
-        """The best candidate so far."""
+        """Return the best candidate so far."""
         return max(self.seen.values(), key=lambda each: each.rank)
 
     def starts(self, name: MechanismName | None = None) -> list[Tuning]:
-        """Return settings spread over what may be good; given parameters replace theirs.
+        """Return settings spread over the range of good ones; given parameters replace theirs.
 
         Args:
             name: confident or gnmax; None for both, unless a parameter of the test is given.
@@ -328,10 +329,11 @@ class Search:
         """Climb from the best starts, with and without a test; return the best candidate of all.
 
         Args:
-            starts: where to begin.
+            starts: the first settings.
             climbs: from how many of them to climb.
             halvings: how often a climb halves its steps.
-            strides: from how many starts to climb by whole steps first, to begin from their ends.
+            strides: from how many starts to climb by whole steps first, to continue from their
+                ends.
         """
         ranked = sorted(self._seen(starts, None), key=lambda each: -each.merit)
         kinds = {each.settings.threshold is None: each for each in reversed(ranked)}
@@ -345,7 +347,7 @@ class Search:
         return self.best
 
     def climb(self, here: Candidate, *, halvings: int) -> Candidate:
-        """Go to the best around by ever smaller steps."""
+        """Go to the best settings around, by smaller and smaller steps."""
         for halving in range(halvings + 1):
             last: Move = {}
             while True:
@@ -358,7 +360,7 @@ class Search:
         return here
 
     def _seen(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
-        """Candidates for settings, those that were seen before included."""
+        """Return candidates for settings, including those that were evaluated before."""
         missing = [each for each in dict.fromkeys(settings) if each not in self.seen]
         if missing:
             self.seen.update((each.settings, each) for each in self._look(missing, near))
@@ -366,7 +368,9 @@ class Search:
         return [self.seen[each] for each in settings if each in self.seen]
 
     def _around(self, here: Tuning, share: float, last: Move) -> dict[Tuning, Move]:
-        """Settings by the move that leads to them, on one axis, on two, or twice the last one."""
+        """Return settings by the move that leads to them, on one axis, on two, or twice the
+        last move.
+        """
         axes = [name for name in here.parameters if name not in self._given]
         axes += [_WEIGHT] * self._weights
         moves: list[Move] = [{axis: sign} for axis in axes for sign in (1.0, -1.0)]
@@ -384,7 +388,7 @@ class Search:
         }
 
     def _moved(self, here: Tuning, move: Move, share: float) -> Tuning:
-        """Settings after so many steps; T follows the weight of a prior unless it is given."""
+        """Return settings after these steps; T follows the weight of a prior unless it is given."""
         factors = {name: STEPS[name] ** (share * by) for name, by in move.items() if name in STEPS}
         moved = here.times(**factors)
         if _WEIGHT not in move:

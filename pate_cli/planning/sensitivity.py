@@ -21,7 +21,7 @@ from pate_cli.planning import words
 from pate_cli.planning.sanitized import BestRelease, best_release
 from pate_cli.run.fold import AskedRows, OnCounts
 
-# As far from the votes the most that they could cost is told; a release test looks at 64.
+# The largest cost is shown up to this distance from the votes; a release test looks at 64.
 _NEAR = 256
 _NOWHERE = np.zeros(0)
 
@@ -29,13 +29,14 @@ _NOWHERE = np.zeros(0)
 def price_votes(
     votes: AskedRows, mechanism: ScoredMechanism, *, order: float, beta: float
 ) -> tuple[Price, Floats]:
-    """Cost and LS_d at one Rényi order over all queries, and the most they cost within d votes.
+    """Return cost and LS_d at one Rényi order over all queries, and the largest cost within d
+    votes.
 
     Args:
-        votes: over the queries.
+        votes: the rows of the queries.
         mechanism: the aggregator.
         order: λ > 1.
-        beta: decides how many distances are kept.
+        beta: determines how many distances are kept.
     """
     table = mechanism.cost_table(order)
     parts = TallySum()
@@ -53,12 +54,12 @@ class Sensitivity(Result):
     Attributes:
         price: cost and LS_d at the plan's order.
         plan: order and β, fixed without looking at the votes.
-        best: the β and σ_SS that would serve these votes best.
+        best: the best β and σ_SS for these votes.
         mechanism: the mechanism's public parameters.
-        queries: rows priced.
-        within: u_d, the most the votes could cost within each of the nearest distances, nats;
-            empty in the published analysis, which has no such bound.
-        conditions: verdicts on C5 and C6, where the published analysis asks for them.
+        queries: the number of rows.
+        within: u_d, the largest cost within each of the nearest distances, nats; empty in the
+            published analysis, which has no such bound.
+        conditions: verdicts on C5 and C6, if the published analysis requires them.
     """
 
     price: Price
@@ -80,7 +81,7 @@ class Sensitivity(Result):
         within: Floats = _NOWHERE,
         conditions: tuple[Mapping[str, Any], ...] = (),
     ) -> Sensitivity:
-        """The sensitivity with the release that is best by the plan's own conversion."""
+        """Return the sensitivity with the best release by the plan's own conversion."""
         best = best_release(
             price,
             order=plan.order,
@@ -100,7 +101,7 @@ class Sensitivity(Result):
         return self.price.discounted(self.plan.beta)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the curve and what it comes to; JSON-ready."""
+        """Return the curve and its smooth sensitivity; JSON-ready."""
         plan, discounted, best = self.plan, self.discounted, self.best
         served = None
         if best is not None:
@@ -158,5 +159,5 @@ class Sensitivity(Result):
         return draw_sensitivity(self, axes)
 
     def headline(self) -> str:
-        """SS_β, and the order and β that it is for."""
+        """Return SS_β with its order and β."""
         return f"{self.smooth:.6g} nats at order {self.plan.order:g}, beta {self.plan.beta:g}"

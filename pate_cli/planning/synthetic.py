@@ -1,15 +1,15 @@
 """Synthetic teacher ensembles: public stand-ins for votes, to tune and test on.
 
-Nothing here comes from real teachers. A query has a true class, drawn with the given imbalance,
-and a difficulty: the chance that a teacher gets it right is Beta-distributed with the given mean.
-Wrong votes go to the other classes by a Dirichlet draw with small weights, so that a query is
-confused with a few classes rather than with all of them. Teachers err independently given the
-query, hence a multinomial histogram.
+Nothing here comes from real teachers. A query has a true class, drawn with the given imbalance, and
+a difficulty: the probability that a teacher is right is Beta-distributed with the given mean. Wrong
+votes go to the other classes by a Dirichlet draw with small weights, so that a query is confused
+with a few classes and not with all. Given the query, teachers err independently, so the histogram
+is multinomial.
 
-Of many classes the Dirichlet weights are never drawn. Wrong votes by them, one after the other,
-are those of an urn: with weight α on each of w classes, the next after i wrong votes repeats one of
-them, each equally often, with chance i/(i + α w), and else goes to any of the w classes. That is
-the same law (Blackwell and MacQueen 1973), in memory that grows with the teachers.
+For many classes the Dirichlet weights are never drawn. Wrong votes can be drawn one after the other
+from an urn. With weight α on each of w classes, the vote after i wrong votes repeats one of them,
+each equally often, with probability i/(i + α w); else it goes to any of the w classes. This gives
+the same distribution (Blackwell and MacQueen 1973), in memory that grows with the teachers.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ _PRIOR_STREAM = 1
 
 @dataclass(frozen=True)
 class SyntheticEnsemble:
-    """Votes made up at random, of teachers who agree about as much as yours might.
+    """Made-up votes of teachers who agree about as much as yours might.
 
-    For trying settings before there are votes, or without spending anything on real ones: `draw`
-    gives the histograms and the true classes, and `tune(synthetic=...)` takes the same numbers.
+    Use it to try settings before there are votes, or without spending ε on real votes. `draw`
+    returns the histograms and the true classes, and `tune(synthetic=...)` takes the same numbers.
 
         >>> made_up = pate.SyntheticEnsemble(teachers=100, classes=4, queries=50)
         >>> histograms, truth = made_up.draw(seed=1)
@@ -48,9 +48,9 @@ class SyntheticEnsemble:
         teachers: τ ≥ 1.
         classes: m ≥ 2.
         queries: number of histograms, ≥ 1.
-        agreement: mean chance that a teacher votes for the true class, in (0, 1).
-        spread: how much queries differ: 0 makes all alike, towards 1 splits them into easy and
-            hopeless ones; in [0, 1).
+        agreement: mean probability that a teacher votes for the true class, in (0, 1).
+        spread: how much queries differ, in [0, 1): 0 makes all alike; close to 1 splits them into
+            easy and hopeless ones.
         confusion: Dirichlet weight per wrong class, > 0; small values confuse with few classes.
         imbalance: Zipf exponent of the class frequencies, ≥ 0; 0 is balanced.
     """
@@ -77,7 +77,7 @@ class SyntheticEnsemble:
         check_nonnegative("imbalance", self.imbalance)
 
     def draw(self, seed: int) -> tuple[Histograms, Ints]:
-        """(histograms [queries, classes], true classes [queries]) for a seed ≥ 0.
+        """Return (histograms [queries, classes], true classes [queries]) for a seed ≥ 0.
 
         The histograms of more than DENSE_CLASSES classes are sparse.
         """
@@ -85,7 +85,7 @@ class SyntheticEnsemble:
         weights = np.arange(1, self.classes + 1, dtype=np.float64) ** -self.imbalance
         truth = random.choice(self.classes, size=self.queries, p=weights / weights.sum())
         right = np.full(self.queries, self.agreement)
-        if self.spread > 1e-12:  # below, the Beta draw would overflow, and nobody could tell
+        if self.spread > 1e-12:  # below, the Beta draw would overflow, and the difference is nil
             concentration = (1.0 - self.spread) / self.spread
             right = random.beta(
                 self.agreement * concentration,
@@ -95,7 +95,7 @@ class SyntheticEnsemble:
         if self.classes > DENSE_CLASSES:
             return self._by_urn(random, truth, right), truth
         wrong = random.dirichlet(np.full(self.classes - 1, self.confusion), size=self.queries)
-        # Very small weights can underflow to an all-zero draw; spread it evenly then.
+        # Very small weights can underflow to an all-zero draw; then all classes get equal weights.
         wrong = np.where(np.isfinite(wrong), wrong, 1.0 / (self.classes - 1))
         chances = np.empty((self.queries, self.classes))
         rows = np.arange(self.queries)
@@ -107,12 +107,12 @@ class SyntheticEnsemble:
         return random.multinomial(self.teachers, chances).astype(np.int64), truth
 
     def _by_urn(self, random: np.random.Generator, truth: Ints, right: Floats) -> SparseCounts:
-        """Histograms of very many classes, whose wrong votes are drawn from an urn."""
+        """Return histograms of very many classes, whose wrong votes are drawn from an urn."""
         others = self.classes - 1
         fresh = random.integers(others, size=(self.queries, self.teachers))
         errs = random.random((self.queries, self.teachers)) >= right[:, None]
         wrong = from_urn(random, fresh, errs, weight=self.confusion * others)
-        # Numbered without the true class, which they pass over.
+        # Classes are numbered without the true class.
         votes = np.where(errs, wrong + (wrong >= truth[:, None]), truth[:, None])
         return SparseCounts.of_votes(votes, self.classes)
 
@@ -120,23 +120,23 @@ class SyntheticEnsemble:
 def from_urn(
     random: np.random.Generator, fresh: Ints, errs: NDArray[np.bool_], *, weight: float
 ) -> Ints:
-    """Wrong votes from an urn, teacher by teacher: each repeats an earlier error or is a fresh one.
+    """Return wrong votes from an urn, teacher by teacher: an earlier error again, or a fresh one.
 
     Args:
-        random: what they are drawn from.
+        random: the random generator.
         fresh: the error that each teacher makes if it repeats none, [queries, teachers].
-        errs: who votes wrong.
-        weight: how much fresh errors weigh beside one earlier error.
+        errs: which teachers vote wrong.
+        weight: the weight of a fresh error, if an earlier error has weight 1.
 
     Returns:
-        The wrong class of each teacher, [queries, teachers]; those of teachers who do not err say
-        nothing.
+        The wrong class of each teacher, [queries, teachers]; entries of teachers who do not err are
+        meaningless.
     """
     queries, teachers = fresh.shape
     rows, made = np.arange(queries), np.zeros(queries, dtype=np.int64)
     errors, found = np.zeros_like(fresh), np.empty_like(fresh)
     for teacher in range(teachers):
-        # A place among the errors so far, or, as often as all fresh ones weigh, beyond them.
+        # A place among the earlier errors, or beyond them with the weight of all fresh errors.
         place = random.random(queries) * (made + weight)
         earlier = errors[rows, np.minimum(place, teachers - 1).astype(np.int64)]
         found[:, teacher] = np.where(place < made, earlier, fresh[:, teacher])
@@ -149,15 +149,16 @@ def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
     """Return votes of a made-up ensemble by a text such as `teachers=50,classes=3,queries=100`.
 
     Args:
-        text: `name=value` by commas: teachers, classes and queries, and as wanted agreement,
-            spread, confusion, imbalance, seed, and prior, how often a made-up prior is right.
+            text: `name=value` separated by commas: teachers, classes and queries, and optionally
+                agreement, spread, confusion, imbalance, seed, and prior (how often a made-up prior
+                is right).
 
-    Returns:
-        Histograms, the prior's class of each or None, and every number of the recipe.
+        Returns:
+            Histograms, the prior's class for each query or None, and every number of the recipe.
 
-    Raises:
-        UsageError: an unknown, repeated, missing or malformed field.
-        ParameterError: a number out of range.
+        Raises:
+            UsageError: a field is unknown, repeated, missing or malformed.
+            ParameterError: a number is out of range.
     """
     given = _numbers(text)
     seed, accuracy = int(given.pop("seed", 0)), given.pop("prior", None)
@@ -170,7 +171,7 @@ def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
     numbers = {**asdict(ensemble), "seed": seed}
     if accuracy is None:
         return counts, None, numbers
-    # The votes are those of the recipe without a prior.
+    # The votes are the same as without a prior.
     random = np.random.default_rng([seed, _PRIOR_STREAM])
     wrong = random.random(truth.size) >= accuracy
     shift = np.where(wrong, random.integers(1, ensemble.classes, truth.size), 0)
@@ -178,7 +179,7 @@ def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
 
 
 def _numbers(text: str) -> dict[str, Any]:
-    """The numbers of a recipe by name."""
+    """Return the numbers of a recipe by name."""
     found: dict[str, Any] = {}
     for part in text.split(","):
         name, given, value = (piece.strip() for piece in part.partition("="))

@@ -1,6 +1,7 @@
-"""The search for settings on votes that are there: coarse on the way, exact at the end.
+"""The search for settings on given votes: coarse at first, exact at the end.
 
-SECRET unless the votes are public or made up: settings chosen on votes tell about them.
+The result is SECRET unless the votes are public or made up: settings chosen on votes reveal
+something about them.
 """
 
 from __future__ import annotations
@@ -28,10 +29,10 @@ _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
     ReleaseKind.NONE: CappedVotes,
     ReleaseKind.UPPER: SanitizedVotes,
 }
-# Each round is corrected by what the best of the last one really costs: from how many starts it
-# climbs by whole steps, and from how many of their ends by smaller ones; fewer where each look
-# takes long. Then how often these halve their steps, and how far below the best settings may be
-# that are priced, too.
+# Each round is corrected by the exact cost of the last round's best. Per round: from how many
+# starts it climbs by whole steps, and from how many ends by smaller ones; fewer if each look is
+# slow. Then how often steps are halved, and how far below the best settings may be to be priced,
+# too.
 _ROUNDS, _SLOW_ROUNDS = ((2, 0), (12, 3), (0, 3), (0, 2)), ((2, 0), (4, 2), (0, 1), (0, 1))
 _HALVINGS, _NEAR = 4, 0.25
 # A round that gains less than this, in logarithms, is the last.
@@ -45,10 +46,10 @@ class Tuned(Result):
 
     Attributes:
         best: the best settings.
-        others: the best of other mechanisms and releases that meet the goal, too.
-        complete: False where an interruption ended the search.
-        looked_at: how many settings were looked at.
-        basis: in numbers, what the votes were.
+        others: the best settings of other mechanisms and releases that meet the goal, too.
+        complete: False if an interruption ended the search.
+        looked_at: how many settings were evaluated.
+        basis: the votes, described in numbers.
         public: whether the votes are public, or made up.
         votes, words: the file, and options that describe it, for a command line.
     """
@@ -64,7 +65,7 @@ class Tuned(Result):
 
     @property
     def releasable(self) -> bool:
-        """Return True where no private votes were looked at."""
+        """Return whether the search looked at no private votes."""
         return self.public
 
     @property
@@ -138,18 +139,18 @@ def tune(
     progress: Callable[[int], None] = lambda _looked_at: None,
     interrupted: Callable[[], None] = lambda: None,
 ) -> Tuned:
-    """Return the settings that serve one of some goals best.
+    """Return the best settings for one of several goals.
 
     Args:
-        votes: of a file; with the guesses of a prior its weight is searched, too.
-        goals: alike but for how the ε becomes publishable.
-        given: threshold, sigma1, sigma2 or prior_weight in votes, where they are settled.
-        mechanism: the one that is wanted, `confident` or `gnmax`; None for the better one.
-        progress: called with how many settings were looked at since the last call.
-        interrupted: called when a search is broken off, before its best is priced.
+        votes: the votes of a file; with the guesses of a prior its weight is searched, too.
+        goals: goals that differ only in how ε is published.
+        given: threshold, sigma1, sigma2 or prior_weight in votes, if they are fixed.
+        mechanism: the wanted mechanism, `confident` or `gnmax`; None for the better one.
+        progress: called with the number of settings that were evaluated since the last call.
+        interrupted: called if a search is interrupted, before its best settings are priced.
 
     Raises:
-        UnreachableError: no settings meet the goal; the message says what comes closest.
+        UnreachableError: no settings meet the goal; the message names the closest ones.
         KeyboardInterrupt: nothing was found before an interruption.
     """
     numbers, complete = [0], True
@@ -179,7 +180,7 @@ def tune(
 
 
 class _Rounds:
-    """A search in rounds, each corrected by what the best of the last one really costs."""
+    """A search in rounds, each corrected by the exact cost of the last round's best."""
 
     def __init__(
         self,
@@ -188,14 +189,14 @@ class _Rounds:
         given: Mapping[str, float],
         progress: Callable[[int], None],
     ) -> None:
-        """Prepare to search; nothing is looked at yet."""
+        """Prepare the search, and evaluate nothing yet."""
         self._pricing = _PRICINGS[goal.release](votes, goal)
         self._given, self._progress = given, progress
         self._search = self._new_search()
         self._found: dict[Tuning, Found] = {}
 
     def run(self, mechanism: MechanismName | None) -> None:
-        """Search until a round gains nothing, then price the best with care."""
+        """Search until a round gains nothing, then compute the best settings' cost with care."""
         last, near = -math.inf, list[Tuning]()
         starts = self._search.starts(mechanism)
         slow = isinstance(self._pricing, SanitizedVotes)
@@ -216,13 +217,13 @@ class _Rounds:
             self._price([Candidate(best.settings, best.merit, best.forecast.rows)], last=True)
 
     def salvage(self) -> None:
-        """Price the best of what was looked at before an interruption, if nothing is priced."""
+        """After an interruption, price the best settings so far, if nothing is priced."""
         if not self._found and self._search.seen:
             self._price([self._search.best])
 
     @property
     def best(self) -> list[Found]:
-        """The best settings of each mechanism."""
+        """Return the best settings of each mechanism."""
         ranked = sorted(self._found.values(), key=lambda each: each.rank)
         return list({each.settings.mechanism_name: each for each in ranked}.values())
 
@@ -243,7 +244,9 @@ class _Rounds:
         )
 
     def _finalists(self, search: Search) -> list[Candidate]:
-        """The ends of climbs and the best candidate of each mechanism, unless priced before."""
+        """Return the ends of climbs and the best candidate of each mechanism, unless
+        already priced.
+        """
         seen = sorted(search.seen.values(), key=lambda each: each.rank)
         firsts = {each.settings.mechanism_name: each for each in seen}.values()
         return [
@@ -254,7 +257,7 @@ class _Rounds:
 
 
 def _closest(goal: Goal, found: Sequence[Found]) -> str:
-    """The message where no settings meet the goal, with what comes closest."""
+    """Return the message if no settings meet the goal, with the closest settings."""
     wanted = "an answer" if goal.answers is None else f"{goal.answers:g} expected answers"
     under = "" if goal.epsilon is None else f" at epsilon {goal.epsilon:g}"
     message = (

@@ -1,19 +1,19 @@
-"""Histograms that a forecast is made for: those of a file, or of made-up teachers.
+"""Histograms for a forecast: of a file, or of made-up teachers.
 
-Nobody knows beforehand how well the teachers agree. So a made-up model has several ensembles: five
-levels of agreement from hard to easy, and at each level queries that are much alike, easy and hard
-ones mixed, or a tenth of them of a class that few teachers know. In each of them
+Nobody knows beforehand how well the teachers agree. So a made-up model has several ensembles. There
+are five levels of agreement from hard to easy. At each level queries are all similar, or a mixture
+of easy and hard, or a tenth of them belong to a class that few teachers know. In each ensemble
 
   q ~ Beta with the level as its mean    the chance that a teacher is right on a query,
   x ~ Binomial(τ, q)                     how many are,
   s ~ Dirichlet(0.3, …, 0.3)             how wrong votes split over the other m − 1 classes,
   y ~ Multinomial(τ − x, s)              which they are.
 
-Given x the wrong votes do not depend on q, so ensembles differ in the law of x alone, which is
-Beta-binomial. One list of histograms therefore serves all of them, and each ensemble is a weight on
-every row. Rows are spread evenly over the quantiles of x and of the largest share in s, which makes
-their means as exact as those of many times as many independent draws. The recipe and its seed are
-fixed, so everything derived from it is public.
+Given x the wrong votes do not depend on q, so ensembles differ only in the distribution of x, which
+is Beta-binomial. Therefore all ensembles use one list of histograms, and each ensemble has a weight
+for every row. Rows are spread evenly over the quantiles of x and of the largest share in s. Their
+means are then as exact as those of many more independent draws. The recipe and its seed are fixed,
+so everything derived from them is public.
 """
 
 from __future__ import annotations
@@ -48,20 +48,20 @@ from pate_cli.votes.join import shared_out
 KINDS: Final = ("alike", "easy and hard", "some of a rare class")
 PUBLIC_SEED: Final = 20180224
 PRIOR_ACCURACY: Final = 0.85
-"""How often a prior is taken to be right of which nothing is known."""
+"""The assumed accuracy of a prior if nothing is known about it."""
 
 ROWS: Final = 3000
-"""Rows of a made-up model for a forecast; a search makes do with fewer."""
+"""Rows of a made-up model for a forecast; a search uses fewer."""
 
 _LEVELS = 5
 _SPREADS = {"alike": 0.2, "easy and hard": 0.5, "some of a rare class": 0.2}
 _RARE_SHARE, _RARE_LOSS, _LEAST_AGREEMENT = 0.1, 0.35, 0.05
 _CONFUSION = 0.3
-# Values of x, or of q, at which the law of an ensemble is computed.
+# Values of x, or of q, at which the distribution of an ensemble is computed.
 _NODES_OF_LAW = 4000
-# Multiples of these fill the unit interval evenly.
+# Multiples of these numbers, modulo 1, fill the unit interval evenly.
 _GOLDEN, _SILVER = (np.sqrt(5.0) - 1.0) / 2.0, np.sqrt(2.0) - 1.0
-# Values of the noise of a class, in its standard deviations, over which chances are integrated.
+# Values of the noise of a class, in standard deviations, over which probabilities are integrated.
 _NODES = np.linspace(-8.0, 8.0, 97)
 
 
@@ -72,14 +72,14 @@ class VoteModel:
     Attributes:
         counts: histograms [rows, classes], votes of a prior included.
         teachers: τ, votes of a query.
-        weights: of each row in each made-up ensemble, [ensembles, rows], adding up to 1; None for
-            a file, whose rows are those of a run in their order, and SECRET if its votes are.
+        weights: the weight of each row in each made-up ensemble, [ensembles, rows], with sum 1;
+            None for a file, whose rows are the rows of a run in order. SECRET if its votes are.
         levels: mean agreement of each ensemble; NaN for a file.
-        kinds: what the queries of each ensemble are like.
-        teachers_per_record: k, how many votes of a query one record may move.
-        votes_together: whether these k are one teacher's.
+        kinds: the kind of queries of each ensemble.
+        teachers_per_record: k, how many votes of a query one record may change.
+        votes_together: whether these k votes belong to one teacher.
         prior_weight: votes of a public prior on each query.
-        alone: the teachers' own votes where a prior votes, too; None where `counts` are these.
+        alone: the teachers' own votes if a prior votes, too; None if `counts` are these.
         guesses: the prior's class for each row, −1 for none, [rows], or its probabilities of
             classes, [rows, classes]; None without a prior.
     """
@@ -99,7 +99,7 @@ class VoteModel:
 
     @property
     def is_file(self) -> bool:
-        """Return whether the rows are those of a run; otherwise a run draws them by weight."""
+        """Return whether the rows are the rows of a run; otherwise a run draws rows by weight."""
         return self.weights is None
 
     @property
@@ -132,7 +132,7 @@ class VoteModel:
 
     @property
     def row_weights(self) -> Floats:
-        """Return how much each row counts in each ensemble, [ensembles, rows], adding up to 1."""
+        """Return the weight of each row in each ensemble, [ensembles, rows], with sum 1."""
         if self.weights is None:
             return np.full((1, self.rows), 1.0 / self.rows)
         return self.weights
@@ -147,7 +147,7 @@ class VoteModel:
         )
 
     def with_prior_weight(self, weight: int) -> VoteModel:
-        """Return the votes with a prior that casts so many on each query; kept by the weight."""
+        """Return the votes with a prior of this weight on each query; cached by weight."""
         if weight == self.prior_weight or self.guesses is None:
             return self
         if weight not in self._weighted:
@@ -159,7 +159,7 @@ class VoteModel:
         return self._weighted[weight]
 
     def some(self, rows: Ints | slice) -> VoteModel:
-        """Return a model of some of the rows; weights of made-up ones add up to 1 again."""
+        """Return a model of some of the rows; weights of made-up rows are scaled to sum 1 again."""
         weights = None if self.weights is None else self.weights[:, rows]
         return replace(
             self,
@@ -170,7 +170,7 @@ class VoteModel:
         )
 
     def thinned(self, most: int) -> VoteModel:
-        """Return a model of at most so many of the rows, evenly spaced."""
+        """Return a model of at most this many of the rows, evenly spaced."""
         if self.rows <= most:
             return self
         return self.some(np.linspace(0, self.rows - 1, most).round().astype(np.int64))
@@ -183,12 +183,12 @@ class VoteModel:
         return ordered[:, 0], ordered[:, 1]
 
     def chances(self, mechanism: ScoredMechanism) -> tuple[Floats, Floats]:
-        """Return how likely each row is answered, and how likely rightly, [rows] each.
+        """Return the probability of an answer, and of a right answer, for each row, [rows] each.
 
-        An answer is right that is the plurality of the teachers alone, without the prior.
+        An answer is right if it is the plurality of the teachers alone, without the prior.
 
         Args:
-            mechanism: what a run labels with, of the prior weight of these votes.
+            mechanism: the mechanism of a run, with the prior weight of these votes.
         """
         settings = Tuning.of(mechanism)
         if settings is None:
@@ -200,15 +200,16 @@ class VoteModel:
         return answered, right
 
     def rival(self, sigma2: float) -> Floats:
-        """Return the count at which a single rival wins as often as all losers do, [rows]."""
+        """Return the count at which a single rival wins as often as all losers together, [rows]."""
         return self.largest_two[0] + np.sqrt(2.0) * sigma2 * self._scores(sigma2, alone=False)
 
     def _scores(self, sigma2: float, *, alone: bool) -> Floats:
-        """The normal quantile of the probability that a plurality loses, [rows]; kept by noise.
+        """Return the normal quantile of the probability that a plurality loses, [rows]; cached by
+        noise.
 
         Args:
             sigma2: noise on each count.
-            alone: whether the plurality of the teachers without the prior is meant.
+            alone: whether it is the plurality of the teachers without the prior.
         """
         if (alone, sigma2) not in self._known:
             if not alone:
@@ -223,7 +224,7 @@ class VoteModel:
 
     @cached_property
     def _overruled(self) -> tuple[Ints, Ints]:
-        """The rows on which a prior outvotes the plurality of the teachers, and that plurality."""
+        """Return the rows on which a prior outvotes the teachers' plurality, and this plurality."""
         if self.alone is None:
             return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
         voted = votes_for(self.alone, winners(self.counts))
@@ -232,13 +233,13 @@ class VoteModel:
 
 
 def _with_guesses(counts: Histograms, guesses: Ints | Floats, weight: int) -> Histograms:
-    """Histograms with so many votes of a prior in each row where it has a guess."""
+    """Return histograms with `weight` votes of a prior in each row that has a guess."""
     said = guesses if guesses.ndim == 1 else shared_out(guesses.astype(np.float64), weight)
     return with_votes(counts, said.astype(np.int64), weight)
 
 
 def _win_chance(counts: Floats, labels: Ints, sigma: float) -> Floats:
-    """Probability that a given class of each row has the largest noisy count, [rows]."""
+    """Return the probability that a given class of each row has the largest noisy count, [rows]."""
     own = np.take_along_axis(counts, labels[:, None], axis=1)
     logs = log_ndtr((own - counts)[:, :, None] / sigma + _NODES)
     np.put_along_axis(logs, labels[:, None, None], 0.0, axis=1)
@@ -251,13 +252,13 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
 
     Args:
         given: how often a teacher is right on average: a share, (low, high), a text such as `0.7`
-            or `60%:95%`, or None where nothing is known: then from no worse than half, or of two
-            classes a little better, to .95.
+            or `60%:95%`, or None if nothing is known. The range is then from one half (with two
+            classes, slightly more) to .95.
         classes: m.
 
     Raises:
-        UsageError: a text that says no share.
-        ParameterError: a share that is not between 0 and 1.
+        UsageError: the text is no share.
+        ParameterError: a share is not between 0 and 1.
     """
     if given is None:
         given = (0.5 if classes > 2 else 0.65, 0.95)
@@ -276,7 +277,7 @@ def agreement_levels(given: object, classes: int) -> tuple[float, ...]:
 
 
 def _share(given: Any) -> float:
-    """A number, or a text with or without a per cent sign."""
+    """Return a number, or the number in a text with or without a per cent sign."""
     if isinstance(given, str) and given.strip().endswith("%"):
         return float(given.strip()[:-1]) / 100.0
     return float(given)
@@ -312,11 +313,11 @@ def made_up(
     Args:
         teachers: τ, votes of a query.
         classes: m.
-        levels: mean probabilities that a teacher is right; the whole range where left out.
+        levels: mean probabilities that a teacher is right; the whole range if left out.
         kinds: some of `KINDS`.
-        rows: histograms that are made up, for all ensembles together.
-        teacher_weights: votes of each teacher, which add up to τ; none where each has one.
-        teachers_per_record, votes_together: as in `VoteModel`.
+        rows: the number of made-up histograms, for all ensembles together.
+        teacher_weights: votes of each teacher, which add up to τ; empty if each has one.
+        teachers_per_record, votes_together: see `VoteModel`.
         prior_accuracy: how often a public prior guesses the true class; None without a prior.
     """
     random = np.random.default_rng(PUBLIC_SEED)
@@ -350,9 +351,10 @@ def made_up(
 def _laws(
     teachers: int, pairs: Sequence[tuple[float, str]], *, by_chance: bool
 ) -> tuple[Floats, Floats]:
-    """Values of x, or of q, ascending, and their probabilities in each ensemble."""
+    """Return ascending values of x, or of q, and their probabilities in each ensemble."""
     if by_chance:
-        # Symmetric in the logit, because Beta laws of wide spread crowd at both ends.
+        # Symmetric in the logit, because Beta distributions of wide spread are concentrated at both
+        # ends.
         ends = 1.0 / (1.0 + np.exp(-np.linspace(-30.0, 30.0, _NODES_OF_LAW + 1)))
         ladder = 0.5 * (ends[1:] + ends[:-1])
     else:
@@ -379,12 +381,12 @@ def _laws(
 
 
 def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
-    """Places on the ladder for rows, evenly over the mean law, and weights [ensembles, rows]."""
+    """Return values for rows, evenly over the mean distribution, and weights [ensembles, rows]."""
     total = np.cumsum(laws.mean(axis=0))
     place = np.searchsorted(total, (np.arange(rows) + 0.5) / rows * total[-1])
     used, first, times = np.unique(place, return_index=True, return_counts=True)
     del first
-    # What lies between two places that are used goes to the nearer.
+    # A value between two values in use counts as the nearer one.
     nearest = np.searchsorted((used[1:] + used[:-1]) / 2.0, np.arange(laws.shape[1]))
     mass = np.stack([np.bincount(nearest, law, minlength=used.size) for law in laws])
     return place, np.repeat(mass / times, times, axis=1)
@@ -393,9 +395,9 @@ def _spread(laws: Floats, rows: int) -> tuple[Ints, Floats]:
 def _histograms(
     random: np.random.Generator, sizes: Ints, numbers: Ints, right: Ints, classes: int
 ) -> Histograms:
-    """Histograms [rows, classes] of teachers of several sizes, of whom `right` vote for class 0.
+    """Return histograms [rows, classes] of teachers of several sizes; `right` vote for class 0.
 
-    Of very many classes wrong votes come from an urn, which gives the same law.
+    For very many classes wrong votes come from an urn, which gives the same distribution.
     """
     rows, others = len(right), classes - 1
     if classes > DENSE_CLASSES:

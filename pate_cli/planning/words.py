@@ -1,4 +1,4 @@
-"""Words of what planning finds: lines and tables from the facts of a result, ready for JSON."""
+"""The words of planning results: lines and tables from the facts of a result, ready for JSON."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_ROWS: Final = 20
 
 
 def of_cost(result: dict[str, Any]) -> Said:
-    """Yield what votes would cost, by order and by query."""
+    """Yield the cost of votes, by order and by query."""
     bound = result["data_independent"]
     where = f"at order {result['order']:g}"
     if result["order_at_edge"]:
@@ -68,7 +68,7 @@ def of_cost(result: dict[str, Any]) -> Said:
 
 
 def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
-    """Yield the warning of a secret result, and what it is about: mechanism, analysis, queries."""
+    """Yield the warning of a secret result, and its mechanism, analysis and queries."""
     yield _WARNING
     yield Line(
         f", {result['analysis']} analysis, {result['queries']} queries, {more}",
@@ -77,7 +77,7 @@ def _head(result: dict[str, Any], more: str) -> Iterator[Line]:
 
 
 def _on_target(target: dict[str, Any]) -> Iterator[Line]:
-    """Yield how a target would fare."""
+    """Yield the results for a target."""
     least = ", ".join(
         f"{epsilon:.4f} ({float(chance):.1%})"
         for chance, epsilon in target["smallest_epsilon"].items()
@@ -128,7 +128,7 @@ def _unmatched(found: dict[str, Any]) -> Said:
 
 
 def of_sensitivity(result: dict[str, Any]) -> Said:
-    """Yield how far one record could move a cost, by distance."""
+    """Yield how far one record can move a cost, by distance."""
     best = result["best"]
     yield from _head(result, f"order {result['order']:g}")
     yield Line(
@@ -164,7 +164,7 @@ def of_sensitivity(result: dict[str, Any]) -> Said:
 
 
 def of_comparison(result: dict[str, Any]) -> Said:
-    """Yield all mechanisms at as many answers."""
+    """Yield all mechanisms at an equal number of answers."""
     yield _WARNING
     yield Grid(
         f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
@@ -192,7 +192,9 @@ def of_comparison(result: dict[str, Any]) -> Said:
 
 
 def _floored(share: float) -> str:
-    """Return a share in percent, rounded down: what is almost sure does not read as sure."""
+    """Return a share in percent, rounded down, so that an almost sure event is not shown as
+    100%.
+    """
     return f"{math.floor(1e3 * share) / 10:g}%"
 
 

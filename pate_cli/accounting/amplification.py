@@ -41,7 +41,7 @@ def pair_delta(at: float, *, epsilon: float, delta: float) -> float:
         return delta
     # (e^ε − e^x)/(1 + e^ε), without overflow.
     beyond = -math.expm1(at - epsilon) / (1.0 + math.exp(-epsilon))
-    return delta + (1.0 - delta) * beyond
+    return min((delta + (1.0 - delta) * beyond) * (1.0 + _ROUND_OFF), 1.0)
 
 
 def record_delta(
@@ -55,7 +55,7 @@ def record_delta(
         teacher_epsilon, teacher_delta: ε0 and δ0 of the training of a teacher, for one record.
     """
     # Any larger p, and any smaller x, is a bound as well: round-off goes there.
-    reached = pair_delta(at, epsilon=teacher_epsilon, delta=teacher_delta) * (1.0 + _ROUND_OFF)
+    reached = pair_delta(at, epsilon=teacher_epsilon, delta=teacher_delta)
     if reached == 0.0:
         return 0.0
     moved = math.log1p(math.expm1(min(at, _LARGEST)) / reached) * (1.0 - _ROUND_OFF)

@@ -18,7 +18,7 @@ from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import RecordPlace
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.runs import Budget, Run
-from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings, Training
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -91,6 +91,7 @@ def promised(
         delta=request.delta,
         analysis=analysis if request.composed is None else "composition",
         sanitizer=plan,
+        training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
         **request.file.facts.of_round,
     )
     if target is None:

@@ -6,6 +6,7 @@ So nobody can put other sentences beside the same numbers. The sentences are in 
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -293,7 +294,7 @@ def _warnings(report: Report) -> Iterator[str]:
         yield sentence("paper")
     for done in report.rounds:
         yield from cautions(done.aggregator, delta=report.delta)
-    if report.epsilon > CEILING:
+    if min(report.epsilon, report.record_epsilon or math.inf) > CEILING:
         yield sentence("ceiling")
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,3 +152,20 @@ def test_an_explanation_says_on_what_it_rests():
         "randomness of each training was secret",
     ):
         assert words in told
+
+
+def test_the_table_of_the_page_is_computed():
+    page = Path(pate.__file__).parent.joinpath("docs", "settings.md").read_text(encoding="utf-8")
+    part = page.split("## Teachers that were trained with differential privacy")[1].split("\n## ")[
+        0
+    ]
+    head, _, *rows = (
+        [float(cell) for cell in re.findall(r"[\d.]+", line.replace("ε0", ""))]
+        for line in part.splitlines()
+        if line.startswith("|")
+    )
+    assert len(rows) == 4
+    for epsilon, *told in rows:
+        for teacher, number in zip(head, told, strict=True):
+            found = record_epsilon(epsilon=epsilon, delta=1e-5, teacher_epsilon=teacher)
+            assert number == round_up(found)

@@ -12,7 +12,6 @@ from pate_cli.cli.view import QUIET, View, opened
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import LabelFormat
 from pate_cli.files.addresses import has_no_name, public_name, report_beside, stem_of
-from pate_cli.files.protected import note
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName
 
@@ -116,7 +115,6 @@ def _record(asked: dict[str, Any], view: View) -> RecordPlace:
         asked.pop(name, None)
     if record.joined is not None:
         view.note(record.joined)
-    note("the record of what was spent", *record.paths)
     return record
 
 

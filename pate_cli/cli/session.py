@@ -9,7 +9,7 @@ from pate_cli.cli import terminal
 from pate_cli.cli.command import command
 from pate_cli.cli.view import QUIET, View
 from pate_cli.core.errors import BudgetSpent, UsageError, VoteError
-from pate_cli.files.protected import REPORT
+from pate_cli.files.protected import REPORT, note_stream
 from pate_cli.verbs import signatures as verbs
 from pate_cli.verbs.keywords import FileName, keywords_of, with_options
 
@@ -48,6 +48,7 @@ def session(
         raise UsageError("`report` needs the name of a file; stdout is for labels")
     if sys.stdin is None or sys.stdin.closed:
         raise VoteError("cannot read standard input: it is closed")
+    note_stream("the queries", sys.stdin)
     with terminal.outputs(force=force) as out:
         if report is not None:
             out.reserve(report, replaces=REPORT)

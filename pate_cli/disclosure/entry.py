@@ -45,7 +45,7 @@ from pate_cli.files.addresses import is_address, public_name, refuse_address
 from pate_cli.files.document import Refusal, decoded, encoded
 from pate_cli.files.journal import locked
 from pate_cli.files.outputs import make_folder, writing
-from pate_cli.files.protected import note, places_of
+from pate_cli.files.protected import places_of
 
 _ENSEMBLE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 _BLOCK: Final = 1 << 16
@@ -423,8 +423,7 @@ class Entry:
 
         Raises:
             UnreachableError: earlier runs and this one together cost more than `budget`.
-            UsageError: there is a budget and no record that could tell what is spent; or an output
-                has the place of the record.
+            UsageError: there is a budget and no record that could tell what is spent.
             LedgerError: runs in the record protect other neighbours than this one, or the record
                 was taken over by another.
         """
@@ -435,7 +434,6 @@ class Entry:
         self._place, self._budget, self._refuse = place, budget, refuse
         self._run = run and replace(run, budget=budget, votes=place.votes)
         self._beside, self._fresh = beside or SpendRecord(), False
-        note("the record of what was spent", *place.paths)
         self._check()
 
     def enter(self) -> None:

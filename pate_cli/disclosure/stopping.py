@@ -14,7 +14,7 @@ from typing import Final
 from pate_cli.accounting.conversion import order_cost
 from pate_cli.accounting.stopping import MOST_ASKED, beyond_of, log_growth
 from pate_cli.core.checks import check_positive, check_whole
-from pate_cli.core.errors import UnreachableError, UsageError
+from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import nats
 from pate_cli.disclosure.settings import StopRule
@@ -62,12 +62,15 @@ def stop_rule(
         asks: the largest number of queries in any case; None if only the target is given.
 
     Raises:
+        ParameterError: more than MOST_ASKED are asked for.
         UsageError: neither is given.
         UnreachableError: the target does not allow a single query.
     """
     if epsilon is None and asks is None:
         raise UsageError("say `target_epsilon` or `max_queries`: nothing else would end a session")
     number = MOST_ASKED if asks is None else check_whole("`max_queries`", asks)
+    if number > MOST_ASKED:
+        raise ParameterError(f"`max_queries` must be at most {MOST_ASKED} in a session")
     if epsilon is not None:
         target = check_positive("`target_epsilon`", epsilon)
         number = _most_within(partial(_cost, mechanism, delta), target, number)

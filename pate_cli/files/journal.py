@@ -22,6 +22,7 @@ from pate_cli.core.errors import LedgerError, OutputError
 from pate_cli.files.addresses import public_name
 from pate_cli.files.document import Refusal, parsed
 from pate_cli.files.outputs import sync_folder, writing
+from pate_cli.files.protected import note
 
 _CHAIN: Final = "chain"
 
@@ -46,6 +47,7 @@ class Journal:
 
         Raises:
             LedgerError: damaged, of another kind, or no regular file.
+            UsageError: it is an output of the command.
         """
         self.name = public_name(path)
         self.lines: list[dict[str, Any]] = []
@@ -61,6 +63,7 @@ class Journal:
         if not regular:
             raise LedgerError(f"{self.name} is no regular file, so it cannot keep a record")
         self.refresh()
+        note("the record of what was spent", self.path)
 
     @property
     def chain(self) -> str:

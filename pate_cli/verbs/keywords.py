@@ -15,8 +15,9 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from numbers import Integral, Real
+from numbers import Integral
 from os import PathLike
+from sys import float_info
 from typing import Any, Final, TypeAlias
 
 from pate_cli.core import words
@@ -55,26 +56,37 @@ class Kind:
     holds: Callable[[Any], bool] = lambda _value: True
 
     def takes(self, value: object) -> bool:
-        """Return whether a value is of the type; True and False are no numbers."""
-        return isinstance(value, self.type) and (self.type is bool or not isinstance(value, bool))
+        """Return whether a value is of the type; True and False are no numbers.
+
+        Nor is a whole number a real one that is beyond all of those.
+        """
+        if isinstance(value, bool):
+            return self.type is bool
+        beyond = self.type is _REAL and isinstance(value, int) and abs(value) > float_info.max
+        return isinstance(value, self.type) and not beyond
+
+
+_REAL: Final = (int, float)
 
 
 KINDS: Final = {
     "bool": Kind(bool, "True or False", ""),
     "int": Kind(Integral, "a whole number", "N"),
     "Count": Kind(Integral, "a whole number", "N", "at least 1", lambda count: count >= 1),
-    "float": Kind(Real, "a number", "X"),
-    "Epsilon": Kind(Real, "a number", "E", "above 0", lambda epsilon: epsilon > 0),
-    "Delta": Kind(Real, "a number", "X", "above 0 and below 1", lambda delta: 0 < delta < 1),
-    "Order": Kind(Real, "a number", "X", "above 1", lambda order: 1 < order < inf),
-    "Share": Kind(Real, "a number", "X", "at least 0 and at most 1", lambda share: 0 <= share <= 1),
+    "float": Kind(_REAL, "a number", "X"),
+    "Epsilon": Kind(_REAL, "a number", "E", "above 0", lambda epsilon: epsilon > 0),
+    "Delta": Kind(_REAL, "a number", "X", "above 0 and below 1", lambda delta: 0 < delta < 1),
+    "Order": Kind(_REAL, "a number", "X", "above 1", lambda order: 1 < order < inf),
+    "Share": Kind(
+        _REAL, "a number", "X", "at least 0 and at most 1", lambda share: 0 <= share <= 1
+    ),
     "str": Kind(str, "text", "TEXT"),
     "FileName": Kind(str, "text", "FILE"),
     "File": Kind((str, PathLike), "a path", "FILE"),
     "None": Kind(type(None), "None", ""),
 }
 """Kinds that are checked as they are given."""
-_NUMBERS: Final = {Integral: int, Real: float}
+_NUMBERS: Final = {Integral: int, _REAL: float}
 
 ARGUMENTS: Final = "Arguments"
 PYTHON: Final = "Python alone"

@@ -220,7 +220,7 @@ def _down(left: float) -> str:
     return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
 
 
-def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> RecordFile:
+def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
     """Return the record, which is there: a file of its own, or the one that votes have."""
     path = told_record(record, ensemble) or Path()
     with named(path):
@@ -265,7 +265,7 @@ def verified(asked: Mapping[str, Any]) -> Verification:
                 "once; give a file"
             )
     found = report_in(asked["report"])
-    known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
+    known = _record_at(record).record if isinstance(record, str | PathLike) else record
     compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
     checks = checks_of(found, **compared, library=asked["with_dp_accounting"])
     return Verification(found.epsilon, found.delta, tuple(checks))

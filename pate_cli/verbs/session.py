@@ -40,7 +40,6 @@ from pate_cli.disclosure.runs import Run, Spent
 from pate_cli.disclosure.settings import Settings, Training
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
-from pate_cli.files.protected import note
 from pate_cli.labels.labels import Labels
 from pate_cli.mechanisms import MechanismChoice, mechanism_class
 from pate_cli.mechanisms.base import Mechanism, ScoredMechanism
@@ -50,6 +49,7 @@ from pate_cli.verbs.door import brief, opened_by
 from pate_cli.verbs.promise import budget_of, record_of, refuse_dear, run_of
 from pate_cli.verbs.request import among_groups, chosen, prior_votes
 from pate_cli.votes.ballot import Ballot, BallotReader, Votes
+from pate_cli.votes.checks import MOST_TEACHERS
 from pate_cli.votes.facts import Facts, Group, PriorFacts
 from pate_cli.votes.join import names_of, teacher_groups
 from pate_cli.votes.names import ClassNames, Unmatched
@@ -332,7 +332,6 @@ class Session:
                 Entry(place, new, budget=budget_of(asked), refuse=refuse_known).enter()
             if file is None:
                 return new
-        note("the record of what was spent", file.path)
         with held([file]):
             run = known(file.record)
             if run is None:
@@ -450,6 +449,8 @@ def _ballots(asked: Mapping[str, Any]) -> BallotReader:
     teachers = _count("teachers", asked["teachers"], groups, "groups")
     if groups is not None:
         teachers = int(groups.total)
+    if teachers > MOST_TEACHERS:
+        raise ParameterError(f"`teachers` must be at most {MOST_TEACHERS}")
     given, aliases, normalise = asked["label_names"], asked["aliases"], asked["normalise"]
     if mechanism_class(mechanism).listed:
         names = names_of(given, normalise, aliases)

@@ -460,7 +460,7 @@ def verify(
         UsageError: the library is asked for and not installed; labels or a prior that come by a
             pipe, for they are read more than once.
         VoteError: the labels or the prior cannot be read.
-        LedgerError: the record cannot be read.
+        LedgerError: the record is not there, or cannot be read.
     """
 
 

@@ -57,15 +57,6 @@ def test_the_worst_of_four_coins_with_many_digits(v, threshold, sigma, order):
     assert found <= order / (2.0 * sigma**2)
 
 
-def test_neighbours_past_either_end_of_the_votes_are_kept():
-    # τ = 5, T = 9, σ1 = 2: at v = τ the dearer neighbour is τ + 1 or τ − 1; at 0 likewise.
-    for v in (0.0, 5.0):
-        both = per_step(v, 9.0, 2.0, 6.0)
-        found = threshold_rdp(np.array([v]), threshold=9.0, sigma=2.0, orders=np.array([6.0]))
-        assert float(found[0, 0]) == float(both.max())
-        assert both[:2].max() != both[2:].max()
-
-
 def test_w1_is_the_largest_cost_of_whole_votes():
     orders = np.array([1.5, 9.5, 40.0])
     for teachers, threshold, sigma in ((250, 200.0, 150.0), (20, 12.0, 3.0), (5, 30.0, 2.0)):

@@ -38,6 +38,8 @@ USUAL = {
 INSTEAD = {
     "aggregate --spend": (*SHARES, *TARGET),
     "tune --prior": (*TARGET, *SHARES, "--prior-weight", 4),
+    "tune --prior-weight": (*TARGET, *SHARES, "--prior", "guesses.npy"),
+    "plan --prior-weight": ("--prior-accuracy", 0.9),
     "tune --threshold": TARGET,
     "tune --sigma1": TARGET,
     "tune --sigma2": TARGET,

@@ -90,6 +90,30 @@ def test_votes_behind_a_descriptor(shell, npy, words):
     assert npy.read_bytes() == before
 
 
+def test_a_record_behind_a_descriptor(shell, pate, npy):
+    """Found by the votes that it belongs to: what is added behind its last line damages it."""
+    made = pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, "--spend", "v.npy.spent.json", *NOISE)
+    assert made.exit_code == 0, made.stderr
+    before = Path("v.npy.spent.json").read_bytes()
+    with Path("v.npy.spent.json").open("ab") as stdout:
+        done = shell("spent", "v.npy", stdout=stdout)
+    assert done.returncode == 2
+    assert b"standard output is the record of what was spent" in done.stderr
+    assert Path("v.npy.spent.json").read_bytes() == before
+
+
+def test_queries_of_a_session_behind_a_descriptor(shell, folder):
+    """An answer to its own answer would never end."""
+    asks = folder / "asks.jsonl"
+    asks.write_text(before := '{"counts": [3, 0]}\n{"counts"}\n')
+    asked = ["--teachers", 3, "--classes", 2, "--max-queries", 2, "--no-record"]
+    with asks.open("rb") as stdin, asks.open("ab") as stdout:
+        done = shell("session", *asked, *NOISE[:-1], stdin=stdin, stdout=stdout)
+    assert done.returncode == 2
+    assert b"standard output is the queries" in done.stderr
+    assert asks.read_text() == before
+
+
 @pytest.mark.parametrize("votes", ["d", "d/*.parquet", "{}/d/", "file://{}/d", "file://{}/d/*"])
 @pytest.mark.parametrize("output", ["d/a.parquet", "link.parquet"])
 def test_a_part_of_the_votes(votes, output, kept, parts, folder):
@@ -160,7 +184,7 @@ def test_no_other_output_replaces_what_pate_has_not_written(pate, kept, npy, fol
         kept("release", "r.json", "--report", f"{name}.json", "--force", output=f"{name}.json")
 
 
-def test_what_becomes_an_input_during_the_run_is_seen_at_the_end(pate, npy, monkeypatch):
+def test_what_becomes_an_input_during_the_run_is_not_replaced_at_its_end(pate, npy, monkeypatch):
     write = Outputs.write
 
     def late(self, path, data):
@@ -172,11 +196,9 @@ def test_what_becomes_an_input_during_the_run_is_seen_at_the_end(pate, npy, monk
     before = npy.read_bytes()
     done = pate("aggregate", "v.npy", "-o", "l.npy", *OTHER, *NOISE)
     assert done.exit_code == 2
-    assert done.stderr.endswith(
-        "l.npy is among the votes; give the output another name; nothing was released\n"
-    )
+    assert "l.npy is no earlier output of this kind, so not even --force" in done.stderr
+    assert done.stderr.endswith("what went to r.json stays\n")
     assert Path("l.npy").read_bytes() == npy.read_bytes() == before
-    assert sorted(path.name for path in Path().iterdir()) == ["l.npy", "v.npy"]
 
 
 def test_other_outputs_are_replaced_all_the_same(pate, npy):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -248,3 +249,25 @@ def test_false_is_no_name_of_a_record(here):
 def test_there_are_no_more_than_a_million_teachers():
     with pytest.raises(pate.PateError):
         pate.quote(inputs.SAID, **GNMAX, layout="labels", classes=4, teachers=2_000_000)
+    with pytest.raises(pate.PateError):
+        pate.Session(teachers=2_000_000, classes=4, max_queries=9, **TEST)
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize("value", [True, HUGE, -HUGE, Fraction(81, 2)], ids=lambda it: f"{it!s:.9}")
+@pytest.mark.parametrize("name", ["sigma2", "target_epsilon", "max_epsilon", "budget", "order"])
+def test_what_is_no_number_is_refused_by_its_name(name, value):
+    """True is none, nor is a whole number beyond all real ones; a fraction is made one by hand."""
+    if name == "sigma2" and isinstance(value, Fraction):
+        value = "40.5.1"
+    with pytest.raises(pate.PateError, match=name):
+        pate.quote(inputs.COUNTS, **{**GNMAX, name: value})
+
+
+@pytest.mark.parametrize("name", ["max_queries", "teachers"])
+def test_a_session_of_too_many_is_refused(name):
+    given = {"teachers": 100, "classes": 4, "max_queries": 9, **TEST}
+    with pytest.raises(pate.PateError, match=name):
+        pate.Session(**{**given, name: HUGE})

@@ -39,16 +39,12 @@ NAMES: Final = ("Käse", 'a "b"\\', "c\nd")
 SESSIONS: Final[tuple[dict[str, Any], ...]] = (
     # Few are answered, so that more are asked than in any case.
     {
-        "classes": 2,
-        "target_epsilon": 3,
-        "delta": 0.01,
-        "threshold": 6,
-        "sigma1": 4.0,
+        "classes": 2, "target_epsilon": 3, "delta": 0.01, "threshold": 6, "sigma1": 4.0,
         "sigma2": 3.0,
     },
     {"classes": 2, "max_queries": 6, "mechanism": "gnmax", "sigma2": 3.0, "delta": 0.01},
     {"label_names": NAMES, "max_queries": 9, "mechanism": "gnmax", "sigma2": 4.0, "delta": 0.01},
-)
+)  # fmt: skip
 _ASKED: Final[dict[str, dict[str, Any]]] = {
     "plain": {"mechanism": "gnmax", "sigma2": 3.0, "max_epsilon": 1e6},
     "confident": {
@@ -64,21 +60,9 @@ _ASKED: Final[dict[str, dict[str, Any]]] = {
     },
 }  # fmt: skip
 _STEPS: Final = {
-    "label": 5,
-    "target": 4,
-    "resume": 2,
-    "release": 2,
-    "ask": 4,
-    "several": 2,
-    "again": 1.5,
-    "reopen": 1,
-    "second": 0.5,
-    "together": 2,
-    "clock": 1,
-    "read": 1,
-    "lose power": 1,
-    "kill": 0.5,
-}
+    "label": 5, "target": 4, "resume": 2, "release": 2, "ask": 4, "several": 2, "again": 1.5,
+    "reopen": 1, "second": 0.5, "together": 2, "clock": 1, "read": 1, "lose power": 1, "kill": 0.5,
+}  # fmt: skip
 _LASTS: Final = {"spent": 1, "release": 45}
 """How many steps of the system something takes, about; a run 65."""
 _LENGTHS: Final = (1, 1, 2, 2, 3, 5)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pate_cli.accounting.cost_table import Tally, TallySum
 from pate_cli.core.errors import LedgerError, ParameterError
-from pate_cli.mechanisms import scored_from_parameters
+from pate_cli.mechanisms import confident, scored_from_parameters
 from pate_cli.mechanisms.confident import ConfidentGNMax
 from pate_cli.mechanisms.gnmax import GNMax
 from pate_cli.mechanisms.interactive import InteractiveGNMax
@@ -180,6 +180,15 @@ def test_little_noise_and_high_orders_overflow_nothing(sigma1, sigma2, order):
     assert np.all(np.isfinite(table.blocks))
     worst = mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))
     assert np.all((worst > 0.0) & (worst <= cap * (1.0 + 1e-12)))
+
+
+def test_rows_that_are_put_together_cost_no_less_than_each(monkeypatch):
+    """Of very many rows a group costs at most what its first does, which has the highest score."""
+    mechanism, orders = ConfidentGNMax(60, 3, threshold=38.0, sigma1=4.0, sigma2=5.0), [2.0, 9.0]
+    each = mechanism._worst_queries(np.array(orders))
+    for groups in range(2, 40):
+        monkeypatch.setattr(confident, "_MOST_GROUPS", groups)
+        assert np.all(mechanism._worst_queries(np.array(orders)) >= each)
 
 
 def test_worst_case_costs_and_gaussian_dp_add_up():

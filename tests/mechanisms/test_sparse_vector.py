@@ -15,7 +15,7 @@ from pate_cli.accounting.stability import distance_to_instability, farthest_dist
 from pate_cli.core.arrays import NO_LABEL
 from pate_cli.core.noise import RunKey
 from pate_cli.core.words import MechanismName
-from pate_cli.mechanisms import MechanismChoice
+from pate_cli.mechanisms import MechanismChoice, sparse_vector
 from pate_cli.mechanisms.sparse_vector import SparseVector
 from slices import some
 
@@ -71,6 +71,13 @@ def test_the_same_labels_as_row_by_row(refusals, agreement, k):
     assert labeller.refused == refused
     assert labeller.stopped == (refused == refusals)
     np.testing.assert_array_equal(mechanism.label(counts, RunKey.of(5).rows(0, 1)), labels)
+
+
+def test_the_first_row_at_most_the_threshold_is_found_wherever_it_stands():
+    """Rows are looked at in stretches, and none lies between two of them."""
+    for start, place in itertools.product((0, 5), range(5, 700)):
+        noisy = np.where(np.arange(800) == place, 0.0, 1.0)
+        assert sparse_vector._first_at_most(noisy, start, 0.0) == place
 
 
 @pytest.mark.parametrize("refusals", [3, 40, 10_000])

@@ -20,6 +20,7 @@ from pate_cli.core.errors import UsageError, VoteError
 from pate_cli.votes.formats import csv as delimited
 from pate_cli.votes.formats import json_lines
 from pate_cli.votes.opening import open_votes
+from pate_cli.votes.source import taken_out
 from stored import table_in
 
 ROWS, TEACHERS = 30, 12
@@ -300,3 +301,13 @@ def test_a_keyword_of_no_format_and_no_layout_is_refused(tmp_path: Path) -> None
             open_votes(source, layout="counts", skip_rows=1),
         ):
             pass
+
+
+def test_a_function_gets_the_options_that_it_has_as_keywords():
+    """An option of reading is declared where it acts; the rest is left for the layout."""
+
+    def open_parts(sources, *, skip_rows=0): ...
+
+    options = {"skip_rows": 2, "keep": "last"}
+    assert taken_out(options, open_parts) == {"skip_rows": 2}
+    assert options == {"keep": "last"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pate_cli.core.errors import ParameterError, UsageError
 from pate_cli.votes.join import names_of
-from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts
+from pate_cli.votes.names import ABSTENTION, ClassNames, class_names, python_texts, shown
 from refusals import refusal
 
 NAMES = ("cat", "Guinea pig", "Ärger", "straße", "C.")
@@ -225,3 +225,9 @@ def test_names_travel_and_compare():
     assert (hash(copy), repr(copy)) == (hash(names), repr(names))
     assert copy.places(["katze", None]).tolist() == [0, -1]
     assert repr(names) != repr(ClassNames(NAMES, normalise=True))
+
+
+def test_few_names_are_shown():
+    """A thousand names make no line of a thousand names."""
+    assert shown(["a", "b", "c"]) == "a, b, c"
+    assert shown(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"

@@ -141,6 +141,25 @@ def test_three_outcomes_in_closed_form(x, y):
     assert found.sum() == pytest.approx(1.0, abs=1e-14)
 
 
+@pytest.mark.parametrize("scale", some([0.2, 1.0, 20.0, 500.0], 2))
+def test_the_worst_vote_covers_a_search_and_is_a_third_of_randomised_response(scale):
+    worst = worst_laplace_max_rdp(scale=scale, classes=10, orders=ORDERS)
+    cap = randomised_response_rdp(epsilon=2.0 / scale, orders=ORDERS)
+    assert np.all(worst <= cap)
+    assert np.all(np.diff(worst) > 0.0)
+    random, shift = np.random.default_rng(8), 1.0 / scale
+    spread = np.array([[shift], [1.0], [5.0], [20.0]])
+    x, y = (random.uniform(-spread, spread, size=(4, 20_000)).ravel() for _ in range(2))
+    before = three_way_log_outcomes(x, y).T
+    after = three_way_log_outcomes(x + shift, y - shift).T
+    for row, order in enumerate(ORDERS[:5]):
+        found = renyi(before, after, order).max()
+        assert found <= worst[row] * (1.0 + 1e-12)
+        assert found >= 0.97 * worst[row]
+    if scale == 500.0:
+        np.testing.assert_allclose(worst[:3] / cap[:3], 1.0 / 3.0, rtol=5e-3)
+
+
 @pytest.mark.parametrize(
     ("scale", "order"),
     some([(1 / 3, 1.01), (0.05, 1.3), (0.05, 5.0), (1.0, 2.0), (1 / 8, 20.0)], 2),

@@ -1,0 +1,37 @@
+"""Names that nobody listed: what many queries cost and leak, against exact laws of all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+
+from laws import named_argmax_law
+from many_rows import hockey_stick_of_rows
+from pate_cli.core.errors import UnreachableError
+from pate_cli.mechanisms.open_vocabulary import OpenVocabulary
+from refusals import refusal
+
+
+@pytest.mark.parametrize("k", [1, 2])
+def test_a_name_that_one_record_brings_in_leaks_on_every_query(k):
+    """On one side it comes out now and then, on the other never: no ε repairs that."""
+    mechanism = OpenVocabulary(20, 3, sigma2=2.0, threshold=9.0, teachers_per_record=k)
+    comes_out = ndtr((k - mechanism.threshold) / mechanism.sigma2)
+    assert mechanism.leak >= comes_out
+    for queries in (1, 5, 40):
+        at_least = -np.expm1(queries * np.log1p(-comes_out))
+        refusal(UnreachableError, mechanism.privacy, queries, 0.99 * at_least)
+
+
+@pytest.mark.parametrize("k", [1, 2])
+@pytest.mark.parametrize(("queries", "delta"), [(10, 0.01), (200, 1e-5)])
+def test_epsilon_of_many_rows_covers_the_exact_law_of_a_tie_that_a_record_turns(k, queries, delta):
+    mechanism = OpenVocabulary(40, 2, sigma2=2.0, threshold=18.0, teachers_per_record=k)
+    law = {"sigma": 2.0, "threshold": 18.0}
+    here, there = named_argmax_law(np.array([[20 + k, 20], [20, 20 + k]]), **law)
+    epsilon = mechanism.privacy(queries, delta).epsilon
+    for one, other in ((here, there), (there, here)):
+        assert hockey_stick_of_rows(np.log(one), np.log(other), queries, epsilon) <= delta
+    # And not by far: half of it would not do.
+    assert hockey_stick_of_rows(np.log(here), np.log(there), queries, epsilon / 2.0) > delta

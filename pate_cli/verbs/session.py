@@ -94,6 +94,10 @@ class Ask:
     id: Id = None
     by_teacher: bool | None = None
 
+    def __post_init__(self) -> None:
+        if isinstance(self.id, np.generic):  # of an array; records hold numbers of Python
+            object.__setattr__(self, "id", self.id.item())
+
 
 class _EnteredError(Exception):
     """The session stands in the record already."""

@@ -144,6 +144,16 @@ def test_counts_that_are_none_cost_nothing(here, counts, asked):
     assert "error" in json.loads(ran.stdout)
 
 
+def test_ids_of_an_array_are_whole_numbers_and_texts(tmp_path):
+    given = {"teachers": 100, "classes": 4, "max_queries": 9, "record": tmp_path / "s.json"}
+    with pate.Session(**given, **GNMAX) as session:
+        for name in (*np.arange(2), *np.array(["q2"]), 0, "q2"):
+            session.ask(inputs.COUNTS[0], id=name)
+    with pate.Session(**given, **GNMAX) as again:
+        assert again.asked == 3
+        assert again.labels.to_arrow().column(0).to_pylist() == ["0", "1", "q2"]
+
+
 def test_a_session_takes_its_target_by_the_name_that_runs_have():
     with pate.Session(teachers=100, classes=4, target_epsilon=2.0, **TEST) as session:
         assert session.rule.epsilon <= 2.0

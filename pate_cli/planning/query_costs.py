@@ -193,8 +193,6 @@ _LEAST_ABOVE, _MORE_ABOVE, _FROM_SHARE, _TO_SHARE = 1.01, 0.75, 0.1, 0.6
 _WORST_OF_TWO, _WORST_OF_MORE, _WORST_OF_FEW = 1.1, 1.22, 10.0
 # Under the two-tail bound, where a record moves one vote of a query and where it moves several.
 _TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
-# The distance whose cost stands for the others in R.
-_REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
@@ -207,8 +205,8 @@ class QueryCosts:
 
     Attributes:
         orders: λ, [orders].
-        distances: ascending from 0; costs between them are on straight lines, [distances].
-        costs: [orders, distances, states], nats.
+        costs: [orders, distances, states], nats, at all distances or at those of a search, between
+            which they are on straight lines.
         worst: what a row costs at most whatever its votes, [orders], nats.
         weights: how likely a run draws each state in each ensemble, [ensembles, states]; None for
             a file.
@@ -217,7 +215,6 @@ class QueryCosts:
     """
 
     orders: Floats
-    distances: Floats
     costs: Floats
     worst: Floats
     weights: Floats | None
@@ -238,8 +235,9 @@ class QueryCosts:
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
 
         def chances(profiles: Floats) -> Floats:
-            every = np.maximum(profiles @ to_every_distance(self.distances), 0.0)
-            return target.chances(np.minimum(every, most[..., None]), self.orders)
+            if profiles.shape[-1] < DISTANCES:
+                profiles = profiles @ to_every_distance(_LOOKED)
+            return target.chances(np.clip(profiles, 0.0, most[..., None]), self.orders)
 
         if self.weights is None:
             return chances(self._of_first(rows))[None]
@@ -273,7 +271,7 @@ class QueryCosts:
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
         """Profiles [values of R, ensembles, rows, orders, distances] along one line."""
         mean = np.moveaxis(self.costs @ weights.T, -1, 0)[:, None]
-        near = min(int(np.searchsorted(self.distances, _REFERENCE_DISTANCE)), mean.shape[-1] - 1)
+        near = 4 if mean.shape[-1] == DISTANCES else int(np.searchsorted(_LOOKED, 4))
         reference = self.costs[self.orders.size // 2, near]
         reference = reference / max(float(reference.max()), 1e-100)
         centred = reference - (weights @ reference)[:, None]
@@ -329,9 +327,7 @@ def quick_costs(
                 cost[:, _LOOKED >= _FARTHEST] = np.inf
             cost = np.minimum(cost, worst[:, None, None])
         found.append(
-            QueryCosts(
-                orders, _EVERY[_LOOKED], cost, worst, votes.weights, places, available or votes.rows
-            )
+            QueryCosts(orders, cost, worst, votes.weights, places, available or votes.rows)
         )
     return found
 
@@ -362,7 +358,6 @@ def exact_costs(
     *,
     rows: int,
     rough: bool = False,
-    searching: bool = False,
 ) -> QueryCosts:
     """Return the accountant's costs, at the orders and by the bound of a run.
 
@@ -372,7 +367,6 @@ def exact_costs(
         target: ε, δ, the price of failing and the bound that is asked for.
         rows: about how many rows a run asks; the bound `auto` hangs on it.
         rough: whether less care will do, where each histogram takes long.
-        searching: whether still less will do, of made-up votes, for a choice among settings.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -393,12 +387,12 @@ def exact_costs(
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
     if bound is Bound.CONDITIONAL and dear and settings is not None:
         times = np.bincount(places, votes.row_weights.mean(axis=0)).astype(np.float64)
-        care = _care(votes, rough=rough, searching=searching)
+        care = _care(votes, rough=rough)
         costs = _corrected(votes.some(first), settings, orders, found, times, care)
         costs = np.minimum(costs, worst[:, None, None])
     else:
         costs = np.stack([states.costs(order, found) for order in orders.tolist()])
-    return QueryCosts(orders, _EVERY, costs, worst, weights, places, votes.rows)
+    return QueryCosts(orders, costs, worst, weights, places, votes.rows)
 
 
 def _corrected(
@@ -457,7 +451,7 @@ def _corrected(
     return np.maximum.accumulate(found, axis=1)
 
 
-def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, int]:
+def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
     """How many histograms are priced, at how many distances, and at how many at the middle order.
 
     No distances at the other orders mean that their costs are as far above the quick ones as at the
@@ -465,13 +459,11 @@ def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, 
     large part of them, and where there are many they tell little.
     """
     many = votes.most_votes > _MANY_TEACHERS
-    if searching:
-        return (40, 0, 12) if many else (40, 0, 16)
     if not rough:
         return (120, 12, 12) if many else (120, 24, _FARTHEST)
-    if many:
-        return (120, 0, 6) if votes.is_file else (120, 12, 12)
-    return 120, 12, 24
+    if votes.is_file:
+        return (120, 0, 6) if many else (120, 12, 24)
+    return 80, 0, 12
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:

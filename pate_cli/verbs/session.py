@@ -37,7 +37,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import Settings, Training
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
 from pate_cli.labels.labels import Labels
@@ -305,6 +305,7 @@ class Session:
             analysis="tight" if isinstance(mechanism, ScoredMechanism) else "composition",
             groups=self._groups,
             prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
+            training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
         )
         # With other names texts mean something else, and it is another session.
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]

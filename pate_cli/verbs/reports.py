@@ -17,6 +17,7 @@ from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.entry import RecordPlace, told_record
 from pate_cli.disclosure.explain import Explanation, explanation_of
 from pate_cli.disclosure.figures import nats, pair, shown
+from pate_cli.disclosure.guarantee import sentence
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.report import Report, read_report, report_in
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
@@ -111,6 +112,8 @@ class RecordCost(Result):
                 "that supposes that all runs were chosen beforehand; if you chose later runs after "
                 f"seeing earlier results: epsilon {nats(epsilon)} at delta {shown(delta)}"
             )
+        if self.total is not None and self.total.record_epsilon is not None:
+            yield Line(sentence("one-record", epsilon=nats(self.total.record_epsilon)))
         if budget is not None:
             order = "" if budget.order is None else f", by RDP costs at order {budget.order:g}"
             epsilon, delta = budget.left(self.running[-1])

@@ -59,7 +59,7 @@ forecasts: $(STAMP)
 .PHONY: held-out
 
 held-out: $(STAMP)
-	PYTHONPATH=tests:tests/support $(BIN)/python tests/planning/held_out.py
+	PYTHONPATH=tests:tests/support $(BIN)/python tests/forecasts/held_out.py
 
 lint: $(LINTS)
 	$(BIN)/ruff check .

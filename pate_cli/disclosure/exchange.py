@@ -64,19 +64,19 @@ def rdp_curve(report: Described, *, orders: Sequence[float] | None = None) -> St
         (0.099318, 0.417627)
 
     Args:
-            report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
-            orders: ascending orders > 1; about thirty from 1.1 to 512 if left out. Orders at which
-                a sanitized value has infinite cost are left out.
+        report: a report with a Rényi cost, or its file ("-" is standard input); or a `Quote`.
+        orders: ascending orders > 1; about thirty from 1.1 to 512 if left out. Orders at which
+            a sanitized value has infinite cost are left out.
 
-        Returns:
-            Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to
-            six digits. They hold for one teacher whose votes change in any way, whether one of its
-            records is replaced, added or removed. For several rounds they hold if all were fixed
-            beforehand.
+    Returns:
+        Upper bounds on the Rényi divergence in both directions, non-decreasing, rounded up to
+        six digits. They hold for one teacher whose votes change in any way, whether one of its
+        records is replaced, added or removed. For several rounds they hold if all were fixed
+        beforehand.
 
-        Raises:
-            UsageError: the report promises nothing for all votes, or its promise is no Rényi-DP.
-            ReportError: there is no report, or it is damaged.
+    Raises:
+        UsageError: the report promises nothing for all votes, or its promise is no Rényi-DP.
+        ReportError: there is no report, or it is damaged.
     """
     cost, covered = _released(report)
     wanted = check_orders(_ORDERS if orders is None else orders)

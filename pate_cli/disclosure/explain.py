@@ -26,6 +26,7 @@ from pate_cli.core.words import MechanismName
 from pate_cli.disclosure.figures import in_a_thousand, pair, shown, verdict
 from pate_cli.disclosure.guarantee import (
     TOTAL,
+    against_a_guess,
     by_record,
     everything,
     premise_of,
@@ -188,10 +189,13 @@ def _promised(report: Report) -> Iterator[str]:
     spent, often = report.spent, in_a_thousand(epsilon, delta)
     yield report.summary
     gives = "gives-total" if kind == TOTAL else "gives"
-    yield sentence(gives, verdict=verdict(epsilon, delta, kind))
+    yield sentence(gives, verdict=verdict(*against_a_guess(report)))
     if kind in ("worst-case", "target") and often is not None:
         one = "training record" if by_record(report) else "teacher's data"
         yield sentence("thousand", one=one, often=often)
+    if report.record_epsilon is not None:
+        told = {"epsilon": shown(report.record_epsilon), "delta": shown(report.delta)}
+        yield sentence("record", **told)
     for group in report.groups:
         said = pair(group.epsilon, group.delta)
         yield sentence("by-group", group=quoted(group.group), said=said)
@@ -249,9 +253,12 @@ def _protected(report: Report) -> Iterator[str]:
 def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_reached(report), report.rounds, report.spent
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
+    training = report.training
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
         ("groups" if report.groups else "teachers", True),
+        ("training", training is not None),
+        ("randomness", training is not None),
         ("own-data", True),
         ("queries", True),
         ("settings", True),
@@ -261,7 +268,8 @@ def _premises(report: Report) -> Iterator[str]:
         ("trust", True),
     ):
         if there:
-            yield sentence(f"rests-{name}", most=most, s="s" * (most > 1), classes=classes)
+            told = {"most": most, "s": "s" * (most > 1), "classes": classes}
+            yield sentence(f"rests-{name}", training=training, **told)
 
 
 def _not_covered(report: Report) -> Iterator[str]:

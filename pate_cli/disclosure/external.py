@@ -72,18 +72,18 @@ class Stated:
         1.7801
 
     Attributes:
-            adjacency: which sets of records the numbers compare: `replace-one`, `add-or-remove-one`
-                or `replace-special`.
-            name: its name beside other statements, usually that of its file.
-            covers: its description in its owner's words, which the report quotes.
-            least_delta: the smallest δ for which its curve may be used, in [0, 1).
-            orders: for a curve, Rényi orders > 1, ascending, [orders].
-            rdp: for a curve, the cost at each order, [orders], nats.
-            epsilon, delta: for a pair, ε ≥ 0 in nats and 0 ≤ δ < 1.
+        adjacency: which sets of records the numbers compare: `replace-one`, `add-or-remove-one`
+            or `replace-special`.
+        name: its name beside other statements, usually that of its file.
+        covers: its description in its owner's words, which the report quotes.
+        least_delta: the smallest δ for which its curve may be used, in [0, 1).
+        orders: for a curve, Rényi orders > 1, ascending, [orders].
+        rdp: for a curve, the cost at each order, [orders], nats.
+        epsilon, delta: for a pair, ε ≥ 0 in nats and 0 ≤ δ < 1.
 
-        Raises:
-            LedgerError: there is neither a curve nor a pair, or both.
-            ParameterError: a number is out of range, or the pair gives no bound for a replacement.
+    Raises:
+        LedgerError: there is neither a curve nor a pair, or both.
+        ParameterError: a number is out of range, or the pair gives no bound for a replacement.
     """
 
     adjacency: Adjacency

@@ -20,8 +20,8 @@ from pate_cli.core.errors import LedgerError, ReportError
 from pate_cli.core.said import Pairs, Said
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.cost import Cost
-from pate_cli.disclosure.figures import pair, shown, verdict
-from pate_cli.disclosure.guarantee import TOTAL, guesses_of, worded
+from pate_cli.disclosure.figures import nats, pair, shown, verdict
+from pate_cli.disclosure.guarantee import TOTAL, guesses_of, sentence, worded
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
@@ -39,7 +39,7 @@ from pate_cli.votes.facts import Group
 
 _OF_REPORT: Final = (
     *("epsilon", "delta", "sound", "queries", "max_answers", "data_independent"),
-    *("crosscheck", "groups", "warnings"),
+    *("record_epsilon", "crosscheck", "groups", "warnings"),
 )
 
 
@@ -129,6 +129,8 @@ def report_of(facts: ReportFacts) -> Report:
             f"epsilon {epsilon:g} does not meet the target {target.epsilon:g} untested"
         )
     unsettled, named = tuple(_unsettled(facts)), dict(rounds[0].mechanism)
+    # A sanitized bound is of these votes, and a record moves votes by chance.
+    whatever, training = public.epsilon if kind == "upper" else epsilon, facts.training
     paper = plan is not None and rounds[0].analysis == "paper"
     return worded(
         Report(
@@ -143,6 +145,7 @@ def report_of(facts: ReportFacts) -> Report:
             answers=sum(done.answers for done in rounds),
             max_answers=sum(done.max_answers for done in rounds),
             data_independent=public,
+            record_epsilon=None if training is None else training.amplified(whatever, delta),
             groups=group_guarantees(
                 rounds[0].groups,
                 None if facts.total or facts.passed is not None else facts.cost,
@@ -246,7 +249,8 @@ class Quote(Result):
     Attributes:
         settings: the settings of the run; the file has their fields as its own.
         epsilon: ε of everything that would be released, nats; the target if labels are tested.
-            delta, sound, queries, max_answers, groups, data_independent, crosscheck: see `Report`.
+        delta, sound, queries, max_answers, groups, data_independent, record_epsilon, crosscheck:
+            see `Report`.
         threshold: T, if the mechanism derives it.
         chances: probabilities that made-up teachers of this shape pass the release test: the mean,
             the worst and the best, with their descriptions; None without a test.
@@ -263,6 +267,7 @@ class Quote(Result):
     max_answers: int
     threshold: float | None = field(default=None, metadata=SPARING)
     data_independent: DataIndependent
+    record_epsilon: float | None = field(default=None, metadata=SPARING)
     crosscheck: Textbook | None = None
     chances: Mapping[str, Any] | None = field(default=None, metadata=SPARING)
     expected: Mapping[str, float] | None = field(default=None, metadata=SPARING)
@@ -304,6 +309,8 @@ class Quote(Result):
             "epsilon",
             f"at most {pair(self.epsilon, self.delta).removeprefix('epsilon ')}; {reading}",
         )
+        if self.record_epsilon is not None:
+            yield "one record", sentence("one-record", epsilon=nats(self.record_epsilon))
         yield from guesses_of([self.settings])
         tested = self.settings.tested
         if tested is not None:

@@ -6,6 +6,7 @@ So nobody can put other sentences beside the same numbers. The sentences are in 
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -141,6 +142,18 @@ def everything(report: Report) -> tuple[float, float, str]:
     return report.epsilon, report.delta, report.epsilon_kind
 
 
+def against_a_guess(report: Report) -> tuple[float, float, str]:
+    """Return (ε, δ) and the kind of ε for one training record: less where its teacher is private.
+
+    Where nobody states how private the training was, it is what one teacher has.
+    """
+    epsilon, delta, kind = everything(report)
+    own = report.spent.record_epsilon if kind == TOTAL and report.spent else report.record_epsilon
+    if own is None:
+        return epsilon, delta, kind
+    return own, delta, "worst-case" if kind == "upper" else kind
+
+
 def _summary(report: Report) -> str:
     """Return the promise of a report in a few sentences, or why there is none."""
     if not report.private:
@@ -153,6 +166,9 @@ def _summary(report: Report) -> str:
     if report.target is not None:
         came = {None: "untested", True: "passed", False: "refused"}[report.passed]
         found.append(sentence(f"met-{came}", target=shown(report.target.epsilon)))
+    if report.record_epsilon is not None:
+        numbers = {"epsilon": nats(report.record_epsilon), "delta": shown(report.delta)}
+        found.append(sentence("by-training", **numbers))
     if spent is not None and report.claims(TOTAL) and not report.total:
         said = pair(spent.epsilon, spent.delta)
         found.append(sentence("together", count=spent.count, said=said, chosen=sentence("chosen")))
@@ -169,6 +185,7 @@ def _statements(report: Report) -> Iterator[Statement]:
         "refusal": tested,
         "released-epsilon": report.plan is not None,
         "by-group": bool(report.groups) and not tested,
+        "by-record": report.record_epsilon is not None,
         "external": bool(report.external),
         TOTAL: spent is not None and (spent.count > 1 or report.total),
     }
@@ -238,6 +255,8 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
     if report.epsilon_kind == "upper" and report.claimed:
         worst = nats(report.data_independent.epsilon)
         yield "worst case", f"{worst}; {sentence('whatever')}{premise_of(report)}"
+    if report.record_epsilon is not None and report.claimed:
+        yield "one record", sentence("one-record", epsilon=nats(report.record_epsilon))
     if len({own.epsilon for own in report.groups}) > 1:
         least, *_, most = sorted(report.groups, key=lambda own: own.epsilon)
         ends = (f"{nats(own.epsilon)} for {own.group}" for own in (least, most))
@@ -251,7 +270,7 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
         runs = f"the {report.spent.count} runs in the record"
         whatever = sentence("whatever")
         yield "in all", f"{nats(epsilon)} at delta {shown(delta)} for {runs}; {whatever}"
-    yield "privacy", verdict(epsilon, delta, kind)
+    yield "privacy", verdict(*against_a_guess(report))
 
 
 def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
@@ -275,7 +294,7 @@ def _warnings(report: Report) -> Iterator[str]:
         yield sentence("paper")
     for done in report.rounds:
         yield from cautions(done.aggregator, delta=report.delta)
-    if report.epsilon > CEILING:
+    if min(report.epsilon, report.record_epsilon or math.inf) > CEILING:
         yield sentence("ceiling")
 
 

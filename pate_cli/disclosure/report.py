@@ -32,7 +32,7 @@ from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, pair
 from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.runs import Spent
-from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.disclosure.settings import ReleasePlan, Training, training_of
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.addresses import Digest, digest_of, public_name, reading
 from pate_cli.files.document import (
@@ -193,6 +193,14 @@ class ReportFacts:
         return self.rounds[0].sanitizer if len(self.rounds) == 1 else None
 
     @property
+    def training(self) -> Training | None:
+        """How private every teacher's training was; None where that is not stated of all rounds.
+
+        What others state of the same records reaches them by another way than their teacher.
+        """
+        return None if self.external else training_of(self.rounds)
+
+    @property
     def draws(self) -> tuple[ReleasePlan, ...]:
         """Every sanitized value of these rounds, from first to last; all of them are charged."""
         plans = [*(done.sanitizer for done in self.rounds), self.sanitizer]
@@ -252,6 +260,8 @@ class Report(ReportFacts, Result):
         covers: everything that ε accounts for.
         statements: statements about the numbers, each with whether it holds.
         data_independent: the worst case.
+        record_epsilon: ε for one training record at δ, nats, of the headline or the worst case;
+            None where nobody states how private the teachers' training was.
         crosscheck: figures of textbook accountants for the labels alone; None in a total.
         groups: groups of teachers that count differently, each with its ε, at most the headline.
         unsettled: facts that were read from the votes (`classes`, `queries`), `draws` if earlier
@@ -274,6 +284,7 @@ class Report(ReportFacts, Result):
     covers: str = ""
     statements: tuple[Statement, ...] = ()
     data_independent: DataIndependent
+    record_epsilon: float | None = field(default=None, metadata=SPARING)
     crosscheck: Textbook | None = None
     groups: tuple[GroupGuarantee, ...] = field(default=(), metadata=SPARING)
     unsettled: tuple[str, ...] = field(default=(), metadata=SPARING)

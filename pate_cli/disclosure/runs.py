@@ -33,7 +33,7 @@ from pate_cli.disclosure.cost import Cost, Figure, Pair
 from pate_cli.disclosure.external import Stated
 from pate_cli.disclosure.figures import nats, shown
 from pate_cli.disclosure.ledger import Round
-from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings, training_of
 from pate_cli.files.document import SPARING
 
 _DIGITS: Final = 12
@@ -337,11 +337,14 @@ class Spent(Figure):
 
     Attributes:
         sum_epsilon, sum_delta: plain sums, for runs however chosen.
+        record_epsilon: ε for one training record at the same δ, nats; None unless every run states
+            how private the teachers' training was.
         runs: the runs in order, without the fields that only their holder may see.
     """
 
     sum_epsilon: float = field(default=0.0, metadata=SPARING)
     sum_delta: float = field(default=0.0, metadata=SPARING)
+    record_epsilon: float | None = field(default=None, metadata=SPARING)
     runs: tuple[Run, ...] = ()
 
     @classmethod
@@ -349,7 +352,10 @@ class Spent(Figure):
         """Return what is published about runs; errors as in `total_of`."""
         found, told = total_of(runs), tuple(run.public for run in runs)
         sums = plain_sums(runs)[-1]
-        return cls(found.epsilon, found.delta, found.method, found.order, *sums, told)
+        # A draw from ledgers is of the votes of other runs, and states nothing itself.
+        training = training_of([run.settings for run in runs if run.draw is None])
+        record = None if training is None else training.amplified(found.epsilon, found.delta)
+        return cls(found.epsilon, found.delta, found.method, found.order, *sums, record, told)
 
     @property
     def count(self) -> int:

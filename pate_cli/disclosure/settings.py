@@ -7,19 +7,28 @@ Records, ledgers and reports contain settings. A file of labels contains them if
 
 from __future__ import annotations
 
+import functools
 import json
+import operator
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
-from pate_cli.accounting.conversion import order_cost
+from pate_cli.accounting.amplification import record_epsilon
+from pate_cli.accounting.conversion import order_cost, round_up
 from pate_cli.accounting.sensitivity import gnss_rdp, largest_order, shift_quantile
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.arrays import LabelSet
-from pate_cli.core.checks import check_delta, check_order, check_positive, check_whole
-from pate_cli.core.errors import ParameterError, quoted
+from pate_cli.core.checks import (
+    check_delta,
+    check_nonnegative,
+    check_order,
+    check_positive,
+    check_whole,
+)
+from pate_cli.core.errors import ParameterError, UsageError, quoted
 from pate_cli.core.noise import NARROWEST
 from pate_cli.core.words import Analysis, PublicFact, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
@@ -165,6 +174,54 @@ class StopRule:
         return max(self.asks, 0 if self.beyond is None else self.beyond.most)
 
 
+@dataclass(frozen=True)
+class Training:
+    """How private the training of each teacher was for one record, as its holder states it; public.
+
+    With it a run has an ε for one training record beside the one for a teacher
+    (accounting.amplification).
+
+    Attributes:
+        epsilon: ε0 ≥ 0, nats; the search for good parameters of the training is in it.
+        delta: δ0 in [0, 1).
+    """
+
+    epsilon: float
+    delta: float = field(default=0.0, metadata=SPARING)
+
+    def __post_init__(self) -> None:
+        check_nonnegative("`teacher_epsilon`", self.epsilon)
+        if not 0.0 <= self.delta < 1.0:
+            raise ParameterError(f"`teacher_delta` must be below 1, got {self.delta:g}")
+
+    @classmethod
+    def of(cls, epsilon: float | None, delta: float | None) -> Self | None:
+        """Return what two keywords state; None where they state nothing.
+
+        UsageError for a δ without an ε.
+        """
+        if epsilon is None and delta is not None:
+            raise UsageError("`teacher_delta` goes with `teacher_epsilon`")
+        return None if epsilon is None else cls(float(epsilon), float(delta or 0.0))
+
+    def __or__(self, other: Training) -> Training:
+        """Return what holds of both, where some teachers were trained so and some otherwise."""
+        return Training(max(self.epsilon, other.epsilon), max(self.delta, other.delta))
+
+    def amplified(self, epsilon: float, delta: float) -> float:
+        """Return ε for one training record of what is (ε, δ) for a teacher, nats, rounded up."""
+        found = record_epsilon(
+            epsilon=epsilon, delta=delta, teacher_epsilon=self.epsilon, teacher_delta=self.delta
+        )
+        return round_up(found)
+
+
+def training_of(rounds: Sequence[Settings | None]) -> Training | None:
+    """Return how private the training of all teachers was; None unless all rounds state it."""
+    known = [done.training for done in rounds if done is not None and done.training is not None]
+    return functools.reduce(operator.or_, known) if 0 < len(known) == len(rounds) else None
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """Settings of one run on votes: everything that its cost follows from.
@@ -185,6 +242,7 @@ class Settings:
             of a query and a label.
         prior: the public prior that votes, too; None if it has no votes.
         rule: for a session, when asking stops.
+        training: how private the training of each teacher was; None if nobody states it.
 
     Raises:
         LedgerError: no mechanism has these parameters.
@@ -204,6 +262,7 @@ class Settings:
     label_set: LabelSet | None = field(default=None, metadata=SPARING)
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
     rule: StopRule | None = field(default=None, metadata=SPARING)
+    training: Training | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -232,6 +291,9 @@ class Settings:
             yield f"{prior.guesses} guesses of its prior for {queries} queries"
         if prior is not None and not _SHA256.fullmatch(prior.sha256):
             yield f"{quoted(prior.sha256)} is no SHA-256 of its prior"
+        alone = mechanism.votes_together or mechanism.teachers_per_record == 1
+        if self.training is not None and not alone:
+            yield "`teacher_epsilon` goes with records that reach one teacher each, and no more"
         if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
             yield "a record moves votes of several teachers, it was charged for those of one"
         if self.groups:

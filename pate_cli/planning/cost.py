@@ -16,7 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -27,13 +27,14 @@ from pate_cli.accounting.cost_table import Tally
 from pate_cli.core.arrays import Floats, Histograms, each_once, votes_for
 from pate_cli.core.checks import check_delta, check_orders
 from pate_cli.core.said import Said
-from pate_cli.core.words import Analysis, Bound
+from pate_cli.core.words import Analysis
 from pate_cli.disclosure.cost import Cost, Figure, Rows
-from pate_cli.disclosure.target import TargetPlan, coin_orders, settled_bound, states_for
+from pate_cli.disclosure.target import TargetPlan, coin_orders, states_for
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism, ScoredMechanism, plurality
 from pate_cli.planning import words
 from pate_cli.planning.forecast import worst_case_epsilon
+from pate_cli.planning.query_costs import QueryCosts
 from pate_cli.planning.search import least, most_rows
 from pate_cli.run.fold import AskedRows, OnCounts
 from pate_cli.votes.names import Unmatched
@@ -155,9 +156,9 @@ class VoteCost(Result):
         orders: Rényi orders, [orders].
         steps: sums over queries by step of the mechanism, [orders] each, nats.
         by_orders: ε at each order, [orders], nats.
-        queries: every query at the best order, from `queries_at`.
-        worst_case: the worst-case ε of the labels alone.
-        target: the results for a target, if one was stated.
+        queries: every query at the best order, as `queries_at` has them.
+        worst_case: the ε of the labels alone that holds whatever the votes.
+        target: how a target fares, if one was stated; see `measure_target`.
         prior: whether a prior votes, too.
         unmatched: votes in words that match no name; None if votes are not texts.
     """
@@ -171,7 +172,7 @@ class VoteCost(Result):
     by_orders: Floats
     queries: Columns
     worst_case: Figure
-    target: TargetOnVotes | None = None
+    target: Mapping[str, Any] | None = None
     prior: bool = False
     unmatched: Unmatched | None = None
 
@@ -277,7 +278,7 @@ class VoteCost(Result):
                 "by_plurality": self.histogram(),
                 **({"by_prior": self.by_prior()} if self.prior else {}),
             },
-            **({} if self.target is None else {"target": self.target.to_dict()}),
+            **({} if self.target is None else {"target": dict(self.target)}),
             **({} if self.unmatched is None else {"unmatched_votes": self.unmatched.to_dict()}),
         }
 
@@ -315,7 +316,7 @@ def measure_cost(
     delta: float,
     max_answers: int | None = None,
     analysis: CostAnalysis = TIGHT,
-    target: TargetOnVotes | None = None,
+    target: Mapping[str, Any] | None = None,
     unmatched: Unmatched | None = None,
 ) -> VoteCost:
     """Compute the cost of votes at some orders, and of every query at the best of them. SECRET.
@@ -352,46 +353,6 @@ def measure_cost(
     )
 
 
-@dataclass(frozen=True)
-class TargetOnVotes:
-    """The results for a target on given votes. SECRET.
-
-    Attributes:
-        plan: the target and everything that is fixed with it.
-        bound: how the cost of the votes is bounded.
-        queries: the number of rows that a run asks.
-        pass_probability: the pass probability of these rows.
-        smallest_epsilon: the smallest target by pass probability, with η in proportion; nats.
-        passing_queries: how many of the first rows pass with probability `LIKELY`; at most
-            `looked_at`.
-        looked_at: the number of rows that were examined.
-        orders: Rényi orders of the test.
-    """
-
-    plan: TargetPlan
-    bound: Bound
-    queries: int
-    pass_probability: float
-    smallest_epsilon: dict[float, float]
-    passing_queries: int
-    looked_at: int
-    orders: tuple[float, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return all fields, JSON-ready."""
-        plan, found = self.plan, dict(vars(self))
-        del found["plan"]
-        return {
-            "epsilon": plan.epsilon,
-            "delta": plan.delta,
-            "refusal_epsilon": plan.refusal_epsilon,
-            **found,
-            "bound": self.bound.value,
-            "smallest_epsilon": {f"{each:g}": at for each, at in self.smallest_epsilon.items()},
-            "orders": list(self.orders),
-        }
-
-
 def measure_target(
     votes: AskedRows,
     mechanism: ScoredMechanism,
@@ -399,22 +360,26 @@ def measure_target(
     *,
     queries: int,
     max_answers: int,
-) -> TargetOnVotes:
-    """Return the results for a target on the first `queries` rows of votes. SECRET.
+) -> dict[str, Any]:
+    """Return how a target fares on votes of which the first so many are asked. SECRET.
 
     Args:
         votes: at least the rows that are asked.
         mechanism: the aggregator.
-        plan: the target.
+        plan: the target, whose bound is settled.
         queries, max_answers: k1 and k2 of the run.
+
+    Returns:
+        The target and the pass probability of these rows; `smallest_epsilon`, by probabilities in
+        `CHANCES` the least target, η in proportion, nats; and `passing_queries`, how many of the
+        rows that were looked at pass with probability `LIKELY`. Ready for JSON.
 
     Raises:
         UnreachableError: the target is so far off that no similar target would pass.
     """
-    bound = settled_bound(plan.bound, mechanism, rows=queries, orders=plan.orders)
-    # Smaller targets need higher orders.
+    # Higher orders go with smaller targets.
     highest = float(plan.at(plan.epsilon / 8.0).orders[-1])
-    states = states_for(bound, mechanism, highest_order=highest)
+    states = states_for(plan.bound, mechanism, highest_order=highest)
     looked, places = Tally.with_places(
         np.concatenate([*votes.over(mechanism, OnCounts(states.of))])
     )
@@ -426,81 +391,75 @@ def measure_target(
         starts = range(0, len(looked.cells), _AT_ONCE)
         return np.hstack([states.costs(order, looked.cells[at : at + _AT_ONCE]) for at in starts])
 
-    def costs(at: TargetPlan, rows: int) -> tuple[Floats, Floats]:
-        """Return costs of the first rows by order and distance, and the orders of a target."""
-        orders = coin_orders(bound, mechanism, at.orders)
-        ceiling = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=orders)
-        times = np.bincount(places[:rows], minlength=looked.weights.size)
-        found = np.stack([by_state(order) @ times for order in orders.tolist()])
-        return np.minimum(found, ceiling[:, None]), orders
+    def known(at: TargetPlan) -> QueryCosts:
+        """Costs at the orders of a target."""
+        orders = coin_orders(plan.bound, mechanism, at.orders)
+        costs = np.stack([by_state(order) for order in orders.tolist()])
+        worst = mechanism.worst_rdp(queries=1, answers=1, orders=orders)
+        return QueryCosts(orders, costs, worst, None, places, looked.queries)
 
-    def chance(at: TargetPlan, rows: int) -> float:
-        return float(at.chances(*costs(at, rows)))
+    def chance(at: TargetPlan, rows: int, costs: QueryCosts) -> float:
+        most = mechanism.worst_rdp(queries=rows, answers=min(rows, cap), orders=costs.orders)
+        return float(costs.pass_probability(at, np.array([rows]), ceiling=most[None])[0, 0])
 
-    def smallest(wanted: float) -> float:
-        found = min(plan.epsilon, always)
-        # The orders depend on the target: bisect with the last guess's orders until the result
-        # stays.
-        for _ in range(_TRIES):
-            near = costs(plan.at(found), queries)
-            found = least(
-                lambda epsilon: bool(plan.at(epsilon).chances(*near) >= wanted),  # noqa: B023
-                start=found,
-                within=(found / _WIDEST, _WIDEST * found),
-                precision=_PRECISION,
-            )
-            found = min(found, always)
-        found = round_up(found)
-        while found < always and chance(plan.at(found), queries) < wanted:
-            found = min(round_up(found * _STEP), always)
-        return found
+    def of_asked(at: TargetPlan, costs: QueryCosts) -> float:
+        return chance(at, queries, costs)
 
-    return TargetOnVotes(
-        plan=plan,
-        bound=bound,
-        queries=queries,
-        pass_probability=1.0 if always <= plan.epsilon else chance(plan, queries),
-        smallest_epsilon={wanted: smallest(wanted) for wanted in CHANCES},
-        passing_queries=most_rows(
-            lambda rows: chance(plan, rows) >= LIKELY, available=looked.queries
+    costs = known(plan)
+    return {
+        "epsilon": plan.epsilon,
+        "delta": plan.delta,
+        "refusal_epsilon": plan.refusal_epsilon,
+        "bound": plan.bound.value,
+        "queries": queries,
+        "pass_probability": 1.0 if always <= plan.epsilon else chance(plan, queries, costs),
+        "smallest_epsilon": {
+            f"{wanted:g}": _smallest(wanted, plan, always, known, of_asked) for wanted in CHANCES
+        },
+        "passing_queries": most_rows(
+            lambda rows: chance(plan, rows, costs) >= LIKELY, available=looked.queries
         ),
-        looked_at=looked.queries,
-        orders=tuple(coin_orders(bound, mechanism, plan.orders).tolist()),
-    )
+        "looked_at": looked.queries,
+        "orders": costs.orders.tolist(),
+    }
 
 
-@dataclass(frozen=True)
-class Comparison:
-    """One mechanism at the common number of answers.
-
-    Attributes:
-        mechanism: its name.
-        queries: the number of rows that had to be asked, from the first on.
-        expected_answers: expected answers of these rows; fewer than the common number if the file
-            ends first.
-        agreement: expected share of the answers that equal the plurality.
-        epsilon: ε for these votes (tight analysis, best order), None if there is none.
-        order: the order of this ε.
-        data_independent: worst-case ε, with the common number, rounded up, as public cap on
-            answers. It is below the worst case of a run over the same queries without a cap.
-        note: a remark for the reader.
-    """
-
-    mechanism: str
-    queries: int
-    expected_answers: float
-    agreement: float
-    epsilon: float | None
-    order: float | None
-    data_independent: float
-    note: str = ""
+def _smallest(
+    wanted: float,
+    plan: TargetPlan,
+    always: float,
+    known: Callable[[TargetPlan], QueryCosts],
+    chance: Callable[[TargetPlan, QueryCosts], float],
+) -> float:
+    """Return the least target with a pass probability, rounded up, and at most the worst case."""
+    found = min(plan.epsilon, always)
+    # The orders follow from the target: bisect with those of the last guess until it stays.
+    for _ in range(_TRIES):
+        costs = known(plan.at(found))
+        found = least(
+            lambda epsilon: chance(plan.at(epsilon), costs) >= wanted,  # noqa: B023
+            start=found,
+            within=(found / _WIDEST, _WIDEST * found),
+            precision=_PRECISION,
+        )
+        found = min(found, always)
+    found = round_up(found)
+    while found < always and chance(at := plan.at(found), known(at)) < wanted:
+        found = min(round_up(found * _STEP), always)
+    return found
 
 
 @dataclass(frozen=True, repr=False)
 class Compared(Result):
-    """Mechanisms at a common number of expected answers. SECRET."""
+    """Mechanisms at a matched number of expected answers. SECRET.
 
-    rows: tuple[Comparison, ...]
+    Attributes:
+        rows: one entry a mechanism, see `compare_at`.
+        matched_answers: how many answers are expected of each.
+        delta: δ.
+    """
+
+    rows: tuple[dict[str, Any], ...]
     matched_answers: float
     delta: float
 
@@ -512,15 +471,14 @@ class Compared(Result):
             "matched_answers": self.matched_answers,
             "max_answers": math.ceil(self.matched_answers),
             "delta": self.delta,
-            "compare": [asdict(row) for row in self.rows],
+            "compare": list(self.rows),
         }
 
     def columns(self) -> dict[str, NDArray[Any]]:
-        """Return one row per mechanism; NaN if there is no ε for these votes."""
-        rows = [asdict(row) for row in self.rows]
+        """Return one row a mechanism; NaN where there is no ε for these votes."""
         return {
-            name: np.array([np.nan if row[name] is None else row[name] for row in rows])
-            for name in rows[0]
+            name: np.array([np.nan if row[name] is None else row[name] for row in self.rows])
+            for name in self.rows[0]
         }
 
     def said(self) -> Said:
@@ -534,14 +492,20 @@ class Compared(Result):
 
 def compare_at(
     votes: AskedRows, build: Callable[[int], Mechanism], *, answers: float, delta: float
-) -> Comparison:
-    """Ask a mechanism row by row until the expected answers reach a number.
+) -> dict[str, Any]:
+    """Ask a mechanism row by row until it is expected to have answered so often.
 
     Args:
         votes: the rows of the queries.
         build: makes the mechanism for a number of refusals, if it counts refusals.
         answers: the common number of answers.
         delta: δ in (0, 1).
+
+    Returns:
+        The rows that had to be asked, from the first on, and their expected answers, fewer where
+        the file ends first; the expected share of these that equal the plurality; ε for these votes
+        and its order, None where there are none; `data_independent`, ε whatever the votes with the
+        matched number, rounded up, as public cap on answers; and what a reader should know.
     """
     mechanism = build(1)
     for _ in range(_ROUNDS):
@@ -565,16 +529,16 @@ def compare_at(
         most = worst.epsilon
     elif isinstance(mechanism, ComposedMechanism):
         most = mechanism.privacy(max(asked, 1), delta).epsilon
-    return Comparison(
-        mechanism=mechanism.name,
-        queries=asked,
-        expected_answers=expected,
-        agreement=agreeing / max(expected, 1e-12),
-        epsilon=epsilon,
-        order=order,
-        data_independent=round_up(most),
-        note="; ".join(notes),
-    )
+    return {
+        "mechanism": mechanism.name,
+        "queries": asked,
+        "expected_answers": expected,
+        "agreement": agreeing / max(expected, 1e-12),
+        "epsilon": epsilon,
+        "order": order,
+        "data_independent": round_up(most),
+        "note": "; ".join(notes),
+    }
 
 
 def _seen(mechanism: Mechanism, counts: Histograms) -> Floats:

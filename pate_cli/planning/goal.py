@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
@@ -17,8 +17,7 @@ from pate_cli.accounting.conversion import conversion_cost, round_up
 from pate_cli.core.arrays import Floats, Ints
 from pate_cli.core.checks import check_delta, check_positive, check_scale
 from pate_cli.core.errors import ParameterError, UsageError
-from pate_cli.core.words import DELTA, MIN_AGREEMENT, Bound, ReleaseKind
-from pate_cli.disclosure.settings import ReleasePlan
+from pate_cli.core.words import CEILING, DELTA, MIN_AGREEMENT, Bound, ReleaseKind
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms.base import ScoredMechanism
 from pate_cli.planning.forecast import (
@@ -36,8 +35,6 @@ from pate_cli.planning.vote_model import VoteModel
 
 # Rows of a file, evenly spaced, that a coarse search looks at.
 _COARSE = 10_000
-DRAWN: Final = ("order", "beta", "sigma_release")
-"""Parameters of a sanitized release, by their names in `aggregate`."""
 
 
 @dataclass(frozen=True)
@@ -102,18 +99,19 @@ class Found:
     """Settings with the cost that a run with them is charged. SECRET if the votes are.
 
     Attributes:
-        goal: the goal of the search.
-        forecast: the forecast of the run.
-        max_answers: a public cap on answers; None without one.
-        drawn: λ, β and σ_SS of a sanitized release; None if nothing is drawn.
-        target: the stated target; None if there is none.
+        goal: what they are for.
+        forecast: what the run may be expected to give.
+        stated: keywords of `aggregate` beside mechanism, rows and δ: how the ε becomes publishable.
     """
 
     goal: Goal
     forecast: Forecast
-    max_answers: int | None = None
-    drawn: ReleasePlan | None = None
-    target: TargetPlan | None = None
+    stated: Mapping[str, Any]
+
+    @property
+    def settings(self) -> Tuning:
+        """Return threshold, noise and weight of the prior."""
+        return self.forecast.settings
 
     @property
     def merit(self) -> float:
@@ -130,28 +128,29 @@ class Found:
         return self.goal.met_by(self), self.merit
 
     def to_dict(self) -> dict[str, Any]:
-        """Return settings and their forecast, in plain numbers."""
-        told, settings, drawn, target = self.forecast, self.settings, self.drawn, self.target
-        release = (None,) * 3 if drawn is None else (drawn.order, drawn.beta, drawn.sigma)
+        """Return settings and what they are expected to give, in plain numbers."""
+        told, stated = self.forecast, self.stated
         return {
-            "mechanism": settings.mechanism_name.value,
-            **asdict(settings),
+            "mechanism": self.settings.mechanism_name.value,
+            **asdict(self.settings),
             "queries": told.rows,
-            "max_answers": self.max_answers,
             "release": self.goal.release.value,
-            "epsilon": told.epsilon if target is None else target.epsilon,
+            "epsilon": stated.get("target_epsilon", told.epsilon),
             "expected_answers": float(told.expected_answers[0]),
             "agreement": float(told.agreement[0]),
             "pass_probability": float(told.pass_probability[0]),
-            "refusal_epsilon": None if target is None else target.refusal_epsilon,
-            **dict(zip(DRAWN, release, strict=True)),
             "data_independent_epsilon": told.worst_case,
+            **{name: stated.get(name) for name in _STATED},
         }
 
-    @property
-    def settings(self) -> Tuning:
-        """Return threshold, noise and weight of the prior."""
-        return self.forecast.settings
+
+_STATED: Final = ("max_answers", "refusal_epsilon", "order", "beta", "sigma_release")
+"""Keywords of one release kind or another, which `Found.to_dict` names for all."""
+
+
+def if_dear(epsilon: float) -> dict[str, float]:
+    """Return the keyword without which a run refuses an ε so large; none for others."""
+    return {"max_epsilon": epsilon} if epsilon > CEILING else {}
 
 
 class Pricing(ABC):
@@ -161,15 +160,17 @@ class Pricing(ABC):
 
     Attributes:
         votes: all rows of the file, without a prior's votes.
-        few: the rows that a coarse search looks at.
-        available: how many rows these stand for.
-        goal: the goal of the search.
+        few: rows that are looked at while a search is coarse.
+        goal: what is sought.
+        careful: whether looks keep clear of the floor on agreement; where that makes no difference
+            they do.
     """
 
+    careful = True
+
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
-        """Take the votes and the goal, and compute nothing yet."""
-        self.votes, self.few, self.available = votes, votes.thinned(_COARSE), votes.rows
-        self.goal = goal
+        """Take the votes and the goal; nothing is looked at yet."""
+        self.votes, self.few, self.goal = votes, votes.thinned(_COARSE), goal
 
     @abstractmethod
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
@@ -181,13 +182,8 @@ class Pricing(ABC):
         """
 
     @abstractmethod
-    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate with the costs of a run; None if no number of rows serves the goal.
-
-        Args:
-            candidate: settings that looked good.
-            last: whether to be more careful, because this is the last step.
-        """
+    def price(self, candidate: Candidate) -> Found | None:
+        """Return a candidate at the costs of a run; None where no rows serve the goal."""
 
     @abstractmethod
     def learn(self, best: Found) -> None:
@@ -200,7 +196,10 @@ _EXACT_ROWS = np.array([0.75, 0.85, 0.92, 0.96, 1.0, 1.04, 1.1, 1.2, 1.35])
 _NEIGHBOURS = np.arange(-8, 9)
 # Rows of a file, evenly spaced, that a coarse search looks at.
 _ROWS = 4000
-# Rows tried for a number of answers, in units of the rows that give it if labels always pass.
+# With care so much more agreement is asked for: rows are settled after settings, and agreement
+# hangs on the rows.
+_MORE_AGREEMENT = 1e-4
+# Rows for a number of answers, in units of those that give it if they are always released.
 _FOR_ANSWERS = np.linspace(1.0, 1.12, 25)
 # Targets for the first look, and the range and precision of the smallest target.
 _FIRST, _RANGE, _PRECISION = np.geomspace(0.05, 13.0, 25).tolist(), (1e-3, 1e3), 1e-4
@@ -218,18 +217,20 @@ class TestedVotes(Pricing):
     looks.
     """
 
+    careful = False
+
     def __init__(self, votes: VoteModel, goal: Goal) -> None:
         """Take the votes and the goal, and compute nothing yet."""
         super().__init__(votes, goal)
         self._above: dict[bool, Floats] = {}
-        self._looks: TestedTarget | None = None
-        self._epsilon, self._asked = goal.epsilon, 0
+        self._epsilon, self._available, self._asked = goal.epsilon, votes.rows, 0
         self._look_at(votes.rows if goal.answers is None else int(8 * goal.answers) + 50)
 
     def _look_at(self, rows: int) -> None:
-        """Look at this many of the first rows from now on."""
-        self.available, self._looks = min(rows, self.available), None
-        self.few = self.votes.some(slice(self.available)).thinned(_ROWS)
+        """Look at so many of the first rows from now on."""
+        self._available = min(rows, self._available)
+        self.few = self.votes.some(slice(self._available)).thinned(_ROWS)
+        self._looks = self._looked()
 
     @property
     def _target(self) -> TargetPlan:
@@ -241,18 +242,17 @@ class TestedVotes(Pricing):
         if self._epsilon is None:
             wanted = np.log(_OF_STARTS * (self.goal.answers or 0.0))
             for self._epsilon in _FIRST:
-                if max(each.merit for each in self._looked().look(settings[::2], near)) >= wanted:
+                self._looks = self._looked()
+                if max(each.merit for each in self._looks.look(settings[::2], near)) >= wanted:
                     break
-        self._looks = self._looks or self._looked()
         return self._looks.look(settings, near)
 
     def _looked(self) -> TestedTarget:
-        shape = self.few, self._target, self.available, self.goal.min_agreement
-        return TestedTarget(*shape, above=self._above)
+        floor = self.goal.min_agreement + (_MORE_AGREEMENT if self.careful else 0.0)
+        return TestedTarget(self.few, self._target, self._available, floor, above=self._above)
 
-    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate at the costs of a run, with its best number of rows."""
-        del last
+    def price(self, candidate: Candidate) -> Found | None:
+        """Return a candidate at the costs of a run, with the rows that are best for it."""
         settings, goal, target = candidate.settings, self.goal, self._target
         votes = self.votes.with_prior_weight(settings.prior_weight)
         mechanism, near = votes.mechanism(settings), candidate.rows
@@ -266,14 +266,19 @@ class TestedVotes(Pricing):
             if goal.answers is not None:
                 target, near = _least_target(costs, target, mechanism, answers, goal.answers)
             rows, chance = _best_rows(costs, target, answers, near)
-        always = rows_within(mechanism, target, most=votes.rows)
-        if always and (not rows or answers[always - 1] >= answers[rows - 1] * chance):
-            rows, chance = always, 1.0
+        # Without a test fewer rows than give as many answers with one cannot be better.
+        expected = answers[rows - 1] * chance if rows else 0.0
+        least = int(np.argmax(answers >= expected)) + 1
+        if worst_case_epsilon(mechanism, rows=least, delta=goal.delta) <= target.epsilon:
+            always = rows_within(mechanism, target, most=votes.rows)
+            if always and answers[always - 1] >= expected:
+                rows, chance = always, 1.0
         if rows == 0:
             return None
         self._asked = max(self._asked, rows)
         told = forecast(votes, mechanism, target, rows=rows, chance=chance)
-        return Found(goal, told, target=target)
+        stated = {"target_epsilon": target.epsilon, "refusal_epsilon": target.refusal_epsilon}
+        return Found(goal, told, {**stated, "bound": goal.bound.value, **if_dear(target.epsilon)})
 
     def _good_answers(self, votes: VoteModel, settings: Tuning) -> Floats:
         """Return expected answers of the first rows, almost 0 if too few agree, [rows].
@@ -289,10 +294,10 @@ class TestedVotes(Pricing):
 
     def learn(self, best: Found) -> None:
         """Look at the rows that are asked, and at the target of the best settings."""
-        self._look_at(max(2 * self._asked, _ROWS))
-        self._asked = 0
         if self.goal.answers is not None:
             self._epsilon = best.forecast.epsilon
+        self._look_at(max(2 * self._asked, _ROWS))
+        self._asked = 0
 
 
 def _best_rows(
@@ -388,9 +393,8 @@ class CappedVotes(Pricing):
         del near
         return [self._best(self.few, each, self._quick(each))[0] for each in settings]
 
-    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate with the best rows and the best cap at exact costs."""
-        del last
+    def price(self, candidate: Candidate) -> Found | None:
+        """Return a candidate with the rows and the cap that are best at exact costs."""
         settings, goal = candidate.settings, self.goal
         best, cap = self._best(self.votes, settings, self._exact(settings))
         mechanism, rows, whole = self.votes.mechanism(settings), best.rows, cap >= best.rows
@@ -399,7 +403,9 @@ class CappedVotes(Pricing):
             if goal.epsilon is None or epsilon <= goal.epsilon:
                 target = TargetPlan.of(epsilon, delta=goal.delta)
                 told = forecast(self.votes, mechanism, target, rows=rows, max_answers=cap)
-                return Found(goal, told, cap if cap < rows else None)
+                capped = {"max_answers": cap} if cap < rows else {}
+                stated = {"release": goal.release.value, **capped, **if_dear(told.worst_case)}
+                return Found(goal, told, stated)
             cap = min(cap - 1, int(cap * _SHRINK))
             rows = cap if whole else rows
         return None
@@ -435,7 +441,7 @@ class CappedVotes(Pricing):
             merit = np.where(caps >= 1.0, merit, _OUT_OF_REACH - used / used[-1])
             holds = (caps >= 1.0) & (agreement >= goal.min_agreement)
             best = int(np.argmax(np.where(holds, merit, _OUT_OF_REACH + merit)))
-            found = Candidate(settings, float(merit[best]), int(rows[best]), bool(holds[best]))
+            found = Candidate(mechanism, float(merit[best]), int(rows[best]), bool(holds[best]))
             cap, low, high = used[best], rows[max(best - 1, 0)], rows[min(best + 1, rows.size - 1)]
             rows = np.append(np.linspace(low, high, _TRIED_ROWS).astype(np.int64), rows[best])
         return found, int(cap)

@@ -25,15 +25,15 @@ from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
 from pate_cli.planning import words
 from pate_cli.planning.forecast import Forecast, forecast, worst_case_epsilon
-from pate_cli.planning.rule import (
+from pate_cli.planning.rule import MOST_ROWS, SEARCHED_ROWS, choose, public_goal
+from pate_cli.planning.search import (
     LEAST_CHANCE,
-    MOST_ROWS,
-    SEARCHED_ROWS,
-    Rule,
-    choose,
-    public_goal,
+    Candidate,
+    Tuning,
+    keywords_of,
+    least,
+    line_of,
 )
-from pate_cli.planning.search import Tuning, keywords_of, least, line_of
 from pate_cli.planning.vote_model import PRIOR_ACCURACY, VoteModel, agreement_levels, made_up
 
 # Where the search for teachers and for ε begins, its range, and its precision.
@@ -91,20 +91,15 @@ class Question:
         check_delta(self.delta)
         if self.epsilon is not None:
             check_scale("`target_epsilon`", self.epsilon)
-        sizes = {"teachers": self.teachers, "answers": self.answers, "queries": self.queries}
-        given = {name: size for name, size in sizes.items() if size is not None}
-        given |= {"labels": self.labels, "teachers_per_record": self.teachers_per_record}
-        for name, size in given.items():
-            check_whole(f"`{name}`", size)
+        for name in ("teachers", "answers", "queries", "labels", "teachers_per_record"):
+            if getattr(self, name) is not None:
+                check_whole(f"`{name}`", getattr(self, name))
         if self.classes < 2:
             raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
-        if self.labels > 1 and self.classes != 2:
-            raise UsageError("each of the `labels` is yes or no; leave out `classes`")
         if self.mechanism not in _OTHER:
             raise UsageError(f"a plan is for {' or '.join(_OTHER)}, got {self.mechanism}")
-        names = ("teachers", "target_epsilon", "answers")
-        values = (self.teachers, self.epsilon, self.answers)
-        missing = [f"`{name}`" for name, each in zip(names, values, strict=True) if each is None]
+        asked = {"teachers": self.teachers, "target_epsilon": self.epsilon, "answers": self.answers}
+        missing = [f"`{name}`" for name, value in asked.items() if value is None]
         if len(missing) > 1:
             raise UsageError(f"{' and '.join(missing)} are left out; a plan finds one of them")
         if self.answers is not None and self.answers > self.rows:
@@ -165,8 +160,8 @@ class Question:
             prior_accuracy=None if prior is None else self.prior_accuracy,
         ).with_prior_weight(0 if prior is None else round(prior.votes(teachers)))
 
-    def rule(self, *, near: Tuning | None = None, quick: bool = False) -> Rule:
-        """Return the choice of the public rule, or the best settings near given ones."""
+    def rule(self, *, near: Tuning | None = None, quick: bool = False) -> Candidate:
+        """Return what the public rule chooses, or what is best near some settings."""
         goal = public_goal(self.votes(), self.target, available=self.rows)
         return choose(goal, self.mechanism, start=near, quick=quick)
 
@@ -359,17 +354,18 @@ def plan(question: Question) -> Plan:
         known = question.with_value(value)
         found = _planned(question, known)
     otherwise, line = replace(known, mechanism=_OTHER[question.mechanism]), None
-    rule = otherwise.rule()
+    rule = otherwise.rule(quick=True)
     if found.sensible and rule.likely and rule.answers > _MORE * found.answers:
-        other = _planned(question, otherwise, rule)
-        name = other.forecast.settings.mechanism_name
-        line = f"{name} would give about {other.answers:.3g}: {other.command}"
+        other = _planned(question, otherwise)
+        if other.likely and other.answers > _MORE * found.answers:
+            name = otherwise.mechanism.value
+            line = f"{name} would give about {other.answers:.3g}: {other.command}"
     return replace(found, least_epsilon=least_epsilon(known), other=line)
 
 
-def _planned(question: Question, known: Question, rule: Rule | None = None) -> Plan:
-    """Return the plan with the settings of a rule and with whole queries."""
-    rule = rule or known.rule()
+def _planned(question: Question, known: Question) -> Plan:
+    """The plan with the settings and the whole queries of the public rule."""
+    rule = known.rule()
     rows = max(rule.rows // question.labels * question.labels, min(question.labels, known.rows))
     votes = known.votes(rows=_ROWS)
     return Plan(

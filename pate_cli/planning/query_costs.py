@@ -195,8 +195,6 @@ _LEAST_ABOVE, _MORE_ABOVE, _FROM_SHARE, _TO_SHARE = 1.01, 0.75, 0.1, 0.6
 _WORST_OF_TWO, _WORST_OF_MORE, _WORST_OF_FEW = 1.1, 1.22, 10.0
 # Ratios under the two-tail bound, if a record changes one vote of a query, and if several.
 _TWO_TAIL, _TWO_TAIL_SHARED = 1.45, 2.2
-# The distance whose cost stands for all distances in R.
-_REFERENCE_DISTANCE = 4.0
 _NODES, _NODE_WEIGHTS = np.polynomial.hermite_e.hermegauss(3)
 _NODE_WEIGHTS = _NODE_WEIGHTS / _NODE_WEIGHTS.sum()
 
@@ -209,8 +207,8 @@ class QueryCosts:
 
     Attributes:
         orders: λ, [orders].
-        distances: ascending from 0; costs between them are on straight lines, [distances].
-        costs: [orders, distances, states], nats.
+        costs: [orders, distances, states], nats, at all distances or at those of a search; costs
+            between the distances of a search are on straight lines.
         worst: worst-case cost of a row, [orders], nats.
         weights: the probability that a run draws each state in each ensemble, [ensembles, states];
             None for a file.
@@ -219,7 +217,6 @@ class QueryCosts:
     """
 
     orders: Floats
-    distances: Floats
     costs: Floats
     worst: Floats
     weights: Floats | None
@@ -241,8 +238,9 @@ class QueryCosts:
         most = np.outer(rows, self.worst) if ceiling is None else ceiling
 
         def chances(profiles: Floats) -> Floats:
-            every = np.maximum(profiles @ to_every_distance(self.distances), 0.0)
-            return target.chances(np.minimum(every, most[..., None]), self.orders)
+            if profiles.shape[-1] < DISTANCES:
+                profiles = profiles @ to_every_distance(_LOOKED)
+            return target.chances(np.clip(profiles, 0.0, most[..., None]), self.orders)
 
         if self.weights is None:
             return chances(self._of_first(rows))[None]
@@ -276,7 +274,7 @@ class QueryCosts:
     def _by_factor(self, rows: Ints, weights: Floats) -> Floats:
         """Return profiles [values of R, ensembles, rows, orders, distances] along one line."""
         mean = np.moveaxis(self.costs @ weights.T, -1, 0)[:, None]
-        near = min(int(np.searchsorted(self.distances, _REFERENCE_DISTANCE)), mean.shape[-1] - 1)
+        near = 4 if mean.shape[-1] == DISTANCES else int(np.searchsorted(_LOOKED, 4))
         reference = self.costs[self.orders.size // 2, near]
         reference = reference / max(float(reference.max()), 1e-100)
         centred = reference - (weights @ reference)[:, None]
@@ -332,9 +330,7 @@ def quick_costs(
                 cost[:, _LOOKED >= _FARTHEST] = np.inf
             cost = np.minimum(cost, worst[:, None, None])
         found.append(
-            QueryCosts(
-                orders, _EVERY[_LOOKED], cost, worst, votes.weights, places, available or votes.rows
-            )
+            QueryCosts(orders, cost, worst, votes.weights, places, available or votes.rows)
         )
     return found
 
@@ -365,7 +361,6 @@ def exact_costs(
     *,
     rows: int,
     rough: bool = False,
-    searching: bool = False,
 ) -> QueryCosts:
     """Return the accountant's costs, at the orders and by the bound of a run.
 
@@ -375,7 +370,6 @@ def exact_costs(
         target: ε, δ, the cost of a failed test and the bound that was asked for.
         rows: about how many rows a run asks; the bound `auto` depends on this.
         rough: whether to save time if each histogram is slow.
-        searching: whether to save even more time on made-up votes, to compare settings.
     """
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     states = states_for(bound, mechanism, highest_order=float(target.orders[-1]))
@@ -396,12 +390,12 @@ def exact_costs(
     dear = votes.classes > 2 or (not votes.is_file and votes.most_votes > _FEW_VOTES)
     if bound is Bound.CONDITIONAL and dear and settings is not None:
         times = np.bincount(places, votes.row_weights.mean(axis=0)).astype(np.float64)
-        care = _care(votes, rough=rough, searching=searching)
+        care = _care(votes, rough=rough)
         costs = _corrected(votes.some(first), settings, orders, found, times, care)
         costs = np.minimum(costs, worst[:, None, None])
     else:
         costs = np.stack([states.costs(order, found) for order in orders.tolist()])
-    return QueryCosts(orders, _EVERY, costs, worst, weights, places, votes.rows)
+    return QueryCosts(orders, costs, worst, weights, places, votes.rows)
 
 
 def _corrected(
@@ -460,7 +454,7 @@ def _corrected(
     return np.maximum.accumulate(found, axis=1)
 
 
-def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, int]:
+def _care(votes: VoteModel, *, rough: bool) -> tuple[int, int, int]:
     """Return how many histograms to compute, at how many distances, and at how many middle ones.
 
     No distances at the other orders mean that their ratios are those of the middle order. Time
@@ -468,13 +462,11 @@ def _care(votes: VoteModel, *, rough: bool, searching: bool) -> tuple[int, int, 
     votes; with many votes they tell little.
     """
     many = votes.most_votes > _MANY_TEACHERS
-    if searching:
-        return (40, 0, 12) if many else (40, 0, 16)
     if not rough:
         return (120, 12, 12) if many else (120, 24, _FARTHEST)
-    if many:
-        return (120, 0, 6) if votes.is_file else (120, 12, 12)
-    return 120, 12, 24
+    if votes.is_file:
+        return (120, 0, 6) if many else (120, 12, 24)
+    return 80, 0, 12
 
 
 def _worth_pricing(weights: Floats, number: int) -> Ints:

@@ -33,9 +33,6 @@ MOST_ROWS: Final = 1_000_000
 SEARCHED_ROWS: Final = 450
 """Rows of a made-up model, for a search."""
 
-LEAST_CHANCE: Final = 0.9
-"""The smallest pass probability of the rule's runs at the middle level of agreement."""
-
 # The search aims at a higher pass probability, because quick costs may be off.
 _SURE, _MIN_AGREEMENT, _CLIMBS, _HALVINGS = 0.95, 0.88, 1, 1
 # If nothing is likely to pass, starts have this multiple of the noise.
@@ -56,42 +53,6 @@ _PENALTY, _ANY_SHORTFALL, _LITTLE = 30.0, 0.1, 1.0
 _TIE, _FLOOR = 1e-3, 20.0
 # Settings that are used to find which bound `auto` chooses, as shares of the votes.
 _USUAL = (0.6, 0.4, 0.2)
-
-
-@dataclass(frozen=True)
-class Rule:
-    """The settings and rows that the rule chooses. Public.
-
-    Attributes:
-        mechanism: the aggregator with its settings.
-        rows: how many queries are asked.
-        merit: how well they serve the ensembles, or a file; larger is better, in logarithms.
-        holds: whether they meet the floors of the goal.
-        chance: approximate pass probability at the middle level of agreement.
-        by_level: approximate expected answers at each level of agreement; empty for a file.
-    """
-
-    mechanism: ScoredMechanism
-    rows: int
-    merit: float
-    holds: bool
-    chance: float
-    by_level: dict[float, float]
-
-    @property
-    def settings(self) -> Tuning:
-        """Return threshold, noise and prior weight; TypeError for a mechanism with others."""
-        return Tuning.settled(self.mechanism)
-
-    @property
-    def answers(self) -> float:
-        """Return the approximate expected answers at the middle level of agreement."""
-        return self.by_level[sorted(self.by_level)[len(self.by_level) // 2]]
-
-    @property
-    def likely(self) -> bool:
-        """Return whether runs pass nine times in ten at the middle level of agreement."""
-        return self.chance >= LEAST_CHANCE
 
 
 @dataclass(eq=False)
@@ -123,6 +84,7 @@ class TestedTarget:
         threshold, sigma1, sigma2 = (share * self.votes.most_votes for share in _USUAL)
         usual, target = self.votes.mechanism(Tuning(threshold, sigma1, sigma2)), self.target
         self._bound = settled_bound(target.bound, usual, rows=1, orders=target.orders)
+        self._sharp: dict[tuple[str, int, float], int] = {}
 
     def look(self, settings: Sequence[Tuning], near: int | None) -> list[Candidate]:
         """Return candidates for settings at quick costs, each with its best number of rows.
@@ -146,9 +108,8 @@ class TestedTarget:
             for each, cost in zip(some, costs, strict=True):
                 mechanism = votes.mechanism(each)
                 worst = cost.with_worst_of(mechanism) if self.without_test else cost
-                rows = self._rows_to_price(mechanism, near)
-                best = self.best(votes, mechanism, worst, rows, between=True)
-                found.append(Candidate(each, best.merit, best.rows, best.holds))
+                rows = self._rows_to_price(each, mechanism, near)
+                found.append(self.best(votes, mechanism, worst, rows, between=True))
         return found
 
     def best(
@@ -160,7 +121,7 @@ class TestedTarget:
         *,
         within: int = 0,
         between: bool = False,
-    ) -> Rule:
+    ) -> Candidate:
         """Return the mechanism with its best number of rows, by what they cost.
 
         Args:
@@ -198,17 +159,23 @@ class TestedTarget:
             for level in votes.levels
             if not votes.is_file
         }
-        numbers = int(rows[place]), float(merit[place]), bool(holds), float(middle[place])
-        return Rule(mechanism, *numbers, by_level)
+        numbers = float(merit[place]), int(rows[place]), bool(holds), float(middle[place])
+        return Candidate(mechanism, *numbers, by_level)
 
-    def _rows_to_price(self, mechanism: ScoredMechanism, near: int | None) -> Ints:
+    def _rows_to_price(
+        self, settings: Tuning, mechanism: ScoredMechanism, near: int | None
+    ) -> Ints:
         """Numbers of rows to price: all over the range, or around good ones."""
         if self.asked is not None:
             return np.array([self.asked])
         most = self.available
         if near is not None:
             most = min(int(np.ceil(near * _AROUND[-1])), most)
-        most = sharp_rows(mechanism, self.target, most)
+        # The time of the sharper bound hangs on these alone.
+        key = settings.mechanism_name, settings.prior_weight, settings.sigma2
+        if key not in self._sharp:
+            self._sharp[key] = sharp_rows(mechanism, self.target, self.available)
+        most = min(most, self._sharp[key])
         rows = np.geomspace(1, most, 2 + int(np.ceil(np.log(most) / np.log(_SPAN))))
         if near is not None:
             rows = near * _AROUND
@@ -271,7 +238,7 @@ def choose(
     given: Mapping[str, float] | None = None,
     start: Tuning | None = None,
     quick: bool = False,
-) -> Rule:
+) -> Candidate:
     """Return settings and rows for a target, by public ensembles.
 
     Args:
@@ -305,7 +272,7 @@ def choose(
     return more if more.likely and more.answers > found.answers else found
 
 
-def rows_for(goal: TestedTarget, mechanism: ScoredMechanism, *, quick: bool = False) -> Rule:
+def rows_for(goal: TestedTarget, mechanism: ScoredMechanism, *, quick: bool = False) -> Candidate:
     """Return how many rows to ask with a mechanism whose settings are settled.
 
     Args:
@@ -318,7 +285,7 @@ def rows_for(goal: TestedTarget, mechanism: ScoredMechanism, *, quick: bool = Fa
     if target.reachable:
         costs = _costs(goal, mechanism, min(most, _USUAL_ROWS), quick)
 
-    def best(low: int, high: int, number: int, within: int = 0) -> Rule:
+    def best(low: int, high: int, number: int, within: int = 0) -> Candidate:
         rows = np.unique(np.geomspace(low, high, number).round().astype(np.int64))
         return goal.best(votes, mechanism, costs, rows, within=within)
 
@@ -339,5 +306,5 @@ def _costs(goal: TestedTarget, mechanism: ScoredMechanism, rows: int, quick: boo
     votes, target, settings = goal.votes, goal.target, Tuning.of(mechanism)
     bound = settled_bound(target.bound, mechanism, rows=rows, orders=target.orders)
     if not quick or settings is None or votes.most_votes < FEW_VOTES or bound is Bound.TWO_TAIL:
-        return exact_costs(votes, mechanism, target, rows=rows, searching=True)
+        return exact_costs(votes, mechanism, target, rows=rows, rough=True)
     return quick_costs(votes, [settings], target, bound=bound)[0].with_worst_of(mechanism)

@@ -56,7 +56,6 @@ from pate_cli.planning.forecast import expected_by_rows, forecast
 from pate_cli.planning.goal import Found, Pricing
 from pate_cli.planning.search import Candidate, Tuning, three_digits
 from pate_cli.planning.synthetic import SyntheticEnsemble
-from pate_cli.planning.vote_model import VoteModel
 from pate_cli.votes.checks import with_votes
 
 REFERENCE_SEED: Final = 20180224
@@ -80,16 +79,16 @@ class BestRelease:
     Attributes:
         mean: mean of the published ε over the draw, nats.
         sd: its standard deviation, nats.
-        order, beta, sigma: λ, β and σ_SS.
-        smooth: SS_β, nats.
+        order, beta, sigma_release: λ, β and σ_SS.
+        smooth_sensitivity: SS_β, nats.
     """
 
     mean: float
     sd: float
     order: float
     beta: float
-    sigma: float
-    smooth: float
+    sigma_release: float
+    smooth_sensitivity: float
 
     @property
     def value(self) -> float:
@@ -143,8 +142,8 @@ def best_release(
         sd=float(sd[at]),
         order=order,
         beta=float(betas[at[0]]),
-        sigma=float(sigmas[0, at[1]]),
-        smooth=float(smooth[at[0], 0]),
+        sigma_release=float(sigmas[0, at[1]]),
+        smooth_sensitivity=float(smooth[at[0], 0]),
     )
 
 
@@ -170,7 +169,10 @@ def choose_plan(
     Raises:
         ParameterError: a given number is out of range, or λ and β are not allowed together.
     """
-    check_given(delta=delta, order=order, beta=beta, sigma=sigma)
+    # What is given is refused before any work; nothing else is out of range.
+    at = 1.0001 if order is None else order
+    smooth = 1e-9 / max(at, 1.0) if beta is None else beta
+    ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
     if order is None or beta is None or sigma is None:
         best_at = _on_reference(rounds, delta=delta, beta=beta, sigma=sigma)
         if order is None:
@@ -179,21 +181,8 @@ def choose_plan(
         if best is None:
             raise ParameterError(f"no release at order {order:g} has a finite cost; lower `beta`")
         beta = float(f"{best.beta:.3g}") if beta is None else beta
-        sigma = float(f"{best.sigma:.3g}") if sigma is None else sigma
+        sigma = float(f"{best.sigma_release:.3g}") if sigma is None else sigma
     return ReleasePlan(kind, delta, order, beta, sigma)
-
-
-def check_given(
-    *, delta: float, order: float | None, beta: float | None, sigma: float | None
-) -> None:
-    """Refuse parameters that are out of range before any work; parameters may be left out.
-
-    Raises:
-        ParameterError: a number is out of range, or λ and β are not allowed together.
-    """
-    at = 1.0001 if order is None else order
-    smooth = 1e-9 / max(at, 1.0) if beta is None else beta  # no order is 0: refused below
-    ReleasePlan(ReleaseKind.UPPER, delta, at, smooth, 1.0 if sigma is None else sigma)
 
 
 def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, ScoredMechanism]:
@@ -213,6 +202,34 @@ def reference_histograms(mechanism: ScoredMechanism) -> tuple[Histograms, Scored
     return counts, mechanism.for_reference(counts, REFERENCE_SEED)
 
 
+class _Priced:
+    """Histograms put to one mechanism, priced at one order as rows of a run. SECRET if they are."""
+
+    def __init__(
+        self,
+        mechanism: ScoredMechanism,
+        counts: Histograms,
+        order: float,
+        resolution: Resolution,
+        rows: int,
+    ) -> None:
+        """Find the cells of all histograms, which stand for so many rows; no sensitivities yet."""
+        self._table = mechanism.cost_table(order, resolution)
+        self._cells = mechanism.cells_of(counts, self._table.grid)
+        self._share, self._teachers, self.order = len(counts) / rows, mechanism.teachers, order
+
+    def price(self, rows: int, distances: Ints) -> Price:
+        """Return the price of the first rows, with sensitivities at some distances."""
+        seen = max(round(rows * self._share), 1)
+        return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
+
+    def best(self, rows: int, *, delta: float, distances: int) -> BestRelease | None:
+        """Return the best release of the first rows, by so many sensitivities."""
+        least = float(candidate_betas(self.order).min())
+        few = sparse_distances(least, teachers=self._teachers, most=distances)
+        return best_release(self.price(rows, few), order=self.order, delta=delta)
+
+
 def _on_reference(
     rounds: Sequence[tuple[ScoredMechanism, int]],
     *,
@@ -221,10 +238,7 @@ def _on_reference(
     sigma: float | None,
 ) -> Callable[[float], BestRelease | None]:
     """Return a function from an order to the best release there on the reference ensemble."""
-    scored = []
-    for mechanism, queries in rounds:
-        counts, bound = reference_histograms(mechanism)
-        scored.append((mechanism, bound.score(counts), queries))
+    known = [(*reference_histograms(mechanism), queries) for mechanism, queries in rounds]
     teachers = max(mechanism.teachers for mechanism, _ in rounds)
 
     def best_at(order: float) -> BestRelease | None:
@@ -232,11 +246,10 @@ def _on_reference(
         if betas.size == 0:
             return None
         distances = sparse_distances(float(betas.min()), teachers=teachers, most=_DISTANCES)
-        prices = []
-        for mechanism, score, queries in scored:
-            table = mechanism.cost_table(order, QUICK)
-            tally = Tally.of(mechanism.cells(score, table.grid))
-            prices.append(table.price(tally, distances).scaled(queries / tally.queries))
+        prices = [
+            _Priced(bound, counts, order, QUICK, queries).price(queries, distances)
+            for counts, bound, queries in known
+        ]
         total = functools.reduce(operator.add, prices)
         return best_release(total, order=order, delta=delta, beta=beta, sigma=sigma)
 
@@ -275,10 +288,10 @@ def _round_order(order: float) -> float:
     return round(order * 4.0) / 4.0 if order < 40.0 else float(round(order))
 
 
-# Orders for the first choice, and the factor from one order to the next.
-_FIRST_ORDERS, _STEP = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12
-_LOWEST, _HIGHEST = 1.05, 2000.0
-# How many distances are enough to choose β: in a coarse search, and at the end.
+# Orders among which the first is chosen, and those around the last that are looked at: λ − 1 times
+# such a factor.
+_FIRST_ORDERS, _AROUND = (4.0, 7.0, 12.0, 20.0, 35.0), 1.12 ** np.arange(-4, 5)
+# How many distances are enough to choose β: while a search is coarse, and at the end.
 _FEW, _MORE = 11, 24
 _ROUNDS, _OUT_OF_REACH, _NEARLY = 6, -9.0, 1.05
 
@@ -298,153 +311,101 @@ class SanitizedVotes(Pricing):
             )
         return [self._looked(each, self._order, near) for each in settings]
 
-    def price(self, candidate: Candidate, *, last: bool) -> Found | None:
-        """Return a candidate with the best rows and the best release on a run's lattice."""
-        steps = (0, 1, -1) if last else (0,)
-        found = [self._priced(candidate, self._order_after(step)) for step in steps]
-        return max(filter(None, found), key=lambda each: each.merit, default=None)
-
     def learn(self, best: Found) -> None:
-        """Look at the best order for the best settings, and at the rows that they ask."""
-
-        def merit(steps: int) -> float:
-            return self._looked(best.settings, self._order_after(steps), best.forecast.rows).merit
-
-        for step in (1, -1):
-            while merit(step) > merit(0):
-                self._order = self._order_after(step)
-
-    def _order_after(self, steps: int) -> float:
-        """Return the order that is `steps` steps from the present one."""
-        return three_digits(1.0 + (self._order - 1.0) * _STEP**steps)
-
-    def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
-        """Return settings at one order on the coarse lattice."""
-        goal, rows = self.goal, near or self.votes.rows
-        out_of_reach = Candidate(settings, _OUT_OF_REACH, 1, holds=False)
-        if not _LOWEST <= order <= _HIGHEST:
-            return out_of_reach
-        prices = _Prices(self.few, settings, order, QUICK, self.votes.rows)
-        best, rows = self._settled(prices, rows)
-        if best is None:
-            return out_of_reach
-        epsilon = min(best.value, rows * prices.worst + _plan(best, goal.delta).overhead)
-        if goal.epsilon is not None and epsilon > _NEARLY * goal.epsilon:
-            return out_of_reach
-        few = self.few.with_prior_weight(settings.prior_weight)
-        answers, agreeing, _ = expected_by_rows(
-            few, few.mechanism(settings), np.array([rows]), self.votes.rows
-        )[:, 0]
-        agreement = agreeing / np.maximum(answers, 1e-300)
-        merit = goal.merit(np.array([epsilon]), answers, agreement)
-        return Candidate(
-            settings, float(merit[0]), rows, holds=bool(agreement[0] >= goal.min_agreement)
+        """Look at the order that is best for the best settings."""
+        self._order = max(
+            [three_digits(1.0 + (self._order - 1.0) * by) for by in _AROUND.tolist()],
+            key=lambda order: self._looked(best.settings, order, best.forecast.rows).merit,
         )
 
-    def _settled(self, prices: _Prices, rows: int) -> tuple[BestRelease | None, int]:
-        """Return the release and the rows that suit each other; no release if none is finite.
+    def _looked(self, settings: Tuning, order: float, near: int | None) -> Candidate:
+        """Settings at one order on the coarse lattice."""
+        goal, few = self.goal, self.few.with_prior_weight(settings.prior_weight)
+        mechanism, available = few.mechanism(settings), self.votes.rows
+        priced = _Priced(mechanism, few.counts, order, QUICK, available)
+        found = self._settled(priced, mechanism, near or available, _FEW)
+        out_of_reach = Candidate(mechanism, _OUT_OF_REACH, 1, holds=False)
+        if found is None:
+            return out_of_reach
+        best, plan, rows = found
+        epsilon = min(best.value, rows * _worst(mechanism, order) + plan.overhead)
+        if goal.epsilon is not None and epsilon > _NEARLY * goal.epsilon:
+            return out_of_reach
+        told = expected_by_rows(few, mechanism, np.array([rows]), available)[:, 0]
+        answers, agreement = told[0], told[1] / np.maximum(told[0], 1e-300)
+        merit = float(goal.merit(np.array([epsilon]), answers, agreement)[0])
+        return Candidate(mechanism, merit, rows, bool(agreement[0] >= goal.min_agreement))
+
+    def _settled(
+        self, priced: _Priced, mechanism: ScoredMechanism, rows: int, distances: int
+    ) -> tuple[BestRelease, ReleasePlan, int] | None:
+        """The release and the rows that suit each other; None where no release is finite.
 
         Args:
-            prices: the costs of the settings at one order.
-            rows: the first number of rows. If a number of answers is wanted, the fewest first rows
-                that give it are taken instead, and no release is found if all rows give fewer.
+            priced: the votes.
+            mechanism: what they are put to.
+            rows: where to begin. Where a number of answers is wanted, the fewest first rows that
+                give it are taken instead, and nothing is found where all rows give fewer.
+            distances: how many sensitivities are looked at.
         """
-        goal, best = self.goal, None
-        quantile = shift_quantile(failure_delta(goal.delta))
+        goal, order = self.goal, priced.order
         if goal.answers is not None:
-            votes = self.votes.with_prior_weight(prices.weight)
-            total = np.cumsum(votes.chances(votes.mechanism(prices.of))[0])
+            votes = self.votes.with_prior_weight(mechanism.prior_weight)
+            total = np.cumsum(votes.chances(mechanism)[0])
             rows = int(np.searchsorted(total, goal.answers)) + 1
-            return (prices.best(rows, goal.delta)[1], rows) if rows <= total.size else (None, rows)
+            if rows > total.size:
+                return None
+        found = None
         for _ in range(_ROUNDS):
-            before, (price, best) = rows, prices.best(rows, goal.delta)
-            rows = max(before // 2, 1)
+            before, best = rows, priced.best(rows, delta=goal.delta, distances=distances)
             if best is not None:
-                overhead = best.mean - price.rdp - quantile * best.sd
-                each = min((best.value - overhead) / before, prices.worst)
-                if goal.epsilon is not None and goal.epsilon > overhead:
-                    rows = int(np.clip((goal.epsilon - overhead) / each, 1, self.votes.rows))
+                numbers = map(three_digits, (best.order, best.beta, best.sigma_release))
+                plan = ReleasePlan(ReleaseKind.UPPER, goal.delta, *numbers)
+                found = best, plan, rows
+            if goal.epsilon is None:
+                break
+            rows = max(before // 2, 1)
+            if best is not None and goal.epsilon > plan.overhead:
+                each = min((best.value - plan.overhead) / before, _worst(mechanism, order))
+                rows = int(np.clip((goal.epsilon - plan.overhead) / each, 1, self.votes.rows))
             if rows == before:
                 break
-        return best, rows
+        return found and (*found[:2], rows)
 
-    def _priced(self, candidate: Candidate, order: float) -> Found | None:
-        """Return a candidate at one order, with its rows, as a run would have it."""
-        settings, goal = candidate.settings, self.goal
-        if not _LOWEST <= order <= _HIGHEST:
+    def price(self, candidate: Candidate) -> Found | None:
+        """Return a candidate with the rows and the release that are best on a run's lattice."""
+        mechanism, goal = candidate.mechanism, self.goal
+        votes = self.votes.with_prior_weight(mechanism.prior_weight)
+        priced = _Priced(mechanism, votes.counts, self._order, FINE, votes.rows)
+        found = self._settled(priced, mechanism, candidate.rows, _MORE)
+        if found is None:
             return None
-        prices = _Prices(self.votes, settings, order, FINE, self.votes.rows)
-        best, rows = self._settled(prices, candidate.rows)
+        _, plan, rows = found
         if goal.answers is None:
-            votes = self.votes.with_prior_weight(settings.prior_weight)
-            chance, right = votes.chances(votes.mechanism(settings))
-            surplus = np.cumsum((chance * (right - goal.min_agreement))[:rows])
-            enough = np.flatnonzero(surplus >= 0.0)
+            chance, right = votes.chances(mechanism)
+            enough = np.flatnonzero(np.cumsum((chance * (right - goal.min_agreement))[:rows]) >= 0)
             rows = int(enough[-1]) + 1 if enough.size else rows
-        while best is not None and rows >= 1:
-            found = self._found(prices, _plan(best, goal.delta), rows)
-            if goal.epsilon is None or found.forecast.epsilon <= goal.epsilon:
-                return found
+        every = np.arange(distances_for(plan.beta, teachers=votes.teachers))
+        while rows >= 1:
+            price = priced.price(rows, every)
+            cost = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws)
+            worst = round_up(cost.of_curves.epsilon)
+            drawn = plan.value(price.rdp, price.smooth(plan.beta), SPREADS)
+            epsilon = min(round_up(drawn), worst)
+            if goal.epsilon is None or epsilon <= goal.epsilon:
+                # Whatever the votes, so that nothing fails.
+                most = TargetPlan.of(worst, delta=plan.delta)
+                told = forecast(votes, mechanism, most, rows=rows, chance=1.0)
+                stated = {"order": plan.order, "beta": plan.beta, "sigma_release": plan.sigma}
+                return Found(
+                    goal,
+                    replace(told, epsilon=epsilon, worst_case=worst),
+                    {"release": goal.release.value, **stated},
+                )
             rows = min(rows - 1, int(0.999 * rows))
         return None
 
-    def _found(self, prices: _Prices, plan: ReleasePlan, rows: int) -> Found:
-        """Return this many rows as a run would have them, at all distances and by its own
-        functions.
-        """
-        every = np.arange(distances_for(plan.beta, teachers=self.votes.teachers))
-        price = prices.price(rows, every)
-        mechanism = self.votes.mechanism(prices.of)
-        worst = Cost(plan.delta, (Rows(mechanism, rows, rows),), plan.draws).of_curves.epsilon
-        drawn = plan.value(price.rdp, price.smooth(plan.beta), SPREADS)
-        epsilon, worst = round_up(min(drawn, worst)), round_up(worst)
-        most = TargetPlan.of(worst, delta=plan.delta)  # the worst case, so that no test fails
-        told = forecast(self.votes, mechanism, most, rows=rows, chance=1.0)
-        return Found(self.goal, replace(told, epsilon=epsilon, worst_case=worst), drawn=plan)
 
-
-class _Prices:
-    """Costs and sensitivities of the first rows of a file at one order.
-
-    Attributes:
-        of: the settings.
-        weight: votes of their prior.
-        worst: worst-case cost of a row, nats.
-    """
-
-    def __init__(
-        self,
-        votes: VoteModel,
-        settings: Tuning,
-        order: float,
-        resolution: Resolution,
-        available: int,
-    ) -> None:
-        """Compute the cells of all rows, which stand for `available` rows; no sensitivities yet."""
-        self.of, self.weight, self._order = settings, settings.prior_weight, order
-        votes, mechanism = votes.with_prior_weight(self.weight), votes.mechanism(settings)
-        self.worst = float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])
-        self._table = mechanism.cost_table(order, resolution)
-        self._cells = mechanism.cells_of(votes.counts, self._table.grid)
-        self._share = votes.rows / available
-        self._distances = sparse_distances(
-            float(candidate_betas(order).min()),
-            teachers=votes.teachers,
-            most=_FEW if resolution is QUICK else _MORE,
-        )
-
-    def price(self, rows: int, distances: Ints) -> Price:
-        """Return the cost of the first rows, with sensitivities at some distances."""
-        seen = max(round(rows * self._share), 1)
-        return self._table.price(Tally.of(self._cells[:seen]), distances).scaled(rows / seen)
-
-    def best(self, rows: int, delta: float) -> tuple[Price, BestRelease | None]:
-        """Return the cost of the first rows, with the best release for them."""
-        price = self.price(rows, self._distances)
-        return price, best_release(price, order=self._order, delta=delta)
-
-
-def _plan(best: BestRelease, delta: float) -> ReleasePlan:
-    """Return the release with its parameters as a command prints them."""
-    numbers = map(three_digits, (best.order, best.beta, best.sigma))
-    return ReleasePlan(ReleaseKind.UPPER, delta, *numbers)
+def _worst(mechanism: ScoredMechanism, order: float) -> float:
+    """Return the most that a row costs at an order whatever its votes, nats."""
+    return float(mechanism.worst_rdp(queries=1, answers=1, orders=np.array([order]))[0])

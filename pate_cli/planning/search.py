@@ -12,7 +12,8 @@ from __future__ import annotations
 import itertools
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any, Final, Self, TypeAlias
 
 from pate_cli.core.errors import UnreachableError
@@ -230,26 +231,49 @@ _MOST_WEIGHT = 4
 _LEAST_GAIN = 1e-5
 
 
-@dataclass(frozen=True)
+LEAST_CHANCE: Final = 0.9
+"""What is likely to pass passes with this probability at the middle level of agreement, or more."""
+
+
+@dataclass(frozen=True, eq=False)
 class Candidate:
-    """Settings that were evaluated.
+    """Settings that were looked at, with their best number of rows. SECRET if the votes are.
 
     Attributes:
-        settings: the settings.
-        merit: how well they serve the goal; larger is better.
+        mechanism: the aggregator with its settings.
+        merit: how well they serve the goal, in logarithms; larger is better.
         rows: how many queries to ask.
-        holds: whether they meet the floors of the goal, which merit only penalises.
+        holds: whether they meet the floors of the goal, which merit only makes dear to miss.
+        chance: about the pass probability, at the middle level of agreement.
+        by_level: about the expected answers at each level of agreement; none for a file.
     """
 
-    settings: Tuning
+    mechanism: ScoredMechanism
     merit: float
     rows: int
     holds: bool = True
+    chance: float = 1.0
+    by_level: Mapping[float, float] = field(default_factory=dict)
+
+    @cached_property
+    def settings(self) -> Tuning:
+        """Return threshold, noise and prior weight; TypeError for a mechanism with others."""
+        return Tuning.settled(self.mechanism)
 
     @property
     def rank(self) -> tuple[bool, float]:
-        """Return a key that is larger for better candidates: first those that meet the floors."""
+        """Return what is larger for better ones: first those that meet the floors."""
         return self.holds, self.merit
+
+    @property
+    def likely(self) -> bool:
+        """Return whether runs pass nine times in ten at the middle level of agreement."""
+        return self.chance >= LEAST_CHANCE
+
+    @property
+    def answers(self) -> float:
+        """Return about the expected answers at the middle level of agreement."""
+        return self.by_level[sorted(self.by_level)[len(self.by_level) // 2]]
 
 
 Look: TypeAlias = Callable[[Sequence[Tuning], int | None], list[Candidate]]

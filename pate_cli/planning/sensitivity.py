@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -103,15 +103,6 @@ class Sensitivity(Result):
     def to_dict(self) -> dict[str, Any]:
         """Return the curve and its smooth sensitivity; JSON-ready."""
         plan, discounted, best = self.plan, self.discounted, self.best
-        served = None
-        if best is not None:
-            served = {
-                "beta": best.beta,
-                "sigma_release": best.sigma,
-                "smooth_sensitivity": best.smooth,
-                "mean": best.mean,
-                "sd": best.sd,
-            }
         return {
             "schema_version": 1,
             "releasable": False,
@@ -124,7 +115,7 @@ class Sensitivity(Result):
             "smooth_sensitivity": self.smooth,
             "distance": int(np.argmax(discounted)),
             "rdp": self.price.rdp,
-            "best": served,
+            "best": None if best is None else asdict(best),
             "conditions": [dict(verdict) for verdict in self.conditions],
             "local_sensitivity": self.price.curve.tolist(),
             "discounted": discounted.tolist(),

@@ -149,16 +149,16 @@ def from_recipe(text: str) -> tuple[Histograms, Ints | None, dict[str, float]]:
     """Return votes of a made-up ensemble by a text such as `teachers=50,classes=3,queries=100`.
 
     Args:
-            text: `name=value` separated by commas: teachers, classes and queries, and optionally
-                agreement, spread, confusion, imbalance, seed, and prior (how often a made-up prior
-                is right).
+        text: `name=value` separated by commas: teachers, classes and queries, and optionally
+            agreement, spread, confusion, imbalance, seed, and prior (how often a made-up prior
+            is right).
 
-        Returns:
-            Histograms, the prior's class for each query or None, and every number of the recipe.
+    Returns:
+        Histograms, the prior's class for each query or None, and every number of the recipe.
 
-        Raises:
-            UsageError: a field is unknown, repeated, missing or malformed.
-            ParameterError: a number is out of range.
+    Raises:
+        UsageError: a field is unknown, repeated, missing or malformed.
+        ParameterError: a number is out of range.
     """
     given = _numbers(text)
     seed, accuracy = int(given.pop("seed", 0)), given.pop("prior", None)

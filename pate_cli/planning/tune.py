@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 
 from pate_cli.core.errors import UnreachableError
 from pate_cli.core.said import Said
-from pate_cli.core.words import CEILING, MechanismName, ReleaseKind
+from pate_cli.core.words import MechanismName, ReleaseKind
 from pate_cli.files.results import Result
 from pate_cli.planning import words
-from pate_cli.planning.goal import DRAWN, CappedVotes, Found, Goal, Pricing, TestedVotes
+from pate_cli.planning.goal import CappedVotes, Found, Goal, Pricing, TestedVotes
 from pate_cli.planning.sanitized import SanitizedVotes
 from pate_cli.planning.search import Candidate, Search, Tuning, keywords_of, line_of
 from pate_cli.planning.vote_model import VoteModel
@@ -29,13 +29,14 @@ _PRICINGS: Mapping[ReleaseKind, type[Pricing]] = {
     ReleaseKind.NONE: CappedVotes,
     ReleaseKind.UPPER: SanitizedVotes,
 }
-# Each round is corrected by the exact cost of the last round's best. Per round: from how many
-# starts it climbs by whole steps, and from how many ends by smaller ones; fewer if each look is
-# slow. Then how often steps are halved, and how far below the best settings may be to be priced,
-# too.
-_ROUNDS, _SLOW_ROUNDS = ((2, 0), (12, 3), (0, 3), (0, 2)), ((2, 0), (4, 2), (0, 1), (0, 1))
+# Each round is corrected by what the best of the last one really costs: from how many starts it
+# climbs by whole steps, and from how many of their ends by smaller ones; fewer where each look
+# takes long. Then how often these halve their steps, and how far below the best settings may be
+# that are priced, too.
+_ROUNDS = (2, 0), (12, 3), (0, 3), (0, 2), (0, 1)
+_SLOW_ROUNDS = (2, 0), (4, 2), (0, 1), (0, 1)
 _HALVINGS, _NEAR = 4, 0.25
-# A round that gains less than this, in logarithms, is the last.
+# A round that gains less than this, in logarithms, is the last, or the last without care.
 _GAIN = 0.002
 _STARTS, _MARGIN = 4, 1.6
 
@@ -71,22 +72,12 @@ class Tuned(Result):
     @property
     def settings(self) -> dict[str, Any]:
         """Return the best settings as keywords of `aggregate`."""
-        found, told, goal, row = self.best, self.best.forecast, self.best.goal, self.best.to_dict()
-        each, most, more = self.basis.get("rows_per_query", 1), told.worst_case, dict[str, Any]()
-        if found.max_answers is not None:
-            more["max_answers"] = max(found.max_answers // each, 1)
-        if found.target is None:
-            more["release"] = goal.release.value
-        else:
-            most, plan = found.target.epsilon, found.target
-            more |= {"target_epsilon": most, "refusal_epsilon": plan.refusal_epsilon}
-            more["bound"] = goal.bound.value
-        if found.drawn is not None:
-            more |= {name: row[name] for name in DRAWN}
-        elif most > CEILING:
-            more["max_epsilon"] = most
+        told, each = self.best.forecast, self.basis.get("rows_per_query", 1)
+        stated = dict(self.best.stated)
+        if "max_answers" in stated:
+            stated["max_answers"] = max(stated["max_answers"] // each, 1)
         rows = max(told.rows // each, 1)
-        return keywords_of(told.mechanism, queries=rows, delta=told.delta, **more)
+        return keywords_of(told.mechanism, queries=rows, delta=told.delta, **stated)
 
     @property
     def command(self) -> str:
@@ -210,11 +201,15 @@ class _Rounds:
             ranked = sorted(self._found.values(), key=lambda each: each.rank)
             best, near = ranked[-1], [each.settings for each in ranked[-_STARTS:]]
             if number > 1 and best.merit <= last + _GAIN:
-                break
+                if self._pricing.careful:
+                    break
+                self._pricing.careful = True
             last = best.merit
             self._pricing.learn(best)
+        # Around the rows that were found there may be better ones.
         for best in self.best:
-            self._price([Candidate(best.settings, best.merit, best.forecast.rows)], last=True)
+            told = best.forecast
+            self._price([Candidate(told.mechanism, best.merit, told.rows)])
 
     def salvage(self) -> None:
         """After an interruption, price the best settings so far, if nothing is priced."""
@@ -227,9 +222,9 @@ class _Rounds:
         ranked = sorted(self._found.values(), key=lambda each: each.rank)
         return list({each.settings.mechanism_name: each for each in ranked}.values())
 
-    def _price(self, candidates: Sequence[Candidate], *, last: bool = False) -> None:
+    def _price(self, candidates: Sequence[Candidate]) -> None:
         for candidate in candidates:
-            found = self._pricing.price(candidate, last=last)
+            found = self._pricing.price(candidate)
             if found is not None:
                 self._found[candidate.settings] = found
 

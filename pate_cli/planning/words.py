@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from pate_cli.accounting.conversion import round_up
@@ -19,6 +19,13 @@ _PRIOR: Final = {
 _SETTINGS: Final = ("threshold", "sigma1", "sigma2")
 _NEAR: Final = 5
 _MOST_ROWS: Final = 20
+
+
+def _grid(title: str, rows: Iterable[Mapping[str, Any]], words: int, **columns: str) -> Grid:
+    """Return a table whose columns are formats of the facts in a row; `_` is a blank in a name."""
+    names = [name.replace("_", " ") for name in columns]
+    told = [[each.format_map(row) for each in columns.values()] for row in rows]
+    return Grid(title, names, told, words=words)
 
 
 def of_cost(result: dict[str, Any]) -> Said:
@@ -48,20 +55,16 @@ def of_cost(result: dict[str, Any]) -> Said:
                 f"{row['share_of_cost']:.0%} of the cost"
             )
     yield _by_order(result)
-    yield Grid(
+    bins = result["per_query"]["by_plurality"]
+    yield _grid(
         f"Which queries cost, at order {result['order']:g}",
-        ["plurality", "queries", "answered", "mean cost", "share of the cost"],
-        [
-            (
-                f"{row['from']}-{row['to']}",
-                str(row["queries"]),
-                f"{row['expected_answers'] / row['queries']:.0%}",
-                f"{row['mean_cost']:.3g}",
-                f"{row['share_of_cost']:.1%}",
-            )
-            for row in result["per_query"]["by_plurality"]
-        ],
+        [{**row, "answered": row["expected_answers"] / row["queries"]} for row in bins],
         words=0,
+        plurality="{from}-{to}",
+        queries="{queries}",
+        answered="{answered:.0%}",
+        mean_cost="{mean_cost:.3g}",
+        share_of_the_cost="{share_of_cost:.1%}",
     )
     if "unmatched_votes" in result:
         yield from _unmatched(result["unmatched_votes"])
@@ -117,13 +120,13 @@ def _unmatched(found: dict[str, Any]) -> Said:
         f"count as missing; --normalise would match {found['normalise_would_match']} of them"
     )
     if found["votes"]:
-        yield Grid(
+        yield _grid(
             "Votes that match no label name",
-            ["text", "votes", "likeliest cause"],
-            [
-                (repr(each["text"]), str(each["votes"]), each["cause"] or "")
-                for each in found["commonest"]
-            ],
+            [{**each, "cause": each["cause"] or ""} for each in found["commonest"]],
+            words=1,
+            text="{text!r}",
+            votes="{votes}",
+            likeliest_cause="{cause}",
         )
 
 
@@ -166,20 +169,19 @@ def of_sensitivity(result: dict[str, Any]) -> Said:
 def of_comparison(result: dict[str, Any]) -> Said:
     """Yield all mechanisms at an equal number of answers."""
     yield _WARNING
-    yield Grid(
+    yield _grid(
         f"At {result['matched_answers']:.1f} expected answers, delta {result['delta']:g}",
-        ["mechanism", "queries", "answers", "agreement", "epsilon", "worst case"],
         [
-            (
-                row["mechanism"],
-                str(row["queries"]),
-                f"{row['expected_answers']:.1f}",
-                f"{row['agreement']:.1%}",
-                "-" if row["epsilon"] is None else f"{row['epsilon']:.4f}",
-                f"{row['data_independent']:.4f}",
-            )
+            {**row, "told": "-" if row["epsilon"] is None else f"{row['epsilon']:.4f}"}
             for row in result["compare"]
         ],
+        words=1,
+        mechanism="{mechanism}",
+        queries="{queries}",
+        answers="{expected_answers:.1f}",
+        agreement="{agreement:.1%}",
+        epsilon="{told}",
+        worst_case="{data_independent:.4f}",
     )
     for row in result["compare"]:
         if row["note"]:
@@ -214,20 +216,21 @@ def of_plan(result: dict[str, Any]) -> Said:
         f"{result['delta']:g}: about {math.floor(result['answers'])} answers of {rows}",
         "bold",
     )
-    yield Grid(
+    yield _grid(
         "By how often a teacher is right, on average over made-up ensembles",
-        ["right", "answers", "equal the plurality", "pass", "the worst pass"],
         [
-            (
-                f"{row['agreement']:.3g}",
-                f"{row['answers']:.1f}",
-                f"{row['equal_to_plurality']:.1%}",
-                _floored(row["pass_probability"]),
-                _floored(row["least_pass_probability"]),
-            )
+            {
+                **row,
+                "pass": _floored(row["pass_probability"]),
+                "worst": _floored(row["least_pass_probability"]),
+            }
             for row in result["by_agreement"]
         ],
         words=0,
+        right="{agreement:.3g}",
+        answers="{answers:.1f}",
+        equal_the_plurality="{equal_to_plurality:.1%}",
+        **{"pass": "{pass}", "the_worst_pass": "{worst}"},
     )
     yield Line(
         f"Worst case tried: {worst['agreement']:.0%} are right and queries are {worst['queries']}; "
@@ -269,21 +272,16 @@ def of_search(result: dict[str, Any]) -> Said:
         named.append(f"at most {row['max_answers']} answers")
     yield Line(f"{row['mechanism']}: {', '.join(named)}")
     if result["others"]:
-        yield Grid(
+        yield _grid(
             "Also found",
-            ["mechanism", "release", "epsilon", "answers", "agreement", "queries"],
-            [
-                (
-                    row["mechanism"],
-                    row["release"],
-                    f"{row['epsilon']:.4f}",
-                    f"{row['expected_answers']:.1f}",
-                    f"{row['agreement']:.2%}",
-                    str(row["queries"]),
-                )
-                for row in result["others"]
-            ],
+            result["others"],
             words=2,
+            mechanism="{mechanism}",
+            release="{release}",
+            epsilon="{epsilon:.4f}",
+            answers="{expected_answers:.1f}",
+            agreement="{agreement:.2%}",
+            queries="{queries}",
         )
     yield Line("")
     yield Line(result["command"], whole=True)

@@ -19,8 +19,6 @@ from pate_cli.planning.cost import (
     TIGHT,
     TIGHT_ORDERS,
     Compared,
-    Comparison,
-    TargetOnVotes,
     VoteCost,
     compare_at,
     measure_cost,
@@ -106,7 +104,7 @@ def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCo
     )
 
 
-def _on_target(request: Request, plan: TargetPlan) -> TargetOnVotes:
+def _on_target(request: Request, plan: TargetPlan) -> dict[str, Any]:
     """How a target fares on the rows that are asked, and on some times as many."""
     scored = request.scored
     bound = settled_bound(plan.bound, scored, rows=request.queries, orders=plan.orders)
@@ -121,7 +119,7 @@ def _on_target(request: Request, plan: TargetPlan) -> TargetOnVotes:
     )
 
 
-def _compared(request: Request, choice: MechanismChoice, answers: float) -> Comparison:
+def _compared(request: Request, choice: MechanismChoice, answers: float) -> dict[str, Any]:
     """One mechanism at the matched number of answers."""
     request = request.under(choice)
 

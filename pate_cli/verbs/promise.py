@@ -18,7 +18,7 @@ from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.entry import RecordPlace
 from pate_cli.disclosure.figures import shown
 from pate_cli.disclosure.runs import Budget, Run
-from pate_cli.disclosure.settings import ReleasePlan, Settings
+from pate_cli.disclosure.settings import ReleasePlan, Settings, Training
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.mechanisms import RULED, MechanismChoice
 from pate_cli.mechanisms.base import ScoredMechanism
@@ -91,6 +91,7 @@ def promised(
         delta=request.delta,
         analysis=analysis if request.composed is None else "composition",
         sanitizer=plan,
+        training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
         **request.file.facts.of_round,
     )
     if target is None:
@@ -235,7 +236,8 @@ def _sanitizer(request: Request, asked: Mapping[str, Any]) -> ReleasePlan | None
 def refuse_dear(settings: Settings, most: float | None) -> None:
     """Refuse what could cost more than `max_epsilon`, which is `CEILING` if left out.
 
-    Seeded tests, and runs that publish a sanitized ε beside their worst case, have no such default.
+    Seeded tests, runs that publish a sanitized ε beside their worst case, and teachers whose own
+    training protects a record, have no such default.
 
     Args:
         settings: what a run or a session is told.
@@ -254,7 +256,10 @@ def refuse_dear(settings: Settings, most: float | None) -> None:
     )
     if most is not None and epsilon > most:
         raise UnreachableError(f"{costs}, above `max_epsilon` {most:g}; {cheaper}")
+    training = settings.training
     exempt = not settings.private or (plan is not None and plan.publishes_draw)
+    if training is not None and training.amplified(epsilon, settings.delta) <= CEILING:
+        exempt = True  # one training record is protected by its teacher's training
     if most is None and not exempt and epsilon > CEILING:
         raise CeilingError(
             f"{costs}, and above {CEILING:g} practically nothing is promised; {cheaper}. "

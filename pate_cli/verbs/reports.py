@@ -17,6 +17,7 @@ from pate_cli.core.said import Grid, Line, Said
 from pate_cli.disclosure.entry import RecordPlace, told_record
 from pate_cli.disclosure.explain import Explanation, explanation_of
 from pate_cli.disclosure.figures import nats, pair, shown
+from pate_cli.disclosure.guarantee import sentence
 from pate_cli.disclosure.record import KIND, RecordFile, SpendRecord
 from pate_cli.disclosure.report import Report, read_report, report_in
 from pate_cli.disclosure.runs import Budget, Run, Spent, plain_sums
@@ -111,6 +112,8 @@ class RecordCost(Result):
                 "that supposes that all runs were chosen beforehand; if you chose later runs after "
                 f"seeing earlier results: epsilon {nats(epsilon)} at delta {shown(delta)}"
             )
+        if self.total is not None and self.total.record_epsilon is not None:
+            yield Line(sentence("one-record", epsilon=nats(self.total.record_epsilon)))
         if budget is not None:
             order = "" if budget.order is None else f", by RDP costs at order {budget.order:g}"
             epsilon, delta = budget.left(self.running[-1])
@@ -217,7 +220,7 @@ def _down(left: float) -> str:
     return f"{math.floor(left * 1e4 + 1e-6) / 1e4:.4f}"
 
 
-def _record_at(record: str | PathLike[str] | None, ensemble: str | None) -> RecordFile:
+def _record_at(record: str | PathLike[str] | None, ensemble: str | None = None) -> RecordFile:
     """Return the record, which is there: a file of its own, or the one that votes have."""
     path = told_record(record, ensemble) or Path()
     with named(path):
@@ -262,7 +265,7 @@ def verified(asked: Mapping[str, Any]) -> Verification:
                 "once; give a file"
             )
     found = report_in(asked["report"])
-    known = SpendRecord.read(record) if isinstance(record, str | PathLike) else record
+    known = _record_at(record).record if isinstance(record, str | PathLike) else record
     compared: dict[str, Any] = {"record": known, "labels": labels, "priors": priors}
     checks = checks_of(found, **compared, library=asked["with_dp_accounting"])
     return Verification(found.epsilon, found.delta, tuple(checks))

@@ -37,7 +37,7 @@ from pate_cli.disclosure.ledger import Round
 from pate_cli.disclosure.record import SpendRecord, asked_so_far
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.runs import Run, Spent
-from pate_cli.disclosure.settings import Settings
+from pate_cli.disclosure.settings import Settings, Training
 from pate_cli.disclosure.stopping import stop_rule
 from pate_cli.files.document import encoded
 from pate_cli.labels.labels import Labels
@@ -93,6 +93,10 @@ class Ask:
     prior: str | int | None = None
     id: Id = None
     by_teacher: bool | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.id, np.generic):  # of an array; records hold numbers of Python
+            object.__setattr__(self, "id", self.id.item())
 
 
 class _EnteredError(Exception):
@@ -239,8 +243,7 @@ class Session:
                 gone = "was closed" if self._process < 0 else "was opened in another process"
                 raise UsageError(f"the session {gone}; open it again")
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
-            # A query without an id has its place among those asked with it, which is no id.
-            names = [(n,) if ask.id is None else ask.id for n, ask in enumerate(asks)]
+            names = [_name(ask, place) for place, ask in enumerate(asks)]
             fresh: dict[Any, tuple[Ask, int]] = {}
             for place, (name, ask) in enumerate(zip(names, asks, strict=True)):
                 self._refuse_twin(ask.id, fresh)
@@ -302,6 +305,7 @@ class Session:
             analysis="tight" if isinstance(mechanism, ScoredMechanism) else "composition",
             groups=self._groups,
             prior=PriorFacts(weight, 0, hashlib.sha256().hexdigest()) if weight else None,
+            training=Training.of(asked["teacher_epsilon"], asked["teacher_delta"]),
         )
         # With other names texts mean something else, and it is another session.
         texts = names and [list(names.names), names.normalise, dict(names.aliases)]
@@ -428,6 +432,11 @@ class Session:
     def _named(self, label: Answer) -> str | int | None:
         """Return an answer by the name of its class, if that has one."""
         return self._names[label] if self._names and isinstance(label, int) else label
+
+
+def _name(ask: Ask, place: int) -> Any:
+    """Return the id of a query, or its place among those asked with it, which is no id."""
+    return (place,) if ask.id is None else ask.id
 
 
 def _all_named(ids: Sequence[Id]) -> Any:

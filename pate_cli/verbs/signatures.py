@@ -79,6 +79,8 @@ def aggregate(
     accept_unmatched: bool = False,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
+    teacher_epsilon: Epsilon | None = None,
+    teacher_delta: Delta | None = None,
     prior: Guesses | None = None,
     prior_weight: Amount | float | str | None = None,
     predictions: Guesses | None = None,
@@ -391,6 +393,8 @@ def session(
     aliases: Aliases | None = None,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
+    teacher_epsilon: Epsilon | None = None,
+    teacher_delta: Delta | None = None,
     prior_weight: Amount | float | str | None = None,
     laplace_scale: Amount | float | str | None = None,
     query_epsilon: float | None = None,
@@ -456,7 +460,7 @@ def verify(
         UsageError: the library is asked for and not installed; labels or a prior that come by a
             pipe, for they are read more than once.
         VoteError: the labels or the prior cannot be read.
-        LedgerError: the record cannot be read.
+        LedgerError: the record is not there, or cannot be read.
     """
 
 

@@ -64,11 +64,11 @@ def test_the_smallest_targets_of_the_mnist_votes(mnist_histograms):
     exact = dict(
         zip((0.9, LIKELY, 0.99, 0.999), np.array(_smallest("MNIST, min(F, w2), tied")), strict=True)
     )
-    for chance, epsilon in found.smallest_epsilon.items():
-        assert exact[chance] * 0.995 <= epsilon <= exact[chance] * 1.01
-    assert found.smallest_epsilon[LIKELY] <= 1.32
-    assert found.pass_probability > LIKELY
-    assert found.looked_at == 640 == found.passing_queries
+    for chance, epsilon in found["smallest_epsilon"].items():
+        assert exact[float(chance)] * 0.995 <= epsilon <= exact[float(chance)] * 1.01
+    assert found["smallest_epsilon"][f"{LIKELY:g}"] <= 1.32
+    assert found["pass_probability"] > LIKELY
+    assert found["looked_at"] == 640 == found["passing_queries"]
 
 
 @pytest.mark.parametrize("asked", some([5, 17, 60], 3))
@@ -76,21 +76,15 @@ def test_how_many_rows_pass_does_not_depend_on_how_many_are_asked(asked):
     """Farther rows are answered as well: a cap is one only where it is stated."""
     mechanism = GNMax(40, 4, sigma2=11.0)
     counts = np.random.default_rng(3).multinomial(40, [0.8, 0.1, 0.05, 0.05], size=60)
-    found = measure_target(
-        CountsRows(counts),
-        mechanism,
-        TargetPlan.of(2.0, delta=1e-5, bound=Bound.TWO_TAIL),
-        queries=asked,
-        max_answers=asked,
-    )
-    assert found.looked_at == 60
-    plan = found.plan
+    plan = TargetPlan.of(2.0, delta=1e-5, bound=Bound.TWO_TAIL)
+    found = measure_target(CountsRows(counts), mechanism, plan, queries=asked, max_answers=asked)
+    assert found["looked_at"] == 60
     chances = [
         plan.coin(
             profile_of(mechanism, counts[:rows]),
             mechanism.worst_rdp(queries=rows, answers=rows, orders=plan.orders),
         ).chance
-        for rows in (found.passing_queries, found.passing_queries + 1)
+        for rows in (found["passing_queries"], found["passing_queries"] + 1)
     ]
     assert chances[0] >= LIKELY > chances[1]
 

@@ -144,6 +144,16 @@ def test_counts_that_are_none_cost_nothing(here, counts, asked):
     assert "error" in json.loads(ran.stdout)
 
 
+def test_ids_of_an_array_are_whole_numbers_and_texts(tmp_path):
+    given = {"teachers": 100, "classes": 4, "max_queries": 9, "record": tmp_path / "s.json"}
+    with pate.Session(**given, **GNMAX) as session:
+        for name in (*np.arange(2), *np.array(["q2"]), 0, "q2"):
+            session.ask(inputs.COUNTS[0], id=name)
+    with pate.Session(**given, **GNMAX) as again:
+        assert again.asked == 3
+        assert again.labels.to_arrow().column(0).to_pylist() == ["0", "1", "q2"]
+
+
 def test_a_session_takes_its_target_by_the_name_that_runs_have():
     with pate.Session(teachers=100, classes=4, target_epsilon=2.0, **TEST) as session:
         assert session.rule.epsilon <= 2.0
@@ -178,6 +188,21 @@ def test_a_record_follows_votes_that_were_moved(here):
     assert here(line).code == 0
     report = json.loads((here.folder / "b.json").read_text())
     assert len(meaning.numbers("report", report)["epsilons of the runs"]) == 2
+
+
+def test_a_record_follows_votes_that_a_pattern_names(here):
+    for name in ("one", "two"):
+        np.save(here.folder / f"{name}.npy", inputs.COUNTS)
+    line = "aggregate {} --mechanism gnmax --sigma2 40 --layout counts -o {}.csv --report {}.json"
+    assert here(line.format("one.npy", "a", "a")).code == 0
+    for turn, pattern in enumerate(("on?.npy", f"{here.folder}/o*.npy", "t*.npy")):
+        assert here(line.format(pattern, turn, turn)).code == 0
+        report = json.loads((here.folder / f"{turn}.json").read_text())
+        assert len(report["spent"]["runs"]) == turn + 2
+    assert (
+        "not tracked"
+        in here(line.format("other*.npy", "b", "b"), other_0__npy=2 * inputs.COUNTS).stderr
+    )
 
 
 def test_a_record_that_is_gone_is_missed(here):

@@ -143,6 +143,16 @@ def test_answers_of_an_earlier_session_are_those_of_the_record(here, other):
     assert here(f"{VERIFY} f.json l.csv --spend s.json").code == 10
 
 
+def test_a_record_that_is_not_there_is_no_fault_of_the_report(here):
+    """A name that was misspelt says nothing of a report; the votes tell where their record lies."""
+    assert here(f"{RUN} -o l.csv --report r.json").code == 0
+    ran = here(f"{VERIFY} r.json l.csv --spend counts.spent.json")
+    assert (ran.code, ran.stdout) == (3, b"")
+    assert "counts.spent.json: there is no such record" in ran.stderr
+    for record in ("counts.npy.spent.json", "counts.npy"):
+        assert here(f"{VERIFY} r.json l.csv --spend {record}").code == 0
+
+
 def test_release_refuses_a_report_that_does_not_verify(here):
     line = "aggregate counts.npy --mechanism gnmax --sigma2 40 --no-record"
     assert here(f"{line} -o l.csv --report r.json").code == 0

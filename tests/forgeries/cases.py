@@ -63,17 +63,18 @@ def _run(folder, mechanism="confident", rows=30, **asked):
     return done.report, place.read_bytes()
 
 
-def _before(folder):
+def _before(folder, **asked):
     """Runs of an earlier day: one by its worst case, one that failed its release test."""
-    _run(folder, max_answers=20)
+    _run(folder, max_answers=20, **asked)
     with _test_comes_out(False), contextlib.suppress(pate.RefusedError):
-        _run(folder, **TESTED)
+        _run(folder, **TESTED, **asked)
 
 
 def worst_case(folder):
-    """Labels by their worst case, and two runs before."""
-    _before(folder)
-    return _run(folder, max_answers=25, label_names=("ant", "bee", "cow"))
+    """Labels by their worst case, of teachers whose training was private, and two runs before."""
+    private = {"teacher_epsilon": 1.0, "teacher_delta": 1e-6}
+    _before(folder, **private)
+    return _run(folder, max_answers=25, label_names=("ant", "bee", "cow"), **private)
 
 
 def target(folder):

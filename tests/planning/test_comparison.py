@@ -43,27 +43,27 @@ def test_it_asks_until_it_is_expected_to_have_answered_so_often(answers, size):
     chance = ndtr((COUNTS.max(axis=1) - 20.0) / 6.0)
     total = np.cumsum(chance)
     asked = int(np.argmax(total >= answers)) + 1
-    assert (found.mechanism, found.queries, found.note) == ("confident", asked, "")
-    assert found.expected_answers == pytest.approx(total[asked - 1], rel=1e-12)
+    assert (found["mechanism"], found["queries"], found["note"]) == ("confident", asked, "")
+    assert found["expected_answers"] == pytest.approx(total[asked - 1], rel=1e-12)
     rdp = CONFIDENT.rdp(CONFIDENT.score(COUNTS[:asked]), TIGHT_ORDERS).sum(axis=1)
     epsilon = np.maximum(rdp + conversion_cost(TIGHT_ORDERS, delta=DELTA), 0.0)
-    assert found.epsilon == pytest.approx(epsilon.min(), rel=1e-12)
-    assert found.order == TIGHT_ORDERS[epsilon.argmin()]
+    assert found["epsilon"] == pytest.approx(epsilon.min(), rel=1e-12)
+    assert found["order"] == TIGHT_ORDERS[epsilon.argmin()]
     cap = min(asked, int(np.ceil(answers)))
     bound = Cost(DELTA, (Rows(CONFIDENT, asked, cap),)).of_curves
-    assert bound.epsilon <= found.data_independent <= bound.epsilon + 1.01e-4
+    assert bound.epsilon <= found["data_independent"] <= bound.epsilon + 1.01e-4
 
 
 @pytest.mark.parametrize("mechanism", some(ARGMAX, 2), ids=lambda one: one.name)
 def test_an_argmax_answers_every_row(mechanism):
     found = compared(mechanism, 12.4)
-    assert (found.queries, found.expected_answers) == (13, 13.0)
+    assert (found["queries"], found["expected_answers"]) == (13, 13.0)
 
 
 @pytest.mark.parametrize("mechanism", [CONFIDENT, *ARGMAX], ids=lambda one: one.name)
 def test_agreement_is_the_expected_share_of_pluralities(mechanism):
     found = compared(mechanism, 15.0)
-    rows = COUNTS[: found.queries]
+    rows = COUNTS[: found["queries"]]
     times = 4000
     labels = mechanism.label(np.tile(rows, (times, 1)), RunKey.of(1).rows(0, 1)).reshape(times, -1)
     answered = labels >= 0
@@ -73,14 +73,14 @@ def test_agreement_is_the_expected_share_of_pluralities(mechanism):
     agreeing = (labels == rows.argmax(axis=1)) & answered
     share = agreeing.sum() / answered.sum()
     assert 0.5 < share < 1.0
-    assert found.agreement == pytest.approx(share, abs=5.0 * 0.5 / np.sqrt(answered.sum()))
+    assert found["agreement"] == pytest.approx(share, abs=5.0 * 0.5 / np.sqrt(answered.sum()))
 
 
 def test_a_file_that_ends_first_says_so():
     found = compared(CONFIDENT, 79.0)
-    assert found.queries == 80
-    assert found.expected_answers < 79.0
-    assert found.note == "the file ends before so many answers"
+    assert found["queries"] == 80
+    assert found["expected_answers"] < 79.0
+    assert found["note"] == "the file ends before so many answers"
 
 
 def chance_by_quadrature(mechanism, distance):
@@ -118,14 +118,14 @@ def test_a_stable_mechanism_asks_as_far_and_pays_what_it_composes_to(name, answe
     total = np.cumsum([by_distance[d] for d in distances.tolist()])
     ends = bool(total[-1] < answers)
     asked = 80 if ends else int(np.argmax(total >= answers)) + 1
-    assert (found.mechanism, found.queries, found.agreement) == (name, asked, 1.0)
-    assert (found.epsilon, found.order) == (None, None)
-    assert found.expected_answers == pytest.approx(total[asked - 1], rel=1e-8)
+    assert (found["mechanism"], found["queries"], found["agreement"]) == (name, asked, 1.0)
+    assert (found["epsilon"], found["order"]) == (None, None)
+    assert found["expected_answers"] == pytest.approx(total[asked - 1], rel=1e-8)
     refusals = max(1, int(np.ceil(asked - total[asked - 1])))
     price = build(refusals).privacy(asked, 0.2).epsilon
-    assert price <= found.data_independent <= price + 1.01e-4
+    assert price <= found["data_independent"] <= price + 1.01e-4
     notes = [f"{refusals} refusals afforded"] * (name == "sparse-vector")
-    assert found.note == "; ".join([*notes, *["the file ends before so many answers"] * ends])
+    assert found["note"] == "; ".join([*notes, *["the file ends before so many answers"] * ends])
 
 
 def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
@@ -137,7 +137,7 @@ def test_refusals_afforded_are_those_of_the_mechanism_that_is_priced():
         return choice.build(teachers=30, classes=3, queries=80, delta=0.2)
 
     found = compare_at(CountsRows(COUNTS), build, answers=30.0, delta=0.2)
-    refusals = int(found.note.split()[0])
-    assert refusals == np.ceil(found.queries - found.expected_answers) > 1
-    price = build(refusals).privacy(found.queries, 0.2).epsilon
-    assert price <= found.data_independent <= price + 1.01e-4
+    refusals = int(found["note"].split()[0])
+    assert refusals == np.ceil(found["queries"] - found["expected_answers"]) > 1
+    price = build(refusals).privacy(found["queries"], 0.2).epsilon
+    assert price <= found["data_independent"] <= price + 1.01e-4

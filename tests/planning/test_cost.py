@@ -215,4 +215,4 @@ def test_the_published_analysis_is_repeated_as_it_is():
 
 def test_compared_mechanisms_cost_no_more_than_their_worst_case():
     found = pate.compare(np.array([[50, 50]] * 3), "gnmax", layout="counts", sigma2=1e4)
-    assert all(row.epsilon <= row.data_independent for row in found.rows if row.epsilon is not None)
+    assert all(row["epsilon"] <= row["data_independent"] for row in found.rows if row["epsilon"])

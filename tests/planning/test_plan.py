@@ -8,7 +8,6 @@ from dataclasses import replace
 
 import pytest
 
-import pate_cli
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.words import MechanismName
 from pate_cli.planning.plan import Question, least_epsilon, plan, points
@@ -58,14 +57,6 @@ def test_at_the_least_target_there_is_an_answer(teachers):
     assert found.forecast.rows == 1
 
 
-def test_another_mechanism_that_gives_more_is_named_with_its_command():
-    found = plan(Question(2, 1000, 0.03, queries=50))
-    if found.other is not None:
-        answers, command = found.other.removeprefix("gnmax would give about ").split(": ")
-        assert float(answers) > found.answers
-        assert command.startswith("pate aggregate VOTES --mechanism gnmax ")
-
-
 def test_a_hopeless_run_has_no_command():
     found = plan(Question(2, 3, 0.2, queries=5))
     if not found.likely:
@@ -83,11 +74,6 @@ def test_out_of_reach():
     [
         ({"classes": 2}, UsageError, "are left out; a plan finds one of them"),
         ({"classes": 1, "teachers": 9, "epsilon": 1.0}, ParameterError, "`classes` must be at"),
-        (
-            {"classes": 3, "teachers": 9, "epsilon": 1.0, "labels": 2},
-            UsageError,
-            "each of the `labels` is yes or no",
-        ),
         ({"classes": 2, "teachers": 9, "epsilon": 0.0}, ParameterError, "`target_epsilon`"),
         ({"classes": 2, "teachers": 0, "epsilon": 1.0}, ParameterError, "teachers"),
         ({"classes": 2, "teachers": 9, "answers": 9, "queries": 5}, UsageError, "there are 5 rows"),
@@ -104,10 +90,3 @@ def test_points_for_a_picture_lie_around_the_plan():
     epsilons, answers = [each for _, each, _ in found], [each for _, _, (each,) in found]
     assert (epsilons[0], epsilons[-1]) == (1.0, 4.0)
     assert answers[0] < answers[-1]
-
-
-def test_settings_are_keywords_of_aggregate(planned):
-    assert set(planned.settings) <= set(pate_cli.aggregate.__signature__.parameters) | {
-        "mechanism", "threshold", "sigma1", "sigma2", "max_queries", "target_epsilon", "delta",
-        "refusal_epsilon",
-    }  # fmt: skip

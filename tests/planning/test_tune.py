@@ -63,7 +63,7 @@ def test_the_least_target_for_answers_gives_them_and_less_does_not():
 @pytest.mark.parametrize("goal", [{"epsilon": 4.0}, {"answers": 30}])
 def test_a_worst_case_holds_whatever_the_votes(goal):
     found = tune(votes_of(4), [Goal(NONE, min_agreement=0.8, **goal)])
-    told, cap = found.best.forecast, found.best.max_answers
+    told, cap = found.best.forecast, found.best.stated.get("max_answers")
     assert told.epsilon == told.worst_case
     assert told.pass_probability[0] == 1.0
     assert told.epsilon <= goal.get("epsilon", 50.0)
@@ -75,12 +75,13 @@ def test_a_worst_case_holds_whatever_the_votes(goal):
 def test_a_sanitized_epsilon_is_two_deviations_above_its_mean(goal):
     goals = [Goal(UPPER, min_agreement=0.8, **goal)]
     found = tune(votes_of(2, queries=60), goals, mechanism=MechanismName.GNMAX)
-    told, plan = found.best.forecast, found.best.drawn
-    assert plan.kind is UPPER
+    told, stated = found.best.forecast, found.best.stated
+    assert stated["release"] == UPPER
     assert told.epsilon <= min(goal.get("epsilon", 50.0), told.worst_case)
     assert told.answers[0] >= goal.get("answers", 1)
     # What a command prints is what was priced.
-    assert {float(f"{x:.3g}") == x for x in (plan.order, plan.beta, plan.sigma)} == {True}
+    drawn = [stated[name] for name in ("order", "beta", "sigma_release")]
+    assert {float(f"{x:.3g}") == x for x in drawn} == {True}
 
 
 def test_floors_on_agreement_are_kept_and_cost_answers():
@@ -164,13 +165,15 @@ def test_an_interruption_leaves_the_best_so_far(monkeypatch, after):
         tune(votes_of(), goals)
 
 
+def candidate(settings, merit, **more):
+    return Candidate(settings.mechanism(teachers=100, classes=2), merit, 1, **more)
+
+
 def _bowl(settings, _near):
     """A goal whose best settings are known: T 60, σ1 30, σ2 10."""
     wanted = {"threshold": 60.0, "sigma1": 30.0, "sigma2": 10.0}
     return [
-        Candidate(
-            each, -sum(np.log(wanted[name] / x) ** 2 for name, x in each.parameters.items()), 1
-        )
+        candidate(each, -sum(np.log(wanted[name] / x) ** 2 for name, x in each.parameters.items()))
         for each in settings
     ]
 
@@ -180,7 +183,7 @@ def test_the_search_goes_to_the_best_and_meets_floors_first():
     best = search.run(search.starts(MechanismName.CONFIDENT), strides=3, halvings=4).settings
     assert best.threshold == pytest.approx(60.0, rel=0.03)
     assert best.sigma2 == pytest.approx(10.0, rel=0.03)
-    held = Candidate(Tuning(50.0, 30.0, 10.0), -1.0, 1)
-    missed = Candidate(Tuning(60.0, 30.0, 10.0), 0.0, 1, holds=False)
+    held = candidate(Tuning(50.0, 30.0, 10.0), -1.0)
+    missed = candidate(Tuning(60.0, 30.0, 10.0), 0.0, holds=False)
     search.seen = {each.settings: each for each in (held, missed)}
     assert search.best is held

@@ -110,7 +110,7 @@ def test_a_run_has_twenty_everyday_options_and_twenty_five_more():
     options = [
         one for one in keywords_of_command(load("aggregate")).values() if one.name != "votes"
     ]
-    own = [one for one in options if one.says.group.startswith("For --")]
+    own = [one for one in options if one.says.group.startswith("For ")]
     everyday = [one for one in options if one.says.everyday]
     assert len(everyday) <= 21
     assert len(options) - len(everyday) - len(own) <= 25

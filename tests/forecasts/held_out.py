@@ -5,7 +5,7 @@ Twenty-four ensembles are held back: their generators are unlike the public mode
 samples, the table tells the expected answers of the settings that `aggregate` takes by itself, and
 of those that `tune` finds on the very votes at the same agreement.
 
-    PYTHONPATH=.:tests python tests/planning/held_out.py [NAME ...]
+    PYTHONPATH=.:tests python tests/forecasts/held_out.py [NAME ...]
 
 It prints one line of JSON for each ensemble, and mean and median of shares, at most 1, at the end.
 """

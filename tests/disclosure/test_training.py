@@ -1,0 +1,171 @@
+"""What a run costs one training record whose teacher was trained with differential privacy."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.accounting.amplification import record_epsilon
+from pate_cli.accounting.conversion import round_up
+from pate_cli.core.errors import ParameterError, UsageError
+from pate_cli.disclosure.facts import report_of
+from pate_cli.disclosure.settings import Training
+from refusals import refusal
+
+VOTES = np.array([[30, 6, 4], [20, 18, 2], [25, 10, 5], [38, 1, 1]] * 10)
+ASKED = {"layout": "counts", "sigma2": 20.0, "max_queries": 30}
+PRIVATE = {"teacher_epsilon": 1.0, "teacher_delta": 1e-6}
+
+
+def run(mechanism="gnmax", **asked):
+    return pate.aggregate(VOTES, mechanism, **{**ASKED, **asked})
+
+
+def amplified(epsilon, delta=1e-5):
+    told = {"epsilon": epsilon, "delta": delta}
+    return round_up(record_epsilon(**told, **PRIVATE))
+
+
+@pytest.mark.parametrize("asked", [{}, {"target_epsilon": 0.6, "sigma2": 12.0, "min_pass": 0.0}])
+def test_the_headline_is_amplified_once(asked):
+    """A target that labels pass, or that they fail, as well as a worst case."""
+    try:
+        report = run(**PRIVATE, **asked).report
+    except pate.RefusedError as refused:
+        report = refused.report
+    assert (report.epsilon_kind == "worst-case") == (not asked)
+    assert report.record_epsilon == amplified(report.epsilon) < report.epsilon
+    assert f"For one training record it is epsilon {report.record_epsilon:.4f}" in report.summary
+    assert report.claims("by-record")
+    assert report_of(report.facts) == report
+    plain = json.loads(report.to_json())["rounds"][0]
+    assert plain["training"] == {"epsilon": 1.0, "delta": 1e-6}
+
+
+def test_a_sanitized_bound_is_of_these_votes_and_so_the_worst_case_is_amplified():
+    report = run(release="upper", **PRIVATE).report
+    assert report.record_epsilon == amplified(report.data_independent.epsilon)
+
+
+def test_whoever_states_nothing_gets_nothing():
+    report = run().report
+    assert report.record_epsilon is None
+    assert "record_epsilon" not in report.to_json()
+    assert "training" not in report.to_json()
+    assert not report.claims("by-record")
+
+
+def test_a_seed_takes_that_claim_back_too():
+    assert not run(seed=1, **PRIVATE).report.claims("by-record")
+
+
+def test_runs_on_the_same_votes_are_composed_and_then_amplified(tmp_path):
+    record = tmp_path / "r.json"
+    run(record=record, **PRIVATE)
+    total = run(record=record, teacher_epsilon=0.5).report.spent
+    # Trained once: what holds of both runs is the weaker statement of the two.
+    assert total.record_epsilon == amplified(total.epsilon, total.delta)
+    assert total.record_epsilon < 1.0 < total.epsilon
+    shown = pate.spent(record).total
+    assert shown.record_epsilon == total.record_epsilon
+    assert run(record=record).report.spent.record_epsilon is None
+
+
+def test_releases_of_ledgers_and_records_say_it(tmp_path):
+    given = {"order": 8.0, "release": "none", **PRIVATE}
+    first, second = (run(keep_ledger=True, **given).ledger for _ in range(2))
+    report = pate.release([first, second], record=tmp_path / "r.json").report
+    assert report.record_epsilon == amplified(report.epsilon)
+    external = pate.Stated("replace-one", epsilon=0.1, delta=1e-7)
+    other = pate.release([first, second], external=[external], again=True, record=tmp_path / "s")
+    assert other.report.record_epsilon is None  # a record reaches that by another way
+    total = pate.release(tmp_path / "r.json").report
+    assert total.record_epsilon == amplified(total.epsilon, total.delta)
+
+
+def test_a_session_says_it(tmp_path):
+    asked = {"teachers": 40, "classes": 3, "target_epsilon": 1.5, "record": tmp_path / "s.json"}
+    with pate.Session(**asked, **PRIVATE) as session:
+        session.ask([38, 1, 1])
+    report = session.report()
+    assert report.record_epsilon == amplified(report.epsilon)
+    with pate.Session(**asked, **PRIVATE) as again:
+        assert again.asked == 1
+
+
+def test_a_quote_says_beforehand_what_the_report_will():
+    quoted = pate.quote(VOTES, "gnmax", **ASKED, **PRIVATE)
+    assert quoted.record_epsilon == run(**PRIVATE).report.record_epsilon
+
+
+def test_verify_computes_it_again_and_finds_what_was_changed(tmp_path):
+    place = tmp_path / "labels.parquet"
+    report = run(into=place, **PRIVATE).report
+    assert pate.verify(report, place).holds
+    (done,) = report.rounds
+    better = dataclasses.replace(done, training=Training(0.01))
+    forged = report_of(dataclasses.replace(report.facts, rounds=(better,)))
+    assert forged.record_epsilon < report.record_epsilon
+    assert not pate.verify(forged, place).holds  # the labels carry the settings of the run
+    assert not pate.verify(dataclasses.replace(report, record_epsilon=0.1)).holds
+
+
+def test_it_is_for_records_that_reach_one_teacher():
+    text = refusal(ParameterError, run, teachers_per_record=2, **PRIVATE)
+    assert text == "`teacher_epsilon` goes with records that reach one teacher each, and no more"
+    teachers = np.random.default_rng(6).choice(3, size=(20, 60), p=(0.8, 0.15, 0.05))
+
+    def grouped(shared):
+        groups = pate.TeacherGroups(
+            ("a",) * 20 + ("b",) * 40, weights=(2,) * 20 + (1,) * 40,
+            teachers_per_record=(1,) * 20 + (shared,) * 40,
+        )  # fmt: skip
+        given = {"layout": "labels", "teachers": 60, "classes": 3, "groups": groups, "sigma2": 30.0}
+        return pate.aggregate(teachers, "gnmax", **given, **PRIVATE)
+
+    report = grouped(1).report  # a teacher that counts twice is one teacher
+    assert report.record_epsilon == amplified(report.epsilon)
+    assert "one teacher each" in refusal(ParameterError, grouped, 2)
+
+
+def test_numbers_that_say_nothing_are_refused():
+    text = refusal(UsageError, run, teacher_delta=1e-6)
+    assert text == "`teacher_delta` goes with `teacher_epsilon`"
+    for wrong in ({"teacher_epsilon": 0.0}, {"teacher_epsilon": 1.0, "teacher_delta": 1.0}):
+        with pytest.raises(pate.PateError):
+            run(**wrong)
+
+
+def test_an_explanation_says_on_what_it_rests():
+    told = " ".join(
+        text for section in pate.explain(run(**PRIVATE).report).sections for text in section.texts
+    )
+    for words in (
+        "For one training record, epsilon is at most",
+        "trained with differential privacy of epsilon 1 and delta 1e-06 for one record",
+        "randomness of each training was secret",
+    ):
+        assert words in told
+
+
+def test_the_table_of_the_page_is_computed():
+    page = Path(pate.__file__).parent.joinpath("docs", "settings.md").read_text(encoding="utf-8")
+    part = page.split("## Teachers that were trained with differential privacy")[1].split("\n## ")[
+        0
+    ]
+    head, _, *rows = (
+        [float(cell) for cell in re.findall(r"[\d.]+", line.replace("ε0", ""))]
+        for line in part.splitlines()
+        if line.startswith("|")
+    )
+    assert len(rows) == 4
+    for epsilon, *told in rows:
+        for teacher, number in zip(head, told, strict=True):
+            found = record_epsilon(epsilon=epsilon, delta=1e-5, teacher_epsilon=teacher)
+            assert number == round_up(found)

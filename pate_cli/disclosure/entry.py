@@ -26,6 +26,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final, Self
 from urllib.parse import unquote, urlsplit
@@ -100,7 +101,8 @@ class RecordPlace:
         name, path = _on_disk(votes)
         if record is False or seeded:
             path = None  # what the votes have is left alone
-        known = [] if path is None else [record_beside(path)]
+        # Beside a pattern of names there is no place for a record, but its files may have one.
+        known = [] if path is None or not path.exists() else [record_beside(path)]
         keys = () if path is None else keys_of_votes(path)
         told = told_record(record, ensemble)
         return cls.found(told, known, keys=keys, votes=name, accept_lost=accept_lost)
@@ -316,7 +318,8 @@ def _on_disk(votes: Any) -> tuple[str | None, Path | None]:
     shown = re.split(r"[/\\]", public_name(name).rstrip("/\\"))[-1] or None
     path = unquote(urlsplit(name).path) if name.startswith("file://") else name
     try:
-        there = not is_address(path) and (Path(path).is_file() or Path(path).is_dir())
+        found = [] if is_address(path) else _named_by(Path(path))
+        there = any(each.is_file() or each.is_dir() for each in found)
     except (OSError, ValueError):
         there = False
     return shown, Path(path) if there else None
@@ -344,15 +347,24 @@ def state_folder() -> Path:
 
 
 def keys_of_votes(path: Path) -> tuple[str, ...]:
-    """Return fingerprints of a file of votes, or of every file in a folder, from size and blocks.
+    """Return fingerprints of a file of votes, or of all files of a folder or pattern of names.
 
-    Small files are read as a whole. The result is empty if the files cannot be read.
+    Size and blocks tell; small files are read as a whole. The result is empty if the files cannot
+    be read.
     """
     try:
-        members = [path] if path.is_file() else sorted(path.iterdir())[:_MOST_MEMBERS]
-        return tuple(_fingerprint(each) for each in members if each.is_file())
+        inside = (sorted(at.iterdir()) if at.is_dir() else [at] for at in _named_by(path))
+        files = [*chain.from_iterable(inside)][:_MOST_MEMBERS]
+        return tuple(_fingerprint(each) for each in files if each.is_file())
     except OSError:
         return ()
+
+
+def _named_by(path: Path) -> list[Path]:
+    """Return what a path names: itself, or the files and folders of a pattern."""
+    if path.exists():
+        return [path]
+    return sorted(Path(path.anchor).glob(os.fspath(path.relative_to(path.anchor))))
 
 
 def key_of_record(path: Path) -> str:

@@ -243,8 +243,7 @@ class Session:
                 gone = "was closed" if self._process < 0 else "was opened in another process"
                 raise UsageError(f"the session {gone}; open it again")
             asks = [query if isinstance(query, Ask) else Ask(query) for query in queries]
-            # A query without an id has its place among those asked with it, which is no id.
-            names = [(n,) if ask.id is None else ask.id for n, ask in enumerate(asks)]
+            names = [_name(ask, place) for place, ask in enumerate(asks)]
             fresh: dict[Any, tuple[Ask, int]] = {}
             for place, (name, ask) in enumerate(zip(names, asks, strict=True)):
                 self._refuse_twin(ask.id, fresh)
@@ -433,6 +432,11 @@ class Session:
     def _named(self, label: Answer) -> str | int | None:
         """Return an answer by the name of its class, if that has one."""
         return self._names[label] if self._names and isinstance(label, int) else label
+
+
+def _name(ask: Ask, place: int) -> Any:
+    """Return the id of a query, or its place among those asked with it, which is no id."""
+    return (place,) if ask.id is None else ask.id
 
 
 def _all_named(ids: Sequence[Id]) -> Any:

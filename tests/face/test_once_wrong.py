@@ -190,6 +190,21 @@ def test_a_record_follows_votes_that_were_moved(here):
     assert len(meaning.numbers("report", report)["epsilons of the runs"]) == 2
 
 
+def test_a_record_follows_votes_that_a_pattern_names(here):
+    for name in ("one", "two"):
+        np.save(here.folder / f"{name}.npy", inputs.COUNTS)
+    line = "aggregate {} --mechanism gnmax --sigma2 40 --layout counts -o {}.csv --report {}.json"
+    assert here(line.format("one.npy", "a", "a")).code == 0
+    for turn, pattern in enumerate(("on?.npy", f"{here.folder}/o*.npy", "t*.npy")):
+        assert here(line.format(pattern, turn, turn)).code == 0
+        report = json.loads((here.folder / f"{turn}.json").read_text())
+        assert len(report["spent"]["runs"]) == turn + 2
+    assert (
+        "not tracked"
+        in here(line.format("other*.npy", "b", "b"), other_0__npy=2 * inputs.COUNTS).stderr
+    )
+
+
 def test_a_record_that_is_gone_is_missed(here):
     assert here(f"{RUN} -o a.csv --report a.json").code == 0
     (here.folder / "counts.npy.spent.json").unlink()

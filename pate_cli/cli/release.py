@@ -68,8 +68,8 @@ def _notes(done: Released, *, summed_up: bool) -> Iterator[str]:
         )
     if not summed_up:
         yield report.headline()
-        yield from (f"warning: {warning}" for warning in report.warnings)
-        yield from () if report.sound else (f"warning: {report.summary}",)
+        warnings = report.warnings if report.sound else (*report.warnings, report.summary)
+        yield from (f"warning: {warning}" for warning in dict.fromkeys(warnings))
 
 
 def _sum_up(done: Released, place: str) -> None:

@@ -31,6 +31,13 @@ MIN_PASS: Final = 0.5
 """A run that passes its release test with a smaller probability is not started."""
 
 
+_GONE: Final = {
+    "permute-and-flip": "use lnmax, which has the same epsilon an answer",
+    "unbiased": "use upper, which is a bound and not too low about half the time",
+}
+"""What to use instead of words that a parameter took once."""
+
+
 class _Word(enum.StrEnum):
     """One of a few words; another one is refused with the choices."""
 
@@ -41,6 +48,8 @@ class _Word(enum.StrEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
+        if isinstance(value, str) and value in _GONE:
+            raise ParameterError(f"`{cls._called}` {value} is gone: {_GONE[value]}")
         raise ParameterError(f"`{cls._called}` must be one of {', '.join(cls)}, got {value!r}")
 
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, ClassVar, Final, Self
 
-from pate_cli.accounting.amplification import record_epsilon
+from pate_cli.accounting.amplification import record_epsilon, release_epsilon
 from pate_cli.accounting.conversion import order_cost, round_up
 from pate_cli.accounting.sensitivity import gnss_rdp, largest_order, shift_quantile
 from pate_cli.accounting.stopping import Beyond
@@ -214,6 +214,11 @@ class Training:
             epsilon=epsilon, delta=delta, teacher_epsilon=self.epsilon, teacher_delta=self.delta
         )
         return round_up(found)
+
+    def bearable(self, record_epsilon: float, delta: float) -> float:
+        """Return the largest ε of a release that gives a record this ε, nats; infinite for any."""
+        told = {"teacher_epsilon": self.epsilon, "teacher_delta": self.delta}
+        return release_epsilon(record_epsilon, delta=delta, **told)
 
 
 def training_of(rounds: Sequence[Settings | None]) -> Training | None:

@@ -20,6 +20,7 @@ from pate_cli.core.checks import check_delta, check_scale, check_whole
 from pate_cli.core.errors import ParameterError, UnreachableError, UsageError
 from pate_cli.core.said import Said
 from pate_cli.core.words import DELTA, MechanismName
+from pate_cli.disclosure.settings import Training
 from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.results import Result
 from pate_cli.mechanisms.amounts import Amount
@@ -68,6 +69,7 @@ class Question:
         levels: how often a teacher is right on average, ascending; the whole range if left out.
         weights: votes of each teacher; empty if each has one.
         teachers_per_record: k, the most votes of a row that one record changes.
+        training: how private the training of each teacher was; None if nobody states it.
         prior_weight: votes of a public prior, or their share of the teachers; None without one.
         prior_accuracy: how often the prior is right, in [0, 1].
         mechanism: confident, or gnmax, which answers every row.
@@ -83,6 +85,7 @@ class Question:
     levels: tuple[float, ...] | None = None
     weights: tuple[int, ...] = ()
     teachers_per_record: int = 1
+    training: Training | None = None
     prior_weight: Amount | None = None
     prior_accuracy: float = PRIOR_ACCURACY
     mechanism: MechanismName = MechanismName.CONFIDENT
@@ -98,6 +101,8 @@ class Question:
             raise ParameterError(f"`classes` must be at least 2, got {self.classes}")
         if self.mechanism not in _OTHER:
             raise UsageError(f"a plan is for {' or '.join(_OTHER)}, got {self.mechanism}")
+        if self.training is not None and self.teachers_per_record > 1 and not self.weights:
+            raise UsageError("`teacher_epsilon` goes with records that reach one teacher each")
         asked = {"teachers": self.teachers, "target_epsilon": self.epsilon, "answers": self.answers}
         missing = [f"`{name}`" for name, value in asked.items() if value is None]
         if len(missing) > 1:
@@ -119,6 +124,14 @@ class Question:
         """Return how many rows there are to ask: one for each label of a query."""
         queries = MOST_ROWS // self.labels if self.queries is None else self.queries
         return queries * self.labels
+
+    @property
+    def trained(self) -> dict[str, float]:
+        """Return the keywords that say how private the training of each teacher was, if any do."""
+        if self.training is None:
+            return {}
+        beside = {"teacher_delta": self.training.delta} if self.training.delta else {}
+        return {"teacher_epsilon": self.training.epsilon} | beside
 
     @property
     def voters(self) -> str:
@@ -175,6 +188,7 @@ class Question:
             "delta": self.delta,
             "agreement": [self.shown[0], self.shown[-1]],
             "teachers_per_record": self.teachers_per_record,
+            **self.trained,
             "prior_accuracy": None if self.prior_weight is None else self.prior_accuracy,
         }
 
@@ -218,6 +232,12 @@ class Plan(Result):
         return self.middle["answers"]
 
     @property
+    def record_epsilon(self) -> float | None:
+        """Return ε for one training record at the target, nats; None unless training is private."""
+        training, target = self.known.training, self.known.target
+        return None if training is None else training.amplified(target.epsilon, target.delta)
+
+    @property
     def likely(self) -> bool:
         """Return whether runs pass nine times in ten in the middle of the range."""
         return self.middle["pass_probability"] >= LEAST_CHANCE
@@ -240,6 +260,7 @@ class Plan(Result):
             delta=target.delta,
             target_epsilon=target.epsilon,
             refusal_epsilon=target.refusal_epsilon,
+            **self.known.trained,
         )
 
     @property
@@ -286,6 +307,7 @@ class Plan(Result):
             "teachers": len(known.weights) or known.teachers,
             "votes": known.teachers,
             "target_epsilon": known.epsilon,
+            "record_epsilon": self.record_epsilon,
             "delta": known.delta,
             "answers": round(self.answers, 1),
             "meets_goal": self.meets_goal,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from os import PathLike
@@ -12,6 +13,7 @@ import numpy as np
 from pate_cli.core.arrays import stacked
 from pate_cli.core.errors import UsageError
 from pate_cli.core.words import PRIOR_SHARE, Bound, MechanismName, ReleaseKind
+from pate_cli.disclosure.settings import Training
 from pate_cli.files.addresses import public_name
 from pate_cli.mechanisms.amounts import Amount, in_votes
 from pate_cli.planning import plan as planning
@@ -42,13 +44,14 @@ def planned(asked: Mapping[str, Any]) -> Plan:
         shared = max(group.votes_per_record for group in groups.public)
     if (classes is None) == (labels is None):
         raise UsageError("give `classes`, or `labels` where a query has several")
+    training = Training.of(asked["teacher_epsilon"], asked["teacher_delta"])
     count, agreement = classes or 2, asked["agreement"]
     guessed = Amount.of("prior_weight", PRIOR_SHARE if weight is None else weight)
     return planning.plan(
         Question(
             classes=count,
             teachers=teachers,
-            epsilon=asked["target_epsilon"],
+            epsilon=_epsilon_of(asked, training),
             answers=asked["answers"],
             queries=asked["queries"],
             labels=labels or 1,
@@ -56,11 +59,28 @@ def planned(asked: Mapping[str, Any]) -> Plan:
             levels=None if agreement is None else agreement_levels(agreement, count),
             weights=() if groups is None else tuple(groups.weights),
             teachers_per_record=shared,
+            training=training,
             prior_weight=None if accuracy is None else guessed,
             prior_accuracy=PRIOR_ACCURACY if accuracy is None else accuracy,
             mechanism=MechanismName(asked["mechanism"]),
         )
     )
+
+
+def _epsilon_of(asked: Mapping[str, Any], training: Training | None) -> float | None:
+    """Return the target, or the one by which a training record has the epsilon that is wanted."""
+    target, wanted = asked["target_epsilon"], asked["record_epsilon"]
+    if wanted is None:
+        return None if target is None else float(target)
+    if training is None or target is not None:
+        raise UsageError("`record_epsilon` goes with `teacher_epsilon`, and without a target")
+    found = training.bearable(float(wanted), asked["delta"])
+    if found == math.inf:
+        raise UsageError(
+            f"whatever is released costs one training record less than {wanted:g}, because the "
+            "training of its teacher protects it; give `target_epsilon`"
+        )
+    return math.floor(found * 1000.0) / 1000.0
 
 
 _MECHANISMS = (None, MechanismName.CONFIDENT, MechanismName.GNMAX)

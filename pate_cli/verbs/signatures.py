@@ -257,6 +257,7 @@ def plan(
     labels: int | None = None,
     teachers: int | None = None,
     target_epsilon: Epsilon | None = None,
+    record_epsilon: Epsilon | None = None,
     answers: int | None = None,
     queries: int | None = None,
     delta: Delta = DELTA,
@@ -264,6 +265,8 @@ def plan(
     mechanism: MechanismName | str = MechanismName.CONFIDENT,
     groups: Groups | None = None,
     teachers_per_record: int = 1,
+    teacher_epsilon: Epsilon | None = None,
+    teacher_delta: Delta | None = None,
     prior_accuracy: float | None = None,
     prior_weight: Amount | float | str | None = None,
 ) -> Plan:

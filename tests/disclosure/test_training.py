@@ -154,6 +154,35 @@ def test_an_explanation_says_on_what_it_rests():
         assert words in told
 
 
+def test_a_plan_finds_the_target_by_which_a_record_has_its_epsilon():
+    asked = {"teachers": 68, "classes": 2, "queries": 40, "mechanism": "gnmax"}
+    planned = pate.plan(record_epsilon=0.5, teacher_epsilon=1.0, **asked)
+    told = planned.to_dict()
+    assert told["record_epsilon"] == 0.5
+    assert told["target_epsilon"] == pytest.approx(1.18, abs=0.01)
+    assert planned.command.endswith("--teacher-epsilon 1")
+    assert "epsilon 0.5000 for one training record" in " ".join(
+        line.text for line in planned.said() if hasattr(line, "text")
+    )
+    votes = np.tile([55, 13], (40, 1))
+    done = pate.quote(votes, **{**planned.settings, "layout": "counts"})
+    assert done.record_epsilon == 0.5
+    assert pate.plan(target_epsilon=1.18, **asked).to_dict()["record_epsilon"] is None
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"record_epsilon": 0.5}, "goes with `teacher_epsilon`, and without a target"),
+        ({"record_epsilon": 0.5, "target_epsilon": 1.0, **PRIVATE}, "and without a target"),
+        ({"record_epsilon": 1.5, "teacher_epsilon": 1.0}, "less than 1.5, because the training"),
+        ({"target_epsilon": 1.0, "teachers_per_record": 2, **PRIVATE}, "reach one teacher each"),
+    ],
+)
+def test_a_plan_for_a_record_that_says_nothing(wrong, told):
+    assert told in refusal(UsageError, pate.plan, teachers=60, classes=2, queries=9, **wrong)
+
+
 def test_the_table_of_the_page_is_computed():
     page = Path(pate.__file__).parent.joinpath("docs", "settings.md").read_text(encoding="utf-8")
     part = page.split("## Teachers that were trained with differential privacy")[1].split("\n## ")[

@@ -161,6 +161,7 @@ def test_release_refuses_a_report_that_does_not_verify(here):
     assert here("release f.json --no-record --report x.json").code != 0
     taken = here("release f.json --no-record --unverified --report x.json")
     assert taken.code == 0
+    assert taken.stderr.count("Nothing is promised") == 1
     assert read(here, "x.json")["unsettled"] == ["inputs"]
     assert here(f"{VERIFY} x.json").code == 10
     assert here("release x.json --no-record --report y.json").code != 0

@@ -184,6 +184,14 @@ def test_a_keyword_that_is_gone_says_what_to_use_instead(name):
 
 
 @pytest.mark.parametrize(
+    ("name", "word"), [("mechanism", "permute-and-flip"), ("release", "unbiased")]
+)
+def test_a_word_that_is_gone_says_what_to_use_instead(name, word):
+    with pytest.raises(ParameterError, match=f"`{name}` {word} is gone: use "):
+        pate.aggregate(VOTES, **{name: word})
+
+
+@pytest.mark.parametrize(
     ("name", "value", "wanted"),
     [
         ("delta", "1e-5", "a number"),

@@ -79,8 +79,9 @@ class MechanismChoice:
                 Amount.of(parameter, value)
 
     def build(self, *, teachers: int, classes: int, queries: int, delta: float) -> Mechanism:
-        """Return the mechanism for a run of this shape; ParameterError if a number is out
-        of range.
+        """Return the mechanism for a run of this shape.
+
+        ParameterError is raised if a number is out of range.
         """
         from pate_cli.mechanisms.base import RunShape
 
@@ -112,8 +113,9 @@ class MechanismChoice:
 
     @property
     def left_open(self) -> tuple[str, ...]:
-        """Threshold and noise that were not given, for mechanisms whose settings the rule
-        can choose.
+        """The names of the settings that are not given, and that a target's public rule may choose.
+
+        The rule chooses threshold and noise, for some mechanisms.
         """
         names = RULED.get(self.name, ())
         return tuple(name for name in names if name not in self.given)
@@ -136,8 +138,9 @@ class MechanismChoice:
         return issubclass(mechanism_class(self.name), ComposedMechanism)
 
     def takes(self, classes: int) -> bool:
-        """Return whether all inputs without a default are given, and this many classes are
-        allowed.
+        """Return whether this many classes are allowed and all inputs without a default are given.
+
+        The result is False for a mechanism that needs no list of the classes.
         """
         kind = mechanism_class(self.name)
         return self.complete and self.listed and classes <= kind.most_classes

@@ -159,8 +159,9 @@ class Mechanism(ABC):
 
     @classmethod
     def defaults(cls, run: RunShape, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Return defaults in proportion to the run; `given` are the parameters that are
-        already set.
+        """Return default values of parameters, in proportion to the size of the run.
+
+        `given` holds the parameters that are already set.
         """
         del run, given
         return {}
@@ -171,8 +172,9 @@ class Mechanism(ABC):
         return tuple(field.name for field in fields(cls) if not field.metadata.get("public", True))
 
     def parameters(self) -> dict[str, Any]:
-        """Return the public parameters, its own first; they are enough to build the
-        mechanism again.
+        """Return the public parameters by name, which are enough to build the mechanism again.
+
+        The mechanism's own parameters come after `name`, `teachers` and `classes`.
         """
         shared = [field.name for field in fields(Mechanism)]
         names = [*shared[:2], *self.options(), *shared[2:]]
@@ -206,9 +208,7 @@ class Mechanism(ABC):
         """Draw a label for every histogram, NO_LABEL for a query without an answer."""
 
     def moving(self, votes: int) -> Self:
-        """Return the mechanism with the cost of a neighbour that changes this many votes of
-        a query.
-        """
+        """Return the mechanism with its cost if a neighbour changes this many votes of a query."""
         return replace(self, teachers_per_record=votes)
 
     @property
@@ -237,8 +237,9 @@ class Mechanism(ABC):
 
     @property
     def sparse_draws(self) -> int:
-        """How many random numbers a sparse histogram takes: one per class with votes, and
-        two more.
+        """The number of random numbers that a query with a sparse histogram takes.
+
+        It is one for each class that can have votes, and two more.
         """
         return min(self.classes, self.most_votes) + 2
 
@@ -247,8 +248,9 @@ class Mechanism(ABC):
         """Return the textbook's composition of k1 queries with at most k2 answers."""
 
     def start(self) -> Labeller:
-        """Return the labeller of a run, at its first row; itself if rows do not depend on
-        each other.
+        """Return the labeller of a run at its first row.
+
+        The labeller is the mechanism itself if rows do not depend on each other.
         """
         return self
 
@@ -261,17 +263,16 @@ class Mechanism(ABC):
         return np.zeros(len(counts))
 
     def unanimous(self) -> tuple[float, float]:
-        """Return (Pr[answered], Pr[an answer is right]) for a query on which all votes agree;
-        public.
+        """Return (Pr[answered], Pr[an answer is right]) for a query on which all votes agree.
 
-        A prior then votes with the teachers. No other votes give larger probabilities.
+        A prior then votes with the teachers. No other votes give larger probabilities. Both
+        probabilities are public.
         """
         votes = self._of_few(self.most_votes, 0)
         return self._most_answered(votes), 1.0 - float(self.loss_chance(votes)[0])
 
     def overruled(self) -> tuple[float, float]:
-        """Return (Pr[answered], Pr[right]) if all teachers are right and the prior's guess is
-        wrong.
+        """Return (Pr[answered], Pr[right]) if all teachers are right and the prior's guess is not.
 
         If the prior has more votes than the teachers, the second number is an upper bound. The
         guess fails to win with a known probability, and the teachers' class wins at most as often
@@ -306,8 +307,9 @@ class ComposedMechanism(Mechanism):
 
     @property
     def threshold(self) -> float | None:
-        """T in records or votes, below which a query gets no answer; None if every query is
-        answered.
+        """The threshold T below which a query gets no answer, or None if every query is answered.
+
+        T is a number of records or votes.
         """
         return None
 
@@ -326,24 +328,25 @@ class ComposedMechanism(Mechanism):
 
 
 class ScoredMechanism(Mechanism):
-    """A mechanism whose Rényi cost is a function of a score; neighbours move it by a known
-    amount.
+    """A mechanism whose RDP cost is a function of a score.
+
+    Between neighbours the score moves by at most a known amount.
     """
 
     def for_reference(self, counts: Histograms, seed: int) -> Self:
-        """Return the mechanism with made-up public inputs for made-up histograms, if it has
-        inputs.
+        """Return the mechanism with made-up public inputs that go with made-up histograms.
+
+        A mechanism without such inputs returns itself.
         """
         del counts, seed
         return self
 
     @abstractmethod
     def score(self, counts: Histograms, *, grid: ScoreGrid | None = None) -> Floats:
-        """Return scores [queries, dimensions]; `lipschitz` bounds how far one vote moves each of
-        them.
+        """Return the scores of histograms, [queries, dimensions].
 
-        If a grid is given, the scores are only right up to the cells of the grid, which may be
-        faster.
+        `lipschitz` bounds how far one vote moves each dimension. If a grid is given, the scores are
+        only right up to the cells of the grid, which may be faster.
         """
 
     @property
@@ -357,13 +360,15 @@ class ScoredMechanism(Mechanism):
 
     @abstractmethod
     def cells(self, score: Floats, grid: ScoreGrid) -> Ints:
-        """Return lattice cells (row, k) of scores, on the grid of one of the orders,
-        [queries, 2].
+        """Return the lattice cells (row, k) of scores, [queries, 2].
+
+        The grid is that of one of the orders.
         """
 
     def cells_of(self, counts: Histograms, grid: ScoreGrid) -> Ints:
-        """Return lattice cells (row, k) of histograms; low scores are in the cell of the
-        lowest node.
+        """Return the lattice cells (row, k) of histograms, [queries, 2].
+
+        Low scores are in the cell of the lowest node.
         """
         return self.cells(self.score(counts, grid=grid), grid)
 
@@ -372,8 +377,9 @@ class ScoredMechanism(Mechanism):
         return np.sum(list(self.steps(score, orders).values()), axis=0)
 
     def steps(self, score: Floats, orders: Floats) -> dict[str, Floats]:
-        """Return the cost of queries with these scores by step, [orders, queries] each;
-        steps add up.
+        """Return the RDP cost of queries with these scores, by step of the mechanism.
+
+        Each step has costs [orders, queries], and the steps add up to the cost of the queries.
         """
         grid = self.cost_table(float(np.max(orders))).grid
         tally, places = Tally.with_places(self.cells(score, grid))
@@ -381,8 +387,9 @@ class ScoredMechanism(Mechanism):
         return {step: costs[:, places] for step, costs in steps.items()}
 
     def cell_steps(self, cells: Ints, grid: ScoreGrid, orders: Floats) -> dict[str, Floats]:
-        """Return the cost of cells by step; the grid must have the lowest node of all the
-        orders.
+        """Return the RDP cost of lattice cells, by step of the mechanism.
+
+        The grid must have the lowest node of all the orders.
         """
         columns, places = np.unique(cells[:, 1], return_inverse=True)
         argmax_rdp = self.column_costs(columns, grid, orders)
@@ -409,8 +416,7 @@ class ScoredMechanism(Mechanism):
         return self.gaussian_mu(queries=queries, answers=answers) ** 2 / float(np.pi)
 
     def vote_states(self, counts: Histograms) -> Ints:
-        """Return the states of queries, which are the input of the conditional bound, [queries,
-        numbers].
+        """Return the states of queries, the input of the conditional bound, [queries, numbers].
 
         Raises:
             UsageError: the mechanism has no conditional bound.
@@ -453,9 +459,7 @@ class ScoredMechanism(Mechanism):
 
     @property
     def slow_states(self) -> bool:
-        """Whether `state_costs` is so slow that it is not worth computing every order and
-        distance.
-        """
+        """Whether `state_costs` is too slow to be worth computing at every order and distance."""
         return False
 
     def state_seconds(self, rows: int, *, order: float, furthest: int) -> float:
@@ -494,16 +498,17 @@ class OneScoreMechanism(ScoredMechanism):
 
     @abstractmethod
     def score_range(self, order: float) -> tuple[float, float]:
-        """Return public bounds: scores below the first cost almost nothing, none is above
-        the second.
+        """Return public bounds (lowest, highest) of the scores at an order.
+
+        Scores below the first bound cost almost nothing, and no score is above the second.
         """
 
     @abstractmethod
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """Return F at several orders, [orders, scores], nats; a search makes it only nearly
-        monotone.
+        """Return the RDP cost F of each score at several orders, [orders, scores], nats.
 
-        With `quick` it is an approximation that is found faster, to compare settings.
+        A search makes F only nearly monotone. With `quick` it is an approximation that is found
+        faster, to compare settings.
         """
 
     def column_costs(self, columns: Ints, grid: ScoreGrid, orders: Floats) -> Floats:
@@ -523,8 +528,9 @@ class OneScoreMechanism(ScoredMechanism):
         """Compute the cost of one answer for all votes, [orders], nats."""
 
     def worst_answer(self, orders: Floats) -> Floats:
-        """Return the cost of one answer for all votes, cached by order, since it caps F in
-        every table.
+        """Return the data-independent RDP cost of one answer, [orders], nats.
+
+        The cost is cached by order, since it caps F in every table.
         """
         return kept("answer", self, orders, self.worst_answers)
 

@@ -81,8 +81,9 @@ class ThresholdTest:
     def of(
         cls, *, votes: int, real: bool, threshold: float, sigma: float, moved: int
     ) -> ThresholdTest:
-        """Return the rows for whole scores from 0 to `votes`, or with `real` for any score
-        up to it.
+        """Return the threshold test with rows for the whole scores from 0 to `votes`.
+
+        With `real` the rows are for all scores from −`votes` to `votes`.
         """
         low = -float(votes) if real else 0.0
         if not real and moved == 1:
@@ -354,11 +355,10 @@ class ConfidentGNMax(ScoredMechanism):
     def state_costs(
         self, states: Ints, *, order: float, distances: Ints, progress: Shares = no_progress
     ) -> Floats:
-        """Return the cost of the whole query, with test and argmax tied together; exact for two
-        classes.
+        """Return the RDP cost of whole queries, with test and argmax tied together.
 
-        If the score of the test is no count, the result is ρ with the argmax's cost within a
-        distance, at the worst v within this distance.
+        The cost is exact for two classes. If the score of the test is no count, the result is ρ
+        with the argmax's cost within a distance, at the worst v within this distance.
         """
         if not self.real_scores:
             tied: dict[str, Any] = {
@@ -440,8 +440,9 @@ class ConfidentGNMax(ScoredMechanism):
         return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
 
     def _worst_cells(self, orders: Floats) -> Iterator[tuple[PassMoments, Floats]]:
-        """Yield the moments of the test in every row of v, and the largest cost of the
-        argmax there.
+        """Yield the moments of the test by row of v, and the argmax's largest cost in each row.
+
+        There is one such pair for each order.
         """
         low = self._test.lowest
         # Scores fall with v, so a group of rows costs at most as much as its first row.
@@ -482,8 +483,9 @@ class ConfidentGNMax(ScoredMechanism):
         return (looks, *self.argmax.textbook(queries=queries, answers=answers))
 
     def usual_slope(self, *, queries: int, answers: int) -> float:
-        """Estimate the slope: no votes make both test and argmax expensive, and 0.42 of
-        both remains.
+        """Estimate `worst_rdp` per unit of λ, as 0.42 of the estimate for test plus argmax.
+
+        No votes make both test and argmax expensive, so that less than their sum remains.
         """
         return 0.42 * super().usual_slope(queries=queries, answers=answers)
 

@@ -123,8 +123,9 @@ class GNMax(OneScoreMechanism):
 
     @property
     def _sigma(self) -> float:
-        """σ2/k: k votes move the noisy histogram k times as far, which is like one vote at
-        noise σ2/k.
+        """The noise σ2/k at which one vote costs as much as k votes at noise σ2.
+
+        The k votes move the noisy histogram k times as far as one vote.
         """
         return self.sigma2 / self.teachers_per_record
 
@@ -151,8 +152,9 @@ class GNMax(OneScoreMechanism):
         )
 
     def bounds(self, scores: Floats, orders: Floats, *, quick: bool = False) -> Floats:
-        """Return F, two-tail or exact for two classes, or the supremum over all votes if
-        smaller.
+        """Return the RDP cost F of each score, or its supremum over all votes if that is smaller.
+
+        F is exact for two classes, and the two-tail bound for more.
         """
         worst = None if quick else self.worst_answer(orders)
         if self.classes == 2:

@@ -105,14 +105,16 @@ class LNMax(OneScoreMechanism):
         return np.minimum(laplace_max_rdp(scores, scale=self._scale, orders=orders), worst[:, None])
 
     def loss_chance(self, counts: Histograms) -> Floats:
-        """Return ψ⁻¹ of the score per query, [queries], which is the distribution function
-        of Lap(1).
+        """Return Pr[an answer is not the plurality] per query, [queries].
+
+        It is ψ⁻¹ of the score, where ψ⁻¹ is the distribution function of Lap(1).
         """
         return laplace_cdf(self.scores(counts))
 
     def worst_answers(self, orders: Floats) -> Floats:
-        """Return the supremum over all votes; k votes that move together are like one at
-        scale b/k.
+        """Return the supremum of an answer's RDP cost over all votes, [orders], nats.
+
+        k votes that move together are like one vote at scale b/k.
         """
         together = self.votes_together
         return worst_laplace_max_rdp(

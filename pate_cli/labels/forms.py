@@ -91,8 +91,9 @@ def write_npy(parts: Iterator[pa.RecordBatch], outline: Outline, file: IO[bytes]
 
 
 def read_npy(file: Any) -> pa.Table:
-    """Return the column of labels; NPY does not tell labels of teachers from labels of a
-    student.
+    """Return the column of labels in an NPY file.
+
+    NPY does not tell labels of teachers from labels of a student.
     """
     said = np.lib.format.read_array(file, allow_pickle=False).ravel()
     return pa.table({"label": column_of(said, said < 0)})

@@ -128,10 +128,10 @@ class Labels(Result):
     def __getitem__(self, rows: slice) -> Labels: ...
 
     def __getitem__(self, rows: int | slice) -> int | str | Labels | None:
-        """Return the label of a row, by name if it has one, None for none; or the labels of some
-        rows.
+        """Return the label of a row, or the labels of a slice of rows.
 
-        If queries have several labels, a row is a query and a label, and its label is 1 or 0.
+        A label is given by name if it has one, and is None for a row without a label. If queries
+        have several labels, a row is a query and a label, and its label is 1 or 0.
         """
         if isinstance(rows, slice):
             ids, labels, codes = self.ids[rows], self.labels[rows], self.source_codes[rows]
@@ -146,10 +146,10 @@ class Labels(Result):
 
     @property
     def by_query(self) -> NDArray[np.int8]:
-        """Return, if queries have several labels, 1 for yes, 0 for no, -1 for none, [queries,
-        labels].
+        """The decision on each label of a query with several labels, [queries, labels].
 
-        ParameterError if a query has one label.
+        A decision is 1 for yes, 0 for no, and -1 for none. ParameterError is raised if a query has
+        one label.
         """
         if self.label_set is None:
             raise ParameterError("a query has one label here, which is in `labels`")
@@ -183,8 +183,9 @@ class Labels(Result):
         return {**counted, **self.metadata, **names}
 
     def said(self) -> Said:
-        """Return the first rows of the table; if queries have several labels, the first
-        query's rows.
+        """Return the first rows of the table as a preview.
+
+        If queries have several labels, these are the rows of the first query.
         """
         shown = _PREVIEWED if self.label_set is None else self.label_set.count
         columns = self[:shown].columns()

@@ -44,8 +44,9 @@ _ROOT_ZOOMS = 12  # 64^12 is far above 2^53: the bracket ends at neighbouring do
 
 @dataclass(frozen=True)
 class Plateau:
-    """The shape of LS̃ at one (σ, m, λ): β rises up to q0 and then is λ/σ²; LS̃ is flat on [q1,
-    q0].
+    """The shape of LS̃, the published local sensitivity of GNMax's cost, at one (σ, m, λ).
+
+    β rises up to q0 and then is λ/σ²; LS̃ is flat on [q1, q0].
 
     Attributes:
         sigma: standard deviation σ of GNMax's noise, in votes.
@@ -359,8 +360,9 @@ class Runs:
 
     @classmethod
     def of(cls, histograms: Counts, *, sigma: float, moves: int) -> Runs:
-        """Return the runs of whole-vote histograms [rows, classes], with tails for up to
-        `moves` moves.
+        """Return whole-vote histograms [rows, classes], sorted, as runs of equal counts.
+
+        The log tails are enough for up to `moves` moves.
         """
         ordered = -np.sort(-histograms, axis=1)
         winner, rest = ordered[:, 0], ordered[:, 1:]
@@ -400,8 +402,7 @@ class Runs:
         )
 
     def apart(self, rows: Ints, moves: Ints) -> Floats:
-        """Return log q of n**: the winner gains `moves` votes, each taken from the current
-        runner-up.
+        """Return log q of n**: the winner takes `moves` votes, each from the current runner-up.
 
         This is the smallest q within that distance (Proposition 19.2), if moves ≤ Σ_{i≥2} n(i). The
         reduced classes end with equal counts, some of them one vote lower than the others.

@@ -178,8 +178,9 @@ class TallySum:
 
 
 def _keyed(cells: Ints) -> tuple[Ints, Callable[[Ints], Ints]]:
-    """Return a number for each cell, in the order of cells, and the inverse: numbers sort
-    faster.
+    """Return a number for each cell, in the order of cells, and a function from numbers to cells.
+
+    Numbers sort faster than cells.
     """
     low = cells.min(axis=0)
     sizes = cells.max(axis=0) - low + 1
@@ -212,8 +213,9 @@ class Price:
         return smooth_sensitivity(self.curve, ceiling=self.ceiling, beta=beta)
 
     def discounted(self, beta: float) -> Floats:
-        """Return e^{−βd} LS_d for each distance; SS_β is the maximum of these and of the
-        ceiling's.
+        """Return the discounted local sensitivity e^{−βd} LS_d at each distance, nats.
+
+        SS_β is the maximum of these and of the ceiling's discounted values.
         """
         return self.curve * np.exp(-beta * self.distances)
 
@@ -271,14 +273,16 @@ class CostTable(ABC):
 
     @abstractmethod
     def steps_of(self, rows: Ints, column_rdp: Floats) -> dict[str, Floats]:
-        """Return the cost of cells by step of the mechanism, given their columns' cost,
-        [cells] each.
+        """Return the RDP cost of cells by step of the mechanism, [cells] each.
+
+        `column_rdp` is the cost of the cells' columns, [cells].
         """
 
     @property
     def sampled(self) -> bool:
-        """Whether sensitivities come from some rows only, and so serve for a choice, not as
-        bounds.
+        """Whether sensitivities come from some rows only, so that they are no bounds.
+
+        Such sensitivities serve to choose settings.
         """
         return False
 
@@ -310,9 +314,7 @@ class CostTable(ABC):
         )
 
     def within(self, cells: Ints, distances: Ints) -> Floats:
-        """Return the largest cost of queries in these cells within each distance,
-        [distances, cells].
-        """
+        """Return the largest RDP cost within each distance of these cells, [distances, cells]."""
         return costs_within(
             self.rows,
             rows=self.lattice_rows,

@@ -114,10 +114,11 @@ def cell_moments(
 def _branch(
     first: Floats, second: Floats, *, sign: float, order: float, sigma: float, step: float
 ) -> tuple[Floats, Floats, Floats]:
-    """Return a bound on log e^A, and bounds on the derivative of e^A in v, per piece, [...,
-    pieces].
+    """Return bounds on log e^A and on the derivative of e^A in v by piece, [..., pieces].
 
-    sign·x is the margin by which the query is answered (sign 1) or not answered (sign −1).
+    The three results are an upper bound on log e^A, and a lower and an upper bound on the
+    derivative. sign·x is the margin by which the query is answered (sign 1) or not answered (sign
+    −1).
     """
     c = order - 1.0
     value = order * log_ndtr(sign * first) - c * log_ndtr(sign * second)
@@ -169,10 +170,10 @@ def worst_threshold_rdp(
 
 
 def chain_rdp(moments: PassMoments, argmax_rdp: Floats, *, cap: float) -> Floats:
-    """Return ρ from the four cases of the threshold test and the cost of the argmax, broadcast,
-    nats.
+    """Return ρ, the RDP cost of the threshold test and the argmax together, nats.
 
-    The result is non-decreasing in argmax_rdp.
+    ρ follows from the four cases of the test and the argmax's cost, which are broadcast. The result
+    is non-decreasing in argmax_rdp.
 
     Args:
         moments: moments of the test, at exact scores or as suprema over cells of scores.

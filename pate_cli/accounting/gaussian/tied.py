@@ -76,8 +76,9 @@ _SPREAD_SECONDS, _LAW_SECONDS, _PAIRS_LEFT = 1e-9, 8e-10, 9
 
 @dataclass(frozen=True, eq=False)
 class _Test:
-    """The test's part in the moment of a query, in one direction, for v = 0, …, τ and v' = v +
-    step.
+    """The part of the threshold test in the moment of a query, in one direction.
+
+    The scores of neighbours are v = 0, …, τ and v' = v + step.
 
     Attributes:
         excess: J − 1 of the coin alone for steps −1, 0, 1, [3, τ + 1].
@@ -106,8 +107,9 @@ class _Test:
         return cls(*found, *(_over_stretches(values) for values in found))
 
     def at(self, step: int, votes: Ints, moment: Floats) -> Floats:
-        """Return the query's excess moment at v = votes and v' = v + step, given the
-        argmax's moment.
+        """Return the query's excess moment at scores v = votes and v' = v + step.
+
+        `moment` is the argmax's excess moment.
         """
         return self.excess[1 + step, votes] + self.weight[1 + step, votes] * moment
 
@@ -245,8 +247,9 @@ class _Spread:
             self._table, self._spare = wider, table
 
     def expected(self, losses: int) -> Floats:
-        """Return E_C S_{l,g} at f's place moved by l − g, for g = 0, …, distances − 1,
-        [sides, g].
+        """Return the means E_C S_{l,g} for l losses and g = 0, …, distances − 1 gains, [sides, g].
+
+        S_{l,g} is read at f's place moved by l − g.
         """
         found = np.empty((self._size, self._distances))
         for start in range(0, self._distances, self._held):
@@ -350,8 +353,9 @@ class _Reach:
         return np.where(self.stands & (self.other_high >= 1), found, 0.0)
 
     def lone(self, test: _Test, moment: Floats) -> Floats:
-        """Return the largest excess moment if a vote is added to f or withdrawn; o is in
-        the rest.
+        """Return the largest excess moment of a query if a vote is added to f or withdrawn from it.
+
+        The class o is in the rest.
         """
         own, last = self.own, test.excess.shape[1] - 1
         here = np.clip(own, 0, last)
@@ -395,9 +399,7 @@ class _TiedQuery:
         return np.minimum(with_errors(moment, apart), self.enough)
 
     def untied(self, touched: Touched, others: BestOfOthers) -> Floats:
-        """Return the excess moments of cases if test and argmax are not tied, [cases,
-        distances].
-        """
+        """Return excess moments if test and argmax are not tied together, [cases, distances]."""
         found = np.empty((len(touched), self.distances))
         for at, some in touched.parts(max(1, _NUMBERS_AT_ONCE // (8 * self.distances))):
             moment = self.balls.expected(some, others)
@@ -426,8 +428,10 @@ class _TiedQuery:
         return found
 
     def by_larger(self, touched: Touched, others: BestOfOthers, share: float) -> Floats:
-        """Return a bound on the result of `pairs`, with the larger class for f, in half the
-        time.
+        """Return a bound on the largest excess moment of each pair, [cases, distances].
+
+        The larger class of a pair stands for f. The bound is at least the result of `pairs`, and
+        takes half the time.
         """
         found = np.zeros((len(touched), self.distances))
         for at, some in touched.parts(_cases_at_once(self.lattice)):
@@ -501,10 +505,9 @@ class _TiedQuery:
 
 
 def _add(found: Floats, losses: int, worst: Floats) -> None:
-    """Keep the largest excess moment by d = max(l, g), given results for l losses and 0, 1, …
-    gains.
+    """Raise `worst` to the largest excess moment at each distance d = max(l, g).
 
-    Both arrays are [cases, distances].
+    `found` has the results for l losses and 0, 1, … gains. Both arrays are [cases, distances].
     """
     worst[:, losses] = np.maximum(worst[:, losses], found[:, : losses + 1].max(axis=1))
     np.maximum(worst[:, losses + 1 :], found[:, losses + 1 :], out=worst[:, losses + 1 :])
@@ -522,11 +525,11 @@ def tied_rdp(
     argmax_cap: float,
     progress: Callable[[float], None] = lambda _share: None,
 ) -> Floats:
-    """Return the RDP cost of a Confident-GNMax query, threshold and answer, at the worst votes
-    within d.
+    """Return the RDP cost of a Confident-GNMax query at the worst votes within distance d.
 
-    For neighbours n and n' (a vote moved, added or withdrawn) the result at d = 0 bounds D_λ(M(n) ‖
-    M(n')), and the result of n' at d is at most the result of n at d + 1.
+    The cost covers threshold and answer together. For neighbours n and n' (a vote moved, added or
+    withdrawn) the result at d = 0 bounds D_λ(M(n) ‖ M(n')), and the result of n' at d is at most
+    the result of n at d + 1.
 
     Args:
         counts: integer histograms [rows, classes], classes ≥ 3 in any order, of at most τ votes.

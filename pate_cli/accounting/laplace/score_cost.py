@@ -329,8 +329,9 @@ def _coin(gap: Floats) -> tuple[Floats, Floats]:
 
 
 def _certified_peak(*, shift: float, orders: Floats, seen: Floats) -> Floats:
-    """Return an upper bound on sup W, given a value of W, [orders]; `shift` if float64
-    overflows.
+    """Return a certified upper bound on sup W, [orders].
+
+    `seen` is a value of W. The bound is `shift` if float64 overflows.
     """
     result = np.full(orders.shape, shift)
     able = np.flatnonzero(orders * shift <= _MOST_EXPONENT)

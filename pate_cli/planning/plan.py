@@ -307,7 +307,7 @@ class Plan(Result):
             "teachers": len(known.weights) or known.teachers,
             "votes": known.teachers,
             "target_epsilon": known.epsilon,
-            "record_epsilon": self.record_epsilon,
+            **({} if self.record_epsilon is None else {"record_epsilon": self.record_epsilon}),
             "delta": known.delta,
             "answers": round(self.answers, 1),
             "meets_goal": self.meets_goal,

@@ -216,7 +216,7 @@ def of_plan(result: dict[str, Any]) -> Said:
         f"{result['delta']:g}: about {math.floor(result['answers'])} answers of {rows}",
         "bold",
     )
-    if result["record_epsilon"] is not None:
+    if "record_epsilon" in result:
         told = f"{result['record_epsilon']:.4f} for one training record, whose teacher was trained"
         yield Line(f"That is epsilon {told} with differential privacy")
     yield _grid(

@@ -32,6 +32,7 @@ from pate_cli.core.arrays import (
     SparseCounts,
     dense,
     each_once,
+    row_max,
 )
 from pate_cli.core.checks import MOST_CLASSES, MOST_VOTED, check_ensemble
 from pate_cli.core.errors import ParameterError, UsageError
@@ -613,4 +614,4 @@ def noisy_argmax(
 def plurality(counts: Histograms) -> Ints:
     """Return max_j n_j per query."""
     votes = counts.counts if isinstance(counts, SparseCounts) else counts
-    return votes.max(axis=1).astype(np.int64, copy=False)
+    return row_max(votes).astype(np.int64, copy=False)

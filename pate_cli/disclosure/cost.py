@@ -37,6 +37,7 @@ from pate_cli.accounting.conversion import (
     round_up,
     significant_up,
 )
+from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.accounting.laplace.score_cost import randomised_response_rdp
 from pate_cli.core.arrays import Floats
 from pate_cli.core.errors import LedgerError, ParameterError
@@ -58,17 +59,38 @@ _DIGITS: Final = 12
 
 @dataclass(frozen=True)
 class Rows:
-    """k1 queries of a mechanism, of which at most k2 are answered."""
+    """k1 queries of a mechanism, of which at most k2 are answered.
+
+    If every teacher votes on few of them, `few` says on how many.
+    """
 
     mechanism: ScoredMechanism
     queries: int
     max_answers: int
+    few: FewVotes | None = None
 
     def rdp(self, orders: Floats) -> Floats:
         """Return the RDP cost for all votes, [orders], nats."""
-        return self.mechanism.worst_rdp(
-            queries=self.queries, answers=self.max_answers, orders=orders
-        )
+        shape = {"queries": self.queries, "answers": self.max_answers}
+        return self.mechanism.worst_rdp(**shape, orders=orders, few=self.few)
+
+    @property
+    def touched(self) -> tuple[int, int]:
+        """The most queries that one record changes, and their answers."""
+        shape = (self.queries, self.max_answers)
+        return shape if self.few is None else self.few.most(*shape)
+
+    @property
+    def mu_squared(self) -> float:
+        """μ² of Gaussian DP (THEORY.md, 9.3 and 26.2)."""
+
+        def squared(queries: int, answers: int) -> float:
+            return self.mechanism.gaussian_mu(queries=queries, answers=answers) ** 2
+
+        if self.few is None:
+            return squared(self.queries, self.max_answers)
+        test, both = squared(1, 0), squared(1, 1)
+        return self.few.mu_squared(self.queries, self.max_answers, test=test, answer=both - test)
 
 
 @dataclass(frozen=True)
@@ -151,7 +173,7 @@ class Cost:
     @classmethod
     def of_labels(cls, settings: Settings) -> Cost:
         """Return the cost of labels without a test or a draw; for a session, of all its answers."""
-        cost = cls.of_rows(settings.aggregator, *settings.charged, settings.delta)
+        cost = cls.of_rows(settings.aggregator, *settings.charged, settings.delta, settings.few)
         rule = settings.rule
         if rule is None or rule.beyond is None:
             return cost
@@ -162,7 +184,14 @@ class Cost:
         return cls(pairs=(Pair(own.epsilon, own.delta, own.method, own.order),))
 
     @classmethod
-    def of_rows(cls, mechanism: Mechanism, queries: int, answers: int, delta: float) -> Cost:
+    def of_rows(
+        cls,
+        mechanism: Mechanism,
+        queries: int,
+        answers: int,
+        delta: float,
+        few: FewVotes | None = None,
+    ) -> Cost:
         """Return the cost at δ of this many queries, of which at most `answers` are answered.
 
         Raises:
@@ -170,10 +199,11 @@ class Cost:
             LedgerError: the mechanism has no cost of its own.
         """
         if isinstance(mechanism, ScoredMechanism):
-            return cls(delta, (Rows(mechanism, queries, answers),))
+            return cls(delta, (Rows(mechanism, queries, answers, few),))
         if not isinstance(mechanism, ComposedMechanism):
             raise LedgerError(f"{mechanism.name} has no cost")
-        found = mechanism.privacy(queries, delta)
+        touched = queries if few is None else few.most(queries, answers)[0]
+        found = mechanism.privacy(touched, delta)
         return cls(pairs=(Pair(round_up(found.epsilon), found.delta, found.method),))
 
     def __add__(self, other: Cost) -> Cost:
@@ -234,11 +264,7 @@ class Cost:
     @property
     def mu(self) -> float:
         """μ of Gaussian DP of the rows; in a composition the squares add up."""
-        each = [
-            rows.mechanism.gaussian_mu(queries=rows.queries, answers=rows.max_answers)
-            for rows in self.rows
-        ]
-        return float(np.sqrt(sum(mu**2 for mu in each)))
+        return float(np.sqrt(sum(rows.mu_squared for rows in self.rows)))
 
     def _pure_epsilon(self) -> float | None:
         """Return ε of answers that are all pure-DP, None if some are not.
@@ -249,7 +275,7 @@ class Cost:
         for rows in self.rows:
             if rows.mechanism.pure_epsilon is None:
                 return None
-            answers.append((rows.max_answers, rows.mechanism.pure_epsilon))
+            answers.append((rows.touched[1], rows.mechanism.pure_epsilon))
         count, largest = sum(number for number, _ in answers), max(loss for _, loss in answers)
         together = optimal_composition(count, epsilon=largest, delta=0.0, total_delta=self.delta)
         return min(together.epsilon, sum(number * loss for number, loss in answers))
@@ -280,7 +306,8 @@ class Cost:
 
         def at(epsilon: float) -> float:
             mine = sum(
-                rows.mechanism.smallest_delta(rows.queries, epsilon=epsilon) for rows in self.rows
+                rows.mechanism.smallest_delta(rows.touched[0], epsilon=epsilon)
+                for rows in self.rows
             )
             return mine + math.fsum(part.least_delta for part in self.stated)
 
@@ -395,7 +422,7 @@ class _Curve:
 
         place = guess(
             sum(
-                rows.mechanism.usual_slope(queries=rows.queries, answers=rows.max_answers)
+                rows.mechanism.usual_slope(queries=rows.touched[0], answers=rows.touched[1])
                 for rows in self._rows
             )
         )

@@ -32,6 +32,7 @@ from pate_cli.disclosure.guarantee import (
     premise_of,
     sentence,
     teachers_reached,
+    votings,
 )
 from pate_cli.disclosure.report import Report
 from pate_cli.disclosure.settings import Settings
@@ -254,12 +255,16 @@ def _premises(report: Report) -> Iterator[str]:
     most, rounds, spent = teachers_reached(report), report.rounds, report.spent
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     training = report.training
+    voting = votings(rounds)
+    few = {"claimed": any(each.claimed for each in voting)}
+    few |= {"assigned": any(each.assigned for each in voting), "alone": bool(voting)}
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
         ("groups" if report.groups else "teachers", True),
         ("training", training is not None),
         ("randomness", training is not None),
         ("own-data", True),
+        *((f"few-{part}", there) for part, there in few.items()),
         ("queries", True),
         ("settings", True),
         ("total", spent is not None and spent.count > 1),

@@ -18,6 +18,7 @@ from pate_cli.disclosure.figures import nats, pair, shown, verdict
 from pate_cli.disclosure.report import Report, ReportFacts, Statement
 from pate_cli.disclosure.settings import Settings
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
+from pate_cli.votes.facts import Voting
 
 TOTAL: Final = "total"
 """The kind of a headline ε that covers all runs of a record."""
@@ -67,7 +68,21 @@ def adjacency(rounds: Sequence[Settings], *, external: bool = False) -> str:
     }
     further = (("session", any(each.rule for each in rounds)), ("external", external))
     names = ["neighbours", *(f"neighbours-{name}" for name, there in further if there)]
-    return " ".join(sentence(name, **told) for name in names)
+    few = (sentence(f"neighbours-{_choice(each)}", **vars(each)) for each in votings(rounds))
+    return " ".join([*(sentence(name, **told) for name in names), *few])
+
+
+def votings(rounds: Sequence[Settings]) -> tuple[Voting, ...]:
+    """Return how many queries each teacher votes on, as rounds state it, each of these once."""
+    return tuple(dict.fromkeys(done.voting for done in rounds if done.voting is not None))
+
+
+def _show(voting: Voting) -> str:
+    return "claimed" if voting.claimed else "kept"
+
+
+def _choice(voting: Voting) -> str:
+    return "assigned" if voting.assigned else "chosen"
 
 
 def teachers_reached(facts: ReportFacts) -> int:
@@ -174,6 +189,7 @@ def _summary(report: Report) -> str:
         found.append(sentence("together", count=spent.count, said=said, chosen=sentence("chosen")))
     if any(done.prior for done in report.rounds):
         found.append(sentence("presupposed"))
+    found += (sentence(f"few-{_show(each)}", **vars(each)) for each in votings(report.rounds))
     return " ".join(found)
 
 
@@ -186,6 +202,7 @@ def _statements(report: Report) -> Iterator[Statement]:
         "released-epsilon": report.plan is not None,
         "by-group": bool(report.groups) and not tested,
         "by-record": report.record_epsilon is not None,
+        "few-votes": bool(votings(report.rounds)),
         "external": bool(report.external),
         TOTAL: spent is not None and (spent.count > 1 or report.total),
     }
@@ -261,7 +278,7 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
         least, *_, most = sorted(report.groups, key=lambda own: own.epsilon)
         ends = (f"{nats(own.epsilon)} for {own.group}" for own in (least, most))
         yield "by group", f"from {' to '.join(ends)}"
-    yield from guesses_of(report.rounds)
+    yield from premises_of(report.rounds)
     if not report.claimed:
         yield "privacy", report.summary
         return
@@ -273,8 +290,10 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
     yield "privacy", verdict(*against_a_guess(report))
 
 
-def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
-    """Yield the premises about priors, if there are any, for a summary."""
+def premises_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
+    """Yield the premises about priors and few votes, if there are any, for a summary."""
+    for each in votings(rounds):
+        yield "votes", sentence(f"votes-{_show(each)}", **vars(each))
     priors = [done.prior for done in rounds if done.prior is not None]
     weights = {prior.weight for prior in priors}
     if priors:

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, Final, Self
 
 from pate_cli.accounting.amplification import record_epsilon, release_epsilon
 from pate_cli.accounting.conversion import order_cost, round_up
+from pate_cli.accounting.few_votes import FewVotes
 from pate_cli.accounting.sensitivity import gnss_rdp, largest_order, shift_quantile
 from pate_cli.accounting.stopping import Beyond
 from pate_cli.core.arrays import LabelSet
@@ -35,7 +36,7 @@ from pate_cli.disclosure.target import TargetPlan
 from pate_cli.files.document import SPARING, encoded
 from pate_cli.mechanisms import mechanism_from_parameters
 from pate_cli.mechanisms.base import ComposedMechanism, Mechanism
-from pate_cli.votes.facts import Group, PriorFacts
+from pate_cli.votes.facts import Group, PriorFacts, Voting
 
 # δ' = δ/10 is the probability that the released bound is too low. κ grows so slowly with 1/δ' that
 # the exact share hardly matters (between δ/2 and δ/100 it moves ε by about 2%).
@@ -248,6 +249,7 @@ class Settings:
         prior: the public prior that votes, too; None if it has no votes.
         rule: for a session, when asking stops.
         training: how private the training of each teacher was; None if nobody states it.
+        voting: how many queries each teacher votes on; None if nobody states it.
 
     Raises:
         LedgerError: no mechanism has these parameters.
@@ -268,6 +270,7 @@ class Settings:
     prior: PriorFacts | None = field(default=None, metadata=SPARING)
     rule: StopRule | None = field(default=None, metadata=SPARING)
     training: Training | None = field(default=None, metadata=SPARING)
+    voting: Voting | None = field(default=None, metadata=SPARING)
 
     def __post_init__(self) -> None:
         check_delta(self.delta)
@@ -299,6 +302,8 @@ class Settings:
         alone = mechanism.votes_together or mechanism.teachers_per_record == 1
         if self.training is not None and not alone:
             yield "`teacher_epsilon` goes with records that reach one teacher each, and no more"
+        if self.voting is not None:
+            yield from self._few_faults(mechanism)
         if mechanism.votes_together and any(one.teachers_per_record > 1 for one in self.groups):
             yield "a record moves votes of several teachers, it was charged for those of one"
         if self.groups:
@@ -313,6 +318,20 @@ class Settings:
             votes = sum(group.total_weight for group in self.groups)
             if votes != mechanism.teachers:
                 yield f"the groups have {votes} votes, {mechanism.teachers} were charged"
+
+    def _few_faults(self, mechanism: Mechanism) -> Iterator[str]:
+        """Yield what has no proof beside teachers who vote on few queries."""
+        for beside, there in {
+            mechanism.name.value: not mechanism.takes_few_votes,
+            "`groups` or `teachers_per_record`": mechanism.teachers_per_record > 1,
+            "`teacher_epsilon`": self.training is not None,
+            "`analysis` paper": self.analysis == "paper",
+            "a ledger or a sanitized epsilon": self.sanitizer is not None,
+            "a target below its worst case": self.tested is not None,
+            "a session": self.rule is not None,
+        }.items():
+            if there:
+                yield f"`votes_per_teacher` does not go with {beside}"
 
     @classmethod
     def of(cls, settings: Settings, **beside: Any) -> Self:
@@ -331,6 +350,14 @@ class Settings:
         """Queries and answers that are charged; for a session, those it may give in any case."""
         rule = self.rule
         return (self.queries, self.max_answers) if rule is None else (rule.asks, rule.asks)
+
+    @property
+    def few(self) -> FewVotes | None:
+        """How many rows one teacher votes on, one for each label of a query; None if any number."""
+        if self.voting is None:
+            return None
+        labels = 1 if self.label_set is None else self.label_set.count
+        return FewVotes(labels * self.voting.votes_per_teacher, self.voting.assigned)
 
     @property
     def published(self) -> Settings:

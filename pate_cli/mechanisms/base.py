@@ -21,6 +21,7 @@ import numpy as np
 
 from pate_cli.accounting.composition import Composition, Step
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally, priced_to
+from pate_cli.accounting.few_votes import FewVotes, QueryCosts
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.core.arrays import (
@@ -117,6 +118,8 @@ class Mechanism(ABC):
     """Whether every query is answered, up to the public cap."""
     takes_prior: ClassVar[bool] = False
     """Whether a public prior may vote, too."""
+    takes_few_votes: ClassVar[bool] = True
+    """Whether its cost is known if each teacher votes on few queries."""
 
     teachers: int
     classes: int
@@ -405,8 +408,24 @@ class ScoredMechanism(Mechanism):
         """Return the cost of single columns of such a grid, ascending, [orders, columns], nats."""
 
     @abstractmethod
-    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """Return the cost of k1 queries with at most k2 answers, for all votes, [orders], nats."""
+    def query_costs(self, orders: Floats, *, lone: bool = False) -> QueryCosts:
+        """Return the costs of one query for all votes.
+
+        With `lone` a neighbour only adds or removes a vote; without, it may also move one.
+        """
+
+    def worst_rdp(
+        self, *, queries: int, answers: int, orders: Floats, few: FewVotes | None = None
+    ) -> Floats:
+        """Return the cost of k1 queries with at most k2 answers, for all votes, [orders], nats.
+
+        If every teacher votes on few of them, `few` says on how many.
+        """
+        moved = self.query_costs(orders)
+        if few is not None:
+            lone = moved if few.assigned else self.query_costs(orders, lone=True)
+            return few.rdp(queries, answers, moved=moved, lone=lone)
+        return np.minimum(queries * moved.whole, queries * moved.test + answers * moved.answer)
 
     @abstractmethod
     def gaussian_mu(self, *, queries: int, answers: int) -> float:
@@ -569,10 +588,15 @@ class OneScoreMechanism(ScoredMechanism):
         columns = grid.cells(score[:, 0])
         return np.stack([np.zeros_like(columns), columns], axis=1)
 
-    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """Return k2 times the worst answer, because every query is answered until the cap."""
-        del queries
-        return answers * self.worst_answer(orders)
+    @abstractmethod
+    def lone_answers(self, orders: Floats) -> Floats:
+        """Compute the cost of one answer if a vote appears or goes missing, [orders], nats."""
+
+    def query_costs(self, orders: Floats, *, lone: bool = False) -> QueryCosts:
+        """Return the cost of an answer; there is no test."""
+        kind, cost = ("lone", self.lone_answers) if lone else ("answer", self.worst_answers)
+        answer = kept(kind, self, orders, cost)
+        return QueryCosts(np.zeros(orders.shape), answer, answer)
 
 
 def kept(what: str, of: Mechanism, orders: Floats, cost: Callable[[Floats], Floats]) -> Floats:

@@ -12,6 +12,7 @@ from scipy.special import ndtr
 
 from pate_cli.accounting.composition import Gaussian
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
+from pate_cli.accounting.few_votes import QueryCosts
 from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
 from pate_cli.accounting.gaussian.two_classes import two_class_states_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, RivalColumns, ScoreGrid
@@ -410,8 +411,8 @@ class ConfidentGNMax(ScoredMechanism):
 
         return tied_seconds(**self.argmax.states_shape(rows, order, furthest))
 
-    def worst_rdp(self, *, queries: int, answers: int, orders: Floats) -> Floats:
-        """Return the smaller of k1·w12(λ) and k1·w1(λ) + k2·w2(λ)."""
+    def query_costs(self, orders: Floats, *, lone: bool = False) -> QueryCosts:
+        """Return w1(λ), w2(λ) and w12(λ)."""
         selecting = worst_threshold_rdp(
             teachers=self.most_votes,
             threshold=self.threshold,
@@ -420,10 +421,10 @@ class ConfidentGNMax(ScoredMechanism):
             real=self.real_scores,
             moved=self.teachers_per_record,
         )
-        answering = self.argmax.worst_rdp(queries=queries, answers=answers, orders=orders)
-        return np.minimum(queries * self._worst_query(orders), queries * selecting + answering)
+        answering = self.argmax.query_costs(orders, lone=lone).answer
+        return QueryCosts(selecting, answering, self._worst_query(orders, lone=lone))
 
-    def _worst_query(self, orders: Floats) -> Floats:
+    def _worst_query(self, orders: Floats, *, lone: bool) -> Floats:
         """Return w12(λ), the cost of one whole query for all votes, [orders], nats.
 
         w1 + w2 would be the cost of a query that is a tie and passes the test. But the plurality v
@@ -431,15 +432,17 @@ class ConfidentGNMax(ScoredMechanism):
         supremum is over v alone, of ρ with F at the highest score that v allows. Each of two
         neighbours has its own v, and ρ bounds both directions from either of them. If v is no count
         (interactive), some count is at least v.
-        at least v.
         """
-        return kept("query", self, orders, self._worst_queries)
 
-    def _worst_queries(self, orders: Floats) -> Floats:
-        cells = zip(orders.tolist(), self._worst_cells(orders), strict=True)
-        return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
+        def worst(orders: Floats) -> Floats:
+            cells = zip(orders.tolist(), self._worst_cells(orders, lone=lone), strict=True)
+            return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
 
-    def _worst_cells(self, orders: Floats) -> Iterator[tuple[PassMoments, Floats]]:
+        return kept("lone query" if lone else "query", self, orders, worst)
+
+    def _worst_cells(
+        self, orders: Floats, *, lone: bool = False
+    ) -> Iterator[tuple[PassMoments, Floats]]:
         """Yield the moments of the test by row of v, and the argmax's largest cost in each row.
 
         There is one such pair for each order.
@@ -450,7 +453,8 @@ class ConfidentGNMax(ScoredMechanism):
         first = np.arange(low.size) // size * size
         counts = np.clip(np.ceil(low - _ROUND_OFF), 0, self.most_votes).astype(np.int64)
         used, inverse = np.unique(self._highest_scores[counts[first]], return_inverse=True)
-        costs = np.maximum.accumulate(self.argmax.bounds(used, orders), axis=1)
+        bounds = self.argmax.lone_bounds if lone else self.argmax.bounds
+        costs = np.maximum.accumulate(bounds(used, orders), axis=1)
         for order, cost in zip(orders.tolist(), costs, strict=True):
             yield self._test.moments(low, order), cost[inverse]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -225,6 +226,25 @@ class GNMax(OneScoreMechanism):
             orders=orders,
             teachers_per_record=1 if together else self.teachers_per_record,
         )
+
+    @property
+    def _lone_sigma(self) -> float:
+        """The noise at which moving a vote between two classes costs as much as a lone vote.
+
+        A lone vote moves one count by 1, and the gap of two classes by half of what a move does.
+        """
+        return self.sigma2 * (2.0 if self.classes == 2 else math.sqrt(2.0))
+
+    def lone_answers(self, orders: Floats) -> Floats:
+        """Return the peak of two classes: the class with the vote wins, or the others do."""
+        return worst_argmax_rdp(sigma=self._lone_sigma, classes=2, orders=orders)
+
+    def lone_bounds(self, scores: Floats, orders: Floats) -> Floats:
+        """Return F for a vote that appears or goes missing, [orders, scores], nats."""
+        worst, sigma = self.query_costs(orders, lone=True).answer, self._lone_sigma
+        if self.classes == 2:
+            return two_class_rdp(scores, sigma=sigma, orders=orders, peaks=worst)
+        return np.minimum(two_tail_rdp(scores, sigma=sigma, orders=orders), worst[:, None])
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Gaussian, ...]:
         """Return k2 histograms of L2 sensitivity k√2."""

@@ -58,6 +58,7 @@ class InteractiveGNMax(ConfidentGNMax):
     """
 
     name: ClassVar[MechanismName] = MechanismName.INTERACTIVE
+    takes_few_votes: ClassVar[bool] = False
     required: ClassVar[tuple[str, ...]] = ("predictions",)
     real_scores: ClassVar[bool] = True
     most_classes: ClassVar[int] = DENSE_CLASSES

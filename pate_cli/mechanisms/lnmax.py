@@ -17,7 +17,11 @@ from pate_cli.accounting.laplace.noisy_max import (
     laplace_score_range,
     laplace_scores,
 )
-from pate_cli.accounting.laplace.score_cost import laplace_max_rdp, laplace_two_class_rdp
+from pate_cli.accounting.laplace.score_cost import (
+    laplace_max_rdp,
+    laplace_two_class_rdp,
+    randomised_response_rdp,
+)
 from pate_cli.accounting.laplace.worst_vote import worst_laplace_max_rdp
 from pate_cli.accounting.score_grid import ScoreGrid
 from pate_cli.core.arrays import DENSE_CLASSES, Floats, Histograms, LabelArray, dense
@@ -123,6 +127,10 @@ class LNMax(OneScoreMechanism):
             orders=orders,
             teachers_per_record=1 if together else self.teachers_per_record,
         )
+
+    def lone_answers(self, orders: Floats) -> Floats:
+        """Return the cost of randomised response at k/b: a lone vote shifts one count by 1."""
+        return randomised_response_rdp(epsilon=1.0 / self._scale, orders=orders)
 
     def textbook(self, *, queries: int, answers: int) -> tuple[Bounded, ...]:
         """Return k2 answers, each ε0-DP."""

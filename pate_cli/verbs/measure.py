@@ -69,6 +69,7 @@ def compared(asked: Mapping[str, Any]) -> Compared:
 def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
     """Return how far one record could move a cost; see `signatures.smooth_sensitivity`. SECRET."""
     with requested(asked) as request:
+        request.refuse_few("`smooth_sensitivity`")
         scored = request.scored
         plan = choose_plan(
             ReleaseKind.UPPER,
@@ -86,6 +87,7 @@ def sensitivity(asked: Mapping[str, Any]) -> Sensitivity:
 
 def _measured(request: Request, asked: Mapping[str, Any], **told: Any) -> VoteCost:
     """Return what the rows that are asked would cost, by the analysis and at the orders asked."""
+    request.refuse_few("`cost`")
     paper, orders = published(asked["analysis"]), asked["orders"]
     if not isinstance(orders, str):
         tried = check_orders(orders)

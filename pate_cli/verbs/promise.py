@@ -76,7 +76,9 @@ def promised(
         UsageError: keywords that contradict each other or the votes.
         UnreachableError: a target out of reach.
     """
-    target = _target(asked, record)
+    target = _target(asked, record, few=request.file.facts.voting is not None)
+    if target is not None:
+        request.refuse_few("`target_epsilon`; give `max_queries`")
     if target is not None and request.composed is None:
         request = request.by_rule(target, rows_given=asked["max_queries"] is not None)
     mechanism, queries = request.mechanism, request.queries
@@ -117,8 +119,10 @@ def account_of(request: Request, settings: Settings) -> LedgerAccount | None:
     return (LedgerAccount if paper is None else paper.account)(request.scored, plan)
 
 
-def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
+def _target(asked: Mapping[str, Any], record: RecordPlace, *, few: bool) -> TargetPlan | None:
     """Return the target: as stated, or all that is left of a budget where that alone is stated.
+
+    If teachers vote on few queries, a budget says nothing of a target.
 
     None without a target, and where nothing is left: the budget then refuses the run.
     """
@@ -126,7 +130,7 @@ def _target(asked: Mapping[str, Any], record: RecordPlace) -> TargetPlan | None:
     if epsilon is None and budget is not None and record.file is not None:
         plain = isinstance(choice, MechanismChoice) and choice.name in RULED and not choice.given
         tight = Analysis(asked["analysis"]) is Analysis.TIGHT
-        if plain and tight and not any(asked.get(name) for name in _SAYS_MORE):
+        if plain and tight and not few and not any(asked.get(name) for name in _SAYS_MORE):
             left = Decimal(repr(budget.left(budget.spent(record.record.runs)[-1])[0]))
             epsilon = float(left.quantize(Decimal("1e-4"), ROUND_FLOOR)) or None
     return stated_target({**asked, "target_epsilon": epsilon})

@@ -88,6 +88,11 @@ class Request:
             )
         return self.mechanism
 
+    def refuse_few(self, what: str) -> None:
+        """UsageError for teachers who vote on few queries, which `what` does not go with."""
+        if self.file.facts.voting is not None:
+            raise UsageError(f"`votes_per_teacher` does not go with {what}")
+
     def under(self, choice: MechanismChoice) -> Request:
         """Return these votes put to another mechanism, without the prior if it takes none."""
         file = self.file if choice.takes_prior else self.file.without_prior
@@ -143,7 +148,8 @@ class Request:
 
 def reading(asked: Mapping[str, Any]) -> dict[str, Any]:
     """Return what is said of how votes are read; None and False say nothing."""
-    told = {name: value for name, value in asked.items() if name == "groups" or of_votes(name)}
+    whose = ("groups", "votes_per_teacher", "assigned")
+    told = {name: value for name, value in asked.items() if name in whose or of_votes(name)}
     return {name: value for name, value in told.items() if value is not None and value is not False}
 
 

@@ -1,0 +1,104 @@
+"""What it costs to replace one voter who votes on few of many queries.
+
+Each voter has at most one vote on a query and at most K in all. Replace one voter, and let nobody
+else's votes change. A query on which neither the old nor the new voter has a vote has the same law
+for both vote files, so it costs nothing. On any other query a vote *moves* if both have one, and is
+*lone* if one of them has: it appears or goes missing (THEORY.md, section 26).
+
+If it is public who may vote on what (`assigned`), at most K queries are touched, and each of them
+counts as moved. If voters choose for themselves, j queries are moved and l are lone with 2j + l ≤
+2K. With the costs of one query of either kind, whole or by its steps, queries that may be chosen
+after seeing earlier answers cost at most
+
+  max over j and l of j·w + l·w_lone,   and of (j + l)·w1 + a·w2 + b·w2_lone,
+
+where a answers on moved and b on lone queries keep to the public cap, a + b ≤ A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pate_cli.core.arrays import Floats, Ints
+from pate_cli.core.checks import check_whole
+
+
+@dataclass(frozen=True)
+class QueryCosts:
+    """RDP costs of one query, whatever the votes, [orders], nats.
+
+    Attributes:
+        test: of the step that decides whether to answer; 0 if there is none.
+        answer: of an answer beside the test.
+        whole: of the query as a whole, which may be less than the sum.
+    """
+
+    test: Floats
+    answer: Floats
+    whole: Floats
+
+
+@dataclass(frozen=True)
+class FewVotes:
+    """A promise that no voter votes on more than a few queries.
+
+    Attributes:
+        votes: K ≥ 1, the most votes of one voter.
+        assigned: whether it is public who may vote on what.
+    """
+
+    votes: int
+    assigned: bool = False
+
+    def __post_init__(self) -> None:
+        check_whole("votes", self.votes)
+
+    def most(self, queries: int, answers: int) -> tuple[int, int]:
+        """Return the most queries that one voter touches, and their answers, lone ones as half."""
+        touched = self.votes if self.assigned else 2 * self.votes
+        return min(touched, queries), min(self.votes, answers)
+
+    def cases(self, queries: int, answers: int) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return moved and lone queries, and their answers, of every worst way to use the votes."""
+        most = min(self.votes, queries)
+        moved = np.arange(most if self.assigned else 0, most + 1)
+        lone = np.minimum(2 * (most - moved), queries - moved)
+        answered = np.minimum(moved, answers)
+        return moved, lone, answered, np.minimum(lone, answers - answered)
+
+    def rdp(self, queries: int, answers: int, *, moved: QueryCosts, lone: QueryCosts) -> Floats:
+        """Return the cost of all queries, with at most so many answers, [orders], nats."""
+        one, other, a, b = (each[:, None] for each in self.cases(queries, answers))
+        whole = one * moved.whole + other * lone.whole
+        steps = one * moved.test + other * lone.test + a * moved.answer + b * lone.answer
+        return np.minimum(whole.max(axis=0), steps.max(axis=0))
+
+    def mu_squared(self, queries: int, answers: int, *, test: float, answer: float) -> float:
+        """Return μ² of Gaussian DP, from those of a test and of an answer to a moved vote.
+
+        A lone vote changes one count in the place of two, which is half of the squared shift.
+        """
+        moved, lone, a, b = self.cases(queries, answers)
+        return float(np.max((moved + lone) * test + (a + b / 2.0) * answer))
+
+
+def largest_sum(costs: Floats, weights: Ints, most: int) -> tuple[Floats, Ints]:
+    """Return the `most` largest costs at each distance, and how often each of them occurs.
+
+    The sum of their products is the largest cost of so many queries. Several calls agree with one:
+    give the results of earlier calls beside further queries.
+
+    Args:
+        costs: costs of queries at each distance, [distances, states], nats.
+        weights: how many queries have each cost, [distances, states].
+        most: K ≥ 1.
+
+    Returns:
+        Costs in descending order, and their numbers, which add up to K at most, [distances, ≤ K].
+    """
+    order = np.argsort(-costs, axis=1, kind="stable")[:, :most]
+    reached = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+    number = np.diff(np.minimum(reached, most), axis=1, prepend=0)
+    return np.take_along_axis(costs, order, axis=1), number

@@ -26,7 +26,7 @@ from pate_cli.core.checks import check_whole
 
 
 @dataclass(frozen=True)
-class QueryCosts:
+class StepCosts:
     """RDP costs of one query, whatever the votes, [orders], nats.
 
     Attributes:
@@ -68,7 +68,7 @@ class FewVotes:
         answered = np.minimum(moved, answers)
         return moved, lone, answered, np.minimum(lone, answers - answered)
 
-    def rdp(self, queries: int, answers: int, *, moved: QueryCosts, lone: QueryCosts) -> Floats:
+    def rdp(self, queries: int, answers: int, *, moved: StepCosts, lone: StepCosts) -> Floats:
         """Return the cost of all queries, with at most so many answers, [orders], nats."""
         one, other, a, b = (each[:, None] for each in self.cases(queries, answers))
         whole = one * moved.whole + other * lone.whole

@@ -256,15 +256,15 @@ def _premises(report: Report) -> Iterator[str]:
     classes = ", the classes" if any("classes" in done.mechanism for done in rounds) else ""
     training = report.training
     voting = votings(rounds)
-    few = {"claimed": any(each.claimed for each in voting)}
-    few |= {"assigned": any(each.assigned for each in voting), "alone": bool(voting)}
     student = any(done.mechanism["name"] == MechanismName.INTERACTIVE for done in rounds)
     for name, there in (
         ("groups" if report.groups else "teachers", True),
         ("training", training is not None),
         ("randomness", training is not None),
         ("own-data", True),
-        *((f"few-{part}", there) for part, there in few.items()),
+        ("few-claimed", any(each.claimed for each in voting)),
+        ("few-assigned", any(each.assigned for each in voting)),
+        ("few-alone", bool(voting)),
         ("queries", True),
         ("settings", True),
         ("total", spent is not None and spent.count > 1),

@@ -21,7 +21,7 @@ from pate_cli.core.said import Pairs, Said
 from pate_cli.core.words import PublicFact
 from pate_cli.disclosure.cost import Cost
 from pate_cli.disclosure.figures import nats, pair, shown, verdict
-from pate_cli.disclosure.guarantee import TOTAL, premises_of, sentence, worded
+from pate_cli.disclosure.guarantee import TOTAL, guesses_of, sentence, votes_of, worded
 from pate_cli.disclosure.ledger import Round, check_alike
 from pate_cli.disclosure.report import (
     SCHEMA_VERSION,
@@ -312,7 +312,8 @@ class Quote(Result):
         )
         if self.record_epsilon is not None:
             yield "one record", sentence("one-record", epsilon=nats(self.record_epsilon))
-        yield from premises_of([self.settings])
+        yield from guesses_of([self.settings])
+        yield from votes_of([self.settings])
         tested = self.settings.tested
         if tested is not None:
             told = f"a failed test gives no labels and costs {shown(tested.refusal_epsilon)}"

@@ -278,7 +278,8 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
         least, *_, most = sorted(report.groups, key=lambda own: own.epsilon)
         ends = (f"{nats(own.epsilon)} for {own.group}" for own in (least, most))
         yield "by group", f"from {' to '.join(ends)}"
-    yield from premises_of(report.rounds)
+    yield from guesses_of(report.rounds)
+    yield from votes_of(report.rounds)
     if not report.claimed:
         yield "privacy", report.summary
         return
@@ -290,10 +291,14 @@ def _released(report: Report, rows: int | None) -> Iterator[tuple[str, str]]:
     yield "privacy", verdict(*against_a_guess(report))
 
 
-def premises_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
-    """Yield the premises about priors and few votes, if there are any, for a summary."""
+def votes_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
+    """Yield how many votes of each teacher count, if these are few, for a summary."""
     for each in votings(rounds):
         yield "votes", sentence(f"votes-{_show(each)}", **vars(each))
+
+
+def guesses_of(rounds: Sequence[Settings]) -> Iterator[tuple[str, str]]:
+    """Yield the premises about priors, if there are any, for a summary."""
     priors = [done.prior for done in rounds if done.prior is not None]
     weights = {prior.weight for prior in priors}
     if priors:

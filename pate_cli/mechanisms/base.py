@@ -21,7 +21,7 @@ import numpy as np
 
 from pate_cli.accounting.composition import Composition, Step
 from pate_cli.accounting.cost_table import CostTable, ScoreTable, Tally, priced_to
-from pate_cli.accounting.few_votes import FewVotes, QueryCosts
+from pate_cli.accounting.few_votes import FewVotes, StepCosts
 from pate_cli.accounting.score_grid import FINE, Resolution, ScoreGrid
 from pate_cli.accounting.stopping import QueryMoments
 from pate_cli.core.arrays import (
@@ -408,7 +408,7 @@ class ScoredMechanism(Mechanism):
         """Return the cost of single columns of such a grid, ascending, [orders, columns], nats."""
 
     @abstractmethod
-    def query_costs(self, orders: Floats, *, lone: bool = False) -> QueryCosts:
+    def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return the costs of one query for all votes.
 
         With `lone` a neighbour only adds or removes a vote; without, it may also move one.
@@ -592,11 +592,11 @@ class OneScoreMechanism(ScoredMechanism):
     def lone_answers(self, orders: Floats) -> Floats:
         """Compute the cost of one answer if a vote appears or goes missing, [orders], nats."""
 
-    def query_costs(self, orders: Floats, *, lone: bool = False) -> QueryCosts:
+    def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return the cost of an answer; there is no test."""
         kind, cost = ("lone", self.lone_answers) if lone else ("answer", self.worst_answers)
         answer = kept(kind, self, orders, cost)
-        return QueryCosts(np.zeros(orders.shape), answer, answer)
+        return StepCosts(np.zeros(orders.shape), answer, answer)
 
 
 def kept(what: str, of: Mechanism, orders: Floats, cost: Callable[[Floats], Floats]) -> Floats:

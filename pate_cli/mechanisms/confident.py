@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -12,7 +12,7 @@ from scipy.special import ndtr
 
 from pate_cli.accounting.composition import Gaussian
 from pate_cli.accounting.cost_table import CostTable, ScoreTable
-from pate_cli.accounting.few_votes import QueryCosts
+from pate_cli.accounting.few_votes import StepCosts
 from pate_cli.accounting.gaussian.noisy_max import rival_lipschitz, worst_scores
 from pate_cli.accounting.gaussian.two_classes import two_class_states_rdp
 from pate_cli.accounting.score_grid import FINE, Resolution, RivalColumns, ScoreGrid
@@ -411,7 +411,7 @@ class ConfidentGNMax(ScoredMechanism):
 
         return tied_seconds(**self.argmax.states_shape(rows, order, furthest))
 
-    def query_costs(self, orders: Floats, *, lone: bool = False) -> QueryCosts:
+    def query_costs(self, orders: Floats, *, lone: bool = False) -> StepCosts:
         """Return w1(λ), w2(λ) and w12(λ)."""
         selecting = worst_threshold_rdp(
             teachers=self.most_votes,
@@ -422,7 +422,7 @@ class ConfidentGNMax(ScoredMechanism):
             moved=self.teachers_per_record,
         )
         answering = self.argmax.query_costs(orders, lone=lone).answer
-        return QueryCosts(selecting, answering, self._worst_query(orders, lone=lone))
+        return StepCosts(selecting, answering, self._worst_query(orders, lone=lone))
 
     def _worst_query(self, orders: Floats, *, lone: bool) -> Floats:
         """Return w12(λ), the cost of one whole query for all votes, [orders], nats.
@@ -433,12 +433,12 @@ class ConfidentGNMax(ScoredMechanism):
         neighbours has its own v, and ρ bounds both directions from either of them. If v is no count
         (interactive), some count is at least v.
         """
+        kind = "lone query" if lone else "query"
+        return kept(kind, self, orders, partial(self._worst_queries, lone=lone))
 
-        def worst(orders: Floats) -> Floats:
-            cells = zip(orders.tolist(), self._worst_cells(orders, lone=lone), strict=True)
-            return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
-
-        return kept("lone query" if lone else "query", self, orders, worst)
+    def _worst_queries(self, orders: Floats, *, lone: bool = False) -> Floats:
+        cells = zip(orders.tolist(), self._worst_cells(orders, lone=lone), strict=True)
+        return np.array([float(self._test.chain(*each, order).max()) for order, each in cells])
 
     def _worst_cells(
         self, orders: Floats, *, lone: bool = False

@@ -1,0 +1,137 @@
+"""What a run says and refuses if every teacher votes on few queries."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+
+import pate_cli as pate
+from pate_cli.accounting.few_votes import FewVotes
+from pate_cli.core.errors import LedgerError, UsageError
+from pate_cli.disclosure.cost import Cost
+from pate_cli.disclosure.facts import report_of
+from pate_cli.votes.facts import Voting
+from refusals import refusal
+
+random = np.random.default_rng(2)
+VOTES = np.where(random.random((60, 30)) < 0.2, random.integers(0, 3, (60, 30)), -1)
+SAID = {"layout": "labels", "classes": 3, "teachers": 30, "votes_per_teacher": 10}
+COUNTS = np.stack([(label == VOTES).sum(axis=1) for label in range(3)], axis=1)
+
+
+def run(mechanism="gnmax", votes=VOTES, **asked):
+    noise = {"sigma2": 20.0} if mechanism == "gnmax" else {}
+    return pate.aggregate(votes, mechanism, **{**SAID, **noise, **asked})
+
+
+def cost(mechanism, queries, answers, few):
+    return Cost.of_rows(mechanism, queries, answers, 1e-5, few).own.epsilon
+
+
+@pytest.mark.parametrize("assigned", [False, True])
+@pytest.mark.parametrize(("name", "told"), [
+    ("gnmax", {"sigma2": 20.0}),
+    ("confident", {"threshold": 8.0, "sigma1": 20.0, "sigma2": 15.0, "max_answers": 20}),
+    ("lnmax", {"laplace_scale": 30.0}),
+])  # fmt: skip
+def test_a_report_prices_few_votes(name, told, assigned, tmp_path):
+    place = tmp_path / "labels.parquet"
+    given = {**SAID, **told, "assigned": assigned}
+    report = pate.aggregate(VOTES, name, into=place, **given).report
+    done = report.rounds[0]
+    assert done.voting == Voting(10, assigned)
+    own = cost(done.aggregator, 60, done.max_answers, FewVotes(10, assigned))
+    assert report.epsilon == own < cost(done.aggregator, 60, done.max_answers, None)
+    assert pate.quote(VOTES, name, **given).epsilon == own
+    assert pate.verify(report, place).holds
+    fewer = dataclasses.replace(done, voting=Voting(1, assigned))
+    forged = report_of(dataclasses.replace(report.facts, rounds=(fewer,)))
+    assert forged.epsilon < own
+    assert not pate.verify(forged, place).holds  # the labels carry the settings of the run
+    if assigned:  # as if there were only so many queries
+        assert own == cost(done.aggregator, 10, min(10, done.max_answers), None)
+
+
+def test_mechanisms_of_pairs_compose_as_many_steps_as_a_voter_touches():
+    told = {"query_epsilon": 0.5, "query_delta": 1e-8}
+    for assigned, steps in ((True, 10), (False, 20)):
+        report = run("stability", assigned=assigned, **told).report
+        assert report.epsilon == cost(report.rounds[0].aggregator, steps, steps, None)
+
+
+def test_several_labels_are_as_many_rows_a_vote():
+    ballots = random.integers(0, 2, (40, 30, 5))
+    given = {"layout": "multilabel", "classes": None, "votes_per_teacher": 4}
+    report = run(votes=ballots, **given).report
+    assert report.rounds[0].few == FewVotes(20)
+    assert report.epsilon == cost(report.rounds[0].aggregator, 200, 200, FewVotes(20))
+
+
+def test_runs_compose_by_what_each_costs(tmp_path):
+    record = tmp_path / "r.json"
+    run(record=record)
+    report = run(record=record, votes_per_teacher=5, assigned=True).report
+    first, second = (each.settings for each in report.spent.runs)
+    assert (first.voting, second.voting) == (Voting(10), Voting(5, assigned=True))
+    assert report.spent.epsilon == (Cost.of(first) + Cost.of(second)).together().epsilon
+    assert pate.spent(record).total.epsilon == report.spent.epsilon
+    total = pate.release(record).report
+    assert [voting in total.adjacency for voting in ("at most 10", "at most 5")] == [True] * 2
+
+
+def said(report):
+    return " ".join(text for part in pate.explain(report).sections for text in part.texts)
+
+
+def test_premises_are_printed():
+    report = run().report
+    assert "Only the first 10 votes of each teacher counted" in report.summary
+    assert "which it chooses itself" in report.adjacency
+    assert report.claims("few-votes")
+    assert "no quotas, no queues, no stand-ins" in said(report)
+    assert "could not check" not in said(report)
+    assigned = run(assigned=True).report
+    assert "On which it may vote is public" in assigned.adjacency
+    assert "was public and did not follow from votes" in said(assigned)
+
+
+def test_counts_are_a_claim_and_say_so():
+    report = run(votes=COUNTS, layout="counts").report
+    assert report.rounds[0].voting == Voting(10, claimed=True)
+    for text in (report.summary, said(report)):
+        assert "counts of votes do not show who voted" in text
+        assert "could check" in text
+    told = " ".join(" ".join(pair) for part in run_quote().said() for pair in part.rows)
+    assert "at most 10 of each teacher, as claimed" in told
+
+
+def run_quote():
+    return pate.quote(COUNTS, "gnmax", **{**SAID, "layout": "counts", "sigma2": 20.0})
+
+
+def test_no_word_of_it_where_nobody_states_it():
+    text = pate.aggregate(COUNTS, "gnmax", layout="counts", teachers=30, sigma2=20.0).report
+    assert "voting" not in text.to_json()
+    assert "few-votes" not in text.to_json()
+
+
+@pytest.mark.parametrize(("mechanism", "asked", "told"), [
+    ("sparse-vector", {}, "sparse-vector"),
+    ("gnmax", {"teachers_per_record": 2}, "`groups` or `teachers_per_record`"),
+    ("gnmax", {"teacher_epsilon": 1.0}, "`teacher_epsilon`"),
+    ("gnmax", {"analysis": "paper"}, "`analysis` paper"),
+])  # fmt: skip
+def test_what_has_no_proof_is_refused(mechanism, asked, told):
+    text = refusal(UsageError, run, mechanism, **asked)
+    assert text == f"`votes_per_teacher` does not go with {told}"
+
+
+def test_a_ledger_of_it_says_the_same_of_itself():
+    report = run().report
+    plain = json.loads(report.to_json())
+    plain["rounds"][0]["mechanism"]["teachers_per_record"] = 2
+    with pytest.raises((pate.PateError, LedgerError)):
+        pate.verify(json.dumps(plain).encode())

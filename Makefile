@@ -141,6 +141,7 @@ answers: $(RUNS)
 
 samples: $(STAMP)
 	$(BIN)/python sample_votes/make_demo.py
+	$(BIN)/python sample_votes/make_voters.py
 	$(BIN)/python sample_votes/make_adult.py
 	$(BIN)/python sample_votes/make_digits.py
 	$(BIN)/python sample_votes/make_digit_labels.py

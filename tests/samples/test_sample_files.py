@@ -115,3 +115,17 @@ def test_guesses_at_digits(script, samples):
     assert f"right on {right.mean():.1%} of them" in text
     assert f"on {right[:100].mean():.0%} of the first hundred" in text
     assert script("prior").alone() == right[:100].mean()
+
+
+def test_voters_are_the_documented_model(script, samples):
+    voters = script("make_voters")
+    rows, truth = voters.votes()
+    table = pq.read_table(samples / "voters.parquet")
+    kept = np.column_stack([table[name] for name in ("query_id", "teacher_id", "label")])
+    np.testing.assert_array_equal(kept, rows)
+    known = pq.read_table(samples / "voters_truth.parquet")
+    np.testing.assert_array_equal(known["label"], truth)
+    text = (samples / "README.md").read_text(encoding="utf-8")
+    right = (rows[:, 2] == truth[rows[:, 0]]).mean()
+    assert f"{right:.1%} of the\n{len(rows):,} answers are right" in text
+    assert set(np.bincount(rows[:, 1]).tolist()) == {20, 30}
